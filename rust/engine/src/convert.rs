@@ -1,12 +1,18 @@
 //! Numbers in memory, converted to those of another type as C does it.
 //!
-//! Types that processors do not have are converted by one that they have, and that has all of their
-//! values: integers of less than 8 bits by `i8`, floats of less than 32 bits by `f32`. Some items are
-//! loaded as that, which stay near the processor, and stored as the other type from there.
+//! Items are loaded as a number that processors have, and stored from it as the other type: as their own
+//! type if processors have that, else as one that has all of their values (`i8` for integers of less bits,
+//! `f32` for floats of less bits). What is such a number already, side by side in memory, is neither loaded
+//! nor stored by itself; else some items at a time are loaded, which stay near the processor.
+
+mod item;
+
+use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 use crate::copy::{copy, each_row, in_pieces, Axis, Item as Copied, Walk};
 use crate::error::{Error, Kind, Result};
 use crate::half::{BFloat16, Float16};
+use item::{Bit, Complex, Load, Odd, Signed, Store, Told, Unsigned};
 
 /// Items that are loaded at a time.
 const BLOCK: usize = 512;
@@ -17,8 +23,8 @@ const TASK: usize = 128 << 10;
 /// A type of numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Number<'a> {
-    /// As NumPy writes it without the byte order (`b1`, `i4`, `f2`), or `bfloat16`, or integers in the lower
-    /// bits of bytes (`int2`, `uint4`).
+    /// As NumPy writes it without the byte order (`b1`, `i4`, `f2`, `c8`), or `bfloat16`, or integers in the
+    /// lower bits of bytes (`int2`, `uint4`).
     Named(&'a str),
     /// Floats of a byte, told by tables.
     Byte(&'a Tables),
@@ -41,9 +47,19 @@ impl Number<'_> {
             Number::Named("b1" | "i1" | "u1" | "int2" | "int4" | "uint2" | "uint4") | Number::Byte(_) => 1,
             Number::Named("i2" | "u2" | "f2" | "bfloat16") => 2,
             Number::Named("i4" | "u4" | "f4") => 4,
-            Number::Named("i8" | "u8" | "f8") => 8,
+            Number::Named("i8" | "u8" | "f8" | "c8") => 8,
+            Number::Named("c16") => 16,
             Number::Named(_) => return None,
         })
+    }
+
+    /// The type of both parts of a complex number.
+    fn part(&self) -> Option<Self> {
+        match *self {
+            Number::Named("c8") => Some(Number::Named("f4")),
+            Number::Named("c16") => Some(Number::Named("f8")),
+            _ => None,
+        }
     }
 
     fn is_small_float(&self) -> bool {
@@ -54,7 +70,8 @@ impl Number<'_> {
 /// Convert each item that `axes` lead to from `source` to `target`.
 ///
 /// Floats as integers lose their fraction; integers too great for the type lose their upper bits. What is
-/// rounded goes to the nearest number, of two to the even one.
+/// rounded goes to the nearest number, of two to the even one. Of complex numbers the real part is what other
+/// numbers are made of.
 ///
 /// # Errors
 /// `Kind::Argument` if there is no such type.
@@ -67,7 +84,6 @@ pub unsafe fn convert(
     (source, from): (*const u8, Number<'_>),
     (target, to): (*mut u8, Number<'_>),
 ) -> Result<()> {
-    let unknown = || Error::new(Kind::Argument, "there is no such conversion");
     if from == to {
         let item = Copied { bytes: from.bytes().ok_or_else(unknown)?, swap: 0 };
         let walk = Walk { axes: axes.into(), src: source, dst: target };
@@ -76,21 +92,26 @@ pub unsafe fn convert(
             unsafe { copy(source, target, axes, item) };
         });
     }
-    let own = |name| (from == Number::Named(name), to == Number::Named(name));
-    if from.is_small_float() || to.is_small_float() {
-        let load = if from == Number::Named("f8") && matches!(to, Number::Byte(_)) {
-            best::<f32, Odd>().0
-        } else {
-            by_float(from).ok_or_else(unknown)?.0
-        };
-        let store = by_float(to).ok_or_else(unknown)?.1;
-        // SAFETY: the caller's promise.
-        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to)), own("f4")) }
-    } else {
-        let (load, store) = (by_byte(from).ok_or_else(unknown)?.0, by_byte(to).ok_or_else(unknown)?.1);
-        // SAFETY: the caller's promise.
-        unsafe { run(axes, (source, load, tables(from)), (target, store, tables(to)), own("i1")) }
+    if let (Some(from), Some(to)) = (from.part(), to.part()) {
+        let (src, dst) = (from.bytes().ok_or_else(unknown)?, to.bytes().ok_or_else(unknown)?);
+        let parts = Axis::Strided { count: 2, src: src as isize, dst: dst as isize };
+        let axes: Vec<Axis<'_>> = axes.iter().copied().chain([parts]).collect();
+        // SAFETY: the caller's promise, as each item is two of these.
+        return unsafe { convert(&axes, (source, from), (target, to)) };
     }
+    let work = Work { axes, source, from, target, to };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if from.is_small_float() || to.is_small_float() {
+            work.by_float()
+        } else {
+            work.by_number()
+        }
+    }
+}
+
+fn unknown() -> Error {
+    Error::new(Kind::Argument, "there is no such conversion")
 }
 
 fn tables<'a>(number: Number<'a>) -> &'a Tables {
@@ -104,128 +125,196 @@ fn tables<'a>(number: Number<'a>) -> &'a Tables {
 /// Loads items that are so many bytes apart.
 ///
 /// Safety contract: they are readable.
-type Load<H> = unsafe fn(&Tables, *const u8, isize, &mut [H]);
+type LoadRow<H> = unsafe fn(&Tables, *const u8, isize, &mut [H]);
 
 /// Stores items so many bytes apart.
 ///
 /// Safety contract: there they are writable.
-type Store<H> = unsafe fn(&Tables, *mut u8, isize, &[H]);
+type StoreRow<H> = unsafe fn(&Tables, *mut u8, isize, &[H]);
 
-/// # Safety
-/// As for [`convert`]; `own` says of source and target whether items there are of type `H`.
-unsafe fn run<H: Copy + Default>(
-    axes: &[Axis<'_>],
-    (source, load, numbers): (*const u8, Load<H>, &Tables),
-    (target, store, nearest): (*mut u8, Store<H>, &Tables),
-    own: (bool, bool),
-) -> Result<()> {
-    let walk = Walk { axes: axes.into(), src: source, dst: target };
-    in_pieces(&[walk], TASK, &|axes, source, target| {
-        let mut block = [H::default(); BLOCK];
-        each_row(axes, &mut |(from, to), count, (step, stride)| {
-            let (source, target) = (source.wrapping_offset(from), target.wrapping_offset(to));
-            let beside =
-                |at: *const u8, step: isize| step == size_of::<H>() as isize && at.cast::<H>().is_aligned();
-            let (given, wanted) = (own.0 && beside(source, step), own.1 && beside(target, stride));
-            for begin in (0..count).step_by(BLOCK) {
-                let (at, some) = (begin as isize, BLOCK.min(count - begin));
-                let (source, target) =
-                    (source.wrapping_offset(at * step), target.wrapping_offset(at * stride));
-                // SAFETY: the caller's promise: the rows are those of `axes`. What is `given` or `wanted` as `H`
-                // is that, side by side and aligned.
+/// What is converted: the arguments of [`convert`], whose promise holds for the methods.
+struct Work<'a> {
+    axes: &'a [Axis<'a>],
+    source: *const u8,
+    from: Number<'a>,
+    target: *mut u8,
+    to: Number<'a>,
+}
+
+impl Work<'_> {
+    /// By `f32`.
+    ///
+    /// # Safety
+    /// The promise of [`Work`].
+    unsafe fn by_float(&self) -> Result<()> {
+        let load = match self.from {
+            Number::Byte(_) => load_row::<_, Told>(),
+            Number::Named(name) => match name {
+                "f2" => load_row::<_, Float16>(),
+                "bfloat16" => load_row::<_, BFloat16>(),
+                "b1" => load_row::<_, Bit>(),
+                "int2" => load_row::<_, Signed<2>>(),
+                "int4" => load_row::<_, Signed<4>>(),
+                "uint2" => load_row::<_, Unsigned<2>>(),
+                "uint4" => load_row::<_, Unsigned<4>>(),
+                "i1" => load_row::<_, i8>(),
+                "u1" => load_row::<_, u8>(),
+                "i2" => load_row::<_, i16>(),
+                "u2" => load_row::<_, u16>(),
+                "i4" => load_row::<_, i32>(),
+                "u4" => load_row::<_, u32>(),
+                "i8" => load_row::<_, i64>(),
+                "u8" => load_row::<_, u64>(),
+                "f4" => load_row::<_, f32>(),
+                "f8" if matches!(self.to, Number::Byte(_)) => load_row::<_, Odd>(),
+                "f8" => load_row::<_, f64>(),
+                "c8" => load_row::<_, Complex<f32>>(),
+                "c16" if matches!(self.to, Number::Byte(_)) => load_row::<_, Complex<Odd>>(),
+                "c16" => load_row::<_, Complex<f64>>(),
+                _ => return Err(unknown()),
+            },
+        };
+        let store = match self.to {
+            Number::Byte(_) => store_row::<_, Told>(),
+            Number::Named("f2") => store_row::<_, Float16>(),
+            Number::Named("bfloat16") => store_row::<_, BFloat16>(),
+            Number::Named(name) => store_named(name)?,
+        };
+        // SAFETY: the caller's promise; the types are those of the work.
+        unsafe { self.run::<f32>("f4", load, store) }
+    }
+
+    /// By the type of the source or of its real part, or by `i8` if it has less bits.
+    ///
+    /// # Safety
+    /// The promise of [`Work`].
+    unsafe fn by_number(&self) -> Result<()> {
+        let (Number::Named(from), Number::Named(to)) = (self.from, self.to) else { return Err(unknown()) };
+        // SAFETY: the caller's promise; the types are those of the work.
+        unsafe {
+            match from {
+                "b1" => self.run::<i8>("i1", load_row::<_, Bit>(), store_named(to)?),
+                "int2" => self.run::<i8>("i1", load_row::<_, Signed<2>>(), store_named(to)?),
+                "int4" => self.run::<i8>("i1", load_row::<_, Signed<4>>(), store_named(to)?),
+                "uint2" => self.run::<i8>("i1", load_row::<_, Unsigned<2>>(), store_named(to)?),
+                "uint4" => self.run::<i8>("i1", load_row::<_, Unsigned<4>>(), store_named(to)?),
+                "i1" => self.run::<i8>(from, load_row::<_, i8>(), store_named(to)?),
+                "u1" => self.run::<u8>(from, load_row::<_, u8>(), store_named(to)?),
+                "i2" => self.run::<i16>(from, load_row::<_, i16>(), store_named(to)?),
+                "u2" => self.run::<u16>(from, load_row::<_, u16>(), store_named(to)?),
+                "i4" => self.run::<i32>(from, load_row::<_, i32>(), store_named(to)?),
+                "u4" => self.run::<u32>(from, load_row::<_, u32>(), store_named(to)?),
+                "i8" => self.run::<i64>(from, load_row::<_, i64>(), store_named(to)?),
+                "u8" => self.run::<u64>(from, load_row::<_, u64>(), store_named(to)?),
+                "f4" => self.run::<f32>(from, load_row::<_, f32>(), store_named(to)?),
+                "f8" => self.run::<f64>(from, load_row::<_, f64>(), store_named(to)?),
+                "c8" => self.run::<f32>("f4", load_row::<_, Complex<f32>>(), store_named(to)?),
+                "c16" => self.run::<f64>("f8", load_row::<_, Complex<f64>>(), store_named(to)?),
+                _ => Err(unknown()),
+            }
+        }
+    }
+
+    /// By `H`, which is also the type of that name.
+    ///
+    /// # Safety
+    /// The promise of [`Work`]; `load` loads items of its one type and `store` stores those of the other.
+    unsafe fn run<H: Copy + Default>(&self, name: &str, load: LoadRow<H>, store: StoreRow<H>) -> Result<()> {
+        let own = Number::Named(name);
+        let (loads, stores) = (self.from != own, self.to != own);
+        let (numbers, nearest) = (tables(self.from), tables(self.to));
+        let walk = Walk { axes: self.axes.into(), src: self.source, dst: self.target };
+        in_pieces(&[walk], TASK, &|axes, source, target| {
+            let mut block = [H::default(); BLOCK];
+            each_row(axes, &mut |(from, to), count, (step, stride)| {
+                let (source, target) = (source.wrapping_offset(from), target.wrapping_offset(to));
+                let beside = |at: *const u8, step: isize| {
+                    step == size_of::<H>() as isize && at.cast::<H>().is_aligned()
+                };
+                // SAFETY: the caller's promise: the rows are those of `axes`. What is made a slice has that
+                // type, side by side and aligned.
                 unsafe {
-                    if given {
-                        let items = std::slice::from_raw_parts(source.cast(), some);
-                        store(nearest, target, stride, items);
-                    } else if wanted {
-                        let items = std::slice::from_raw_parts_mut(target.cast(), some);
-                        load(numbers, source, step, items);
-                    } else {
-                        load(numbers, source, step, &mut block[..some]);
-                        store(nearest, target, stride, &block[..some]);
+                    if !loads && beside(source, step) {
+                        return store(nearest, target, stride, from_raw_parts(source.cast(), count));
+                    }
+                    if !stores && beside(target, stride) {
+                        return load(numbers, source, step, from_raw_parts_mut(target.cast(), count));
+                    }
+                    for begin in (0..count).step_by(BLOCK) {
+                        let (at, block) = (begin as isize, &mut block[..BLOCK.min(count - begin)]);
+                        load(numbers, source.wrapping_offset(at * step), step, block);
+                        store(nearest, target.wrapping_offset(at * stride), stride, block);
                     }
                 }
-            }
-        });
-    })
-}
-
-/// How items are loaded as `H`, and stored.
-trait Item<H>: Copy {
-    fn load(self, tables: &Tables) -> H;
-    fn store(wide: H, tables: &Tables) -> Self;
-}
-
-/// By `f32`.
-fn by_float(number: Number<'_>) -> Option<(Load<f32>, Store<f32>)> {
-    Some(match number {
-        Number::Byte(_) => best::<f32, Told>(),
-        Number::Named("f2") => best::<f32, Float16>(),
-        Number::Named("bfloat16") => best::<f32, BFloat16>(),
-        Number::Named(name) => of_name(name)?,
-    })
-}
-
-/// By `i8`.
-fn by_byte(number: Number<'_>) -> Option<(Load<i8>, Store<i8>)> {
-    match number {
-        Number::Named(name) => of_name(name),
-        Number::Byte(_) => None,
+            });
+        })
     }
 }
 
-/// Numbers that are converted both ways.
-fn of_name<H: Copy>(name: &str) -> Option<(Load<H>, Store<H>)>
+/// # Errors
+/// `Kind::Argument` if no such type can be stored from any number.
+fn store_named<H: Copy>(name: &str) -> Result<StoreRow<H>>
 where
-    Bit: Item<H>,
-    Signed<2>: Item<H>,
-    Signed<4>: Item<H>,
-    Unsigned<2>: Item<H>,
-    Unsigned<4>: Item<H>,
-    i8: Item<H>,
-    u8: Item<H>,
-    i16: Item<H>,
-    u16: Item<H>,
-    i32: Item<H>,
-    u32: Item<H>,
-    i64: Item<H>,
-    u64: Item<H>,
-    f32: Item<H>,
-    f64: Item<H>,
+    Bit: Store<H>,
+    Signed<2>: Store<H>,
+    Signed<4>: Store<H>,
+    Unsigned<2>: Store<H>,
+    Unsigned<4>: Store<H>,
+    i8: Store<H>,
+    u8: Store<H>,
+    i16: Store<H>,
+    u16: Store<H>,
+    i32: Store<H>,
+    u32: Store<H>,
+    i64: Store<H>,
+    u64: Store<H>,
+    f32: Store<H>,
+    f64: Store<H>,
 {
-    Some(match name {
-        "b1" => best::<H, Bit>(),
-        "int2" => best::<H, Signed<2>>(),
-        "int4" => best::<H, Signed<4>>(),
-        "uint2" => best::<H, Unsigned<2>>(),
-        "uint4" => best::<H, Unsigned<4>>(),
-        "i1" => best::<H, i8>(),
-        "u1" => best::<H, u8>(),
-        "i2" => best::<H, i16>(),
-        "u2" => best::<H, u16>(),
-        "i4" => best::<H, i32>(),
-        "u4" => best::<H, u32>(),
-        "i8" => best::<H, i64>(),
-        "u8" => best::<H, u64>(),
-        "f4" => best::<H, f32>(),
-        "f8" => best::<H, f64>(),
-        _ => return None,
+    Ok(match name {
+        "b1" => store_row::<_, Bit>(),
+        "int2" => store_row::<_, Signed<2>>(),
+        "int4" => store_row::<_, Signed<4>>(),
+        "uint2" => store_row::<_, Unsigned<2>>(),
+        "uint4" => store_row::<_, Unsigned<4>>(),
+        "i1" => store_row::<_, i8>(),
+        "u1" => store_row::<_, u8>(),
+        "i2" => store_row::<_, i16>(),
+        "u2" => store_row::<_, u16>(),
+        "i4" => store_row::<_, i32>(),
+        "u4" => store_row::<_, u32>(),
+        "i8" => store_row::<_, i64>(),
+        "u8" => store_row::<_, u64>(),
+        "f4" => store_row::<_, f32>(),
+        "f8" => store_row::<_, f64>(),
+        "c8" => store_row::<_, Complex<f32>>(),
+        "c16" => store_row::<_, Complex<f64>>(),
+        _ => return Err(unknown()),
     })
 }
 
-/// The ways that this processor does best.
-fn best<H: Copy, I: Item<H>>() -> (Load<H>, Store<H>) {
+/// The way that this processor does best.
+fn load_row<H, I: Load<H>>() -> LoadRow<H> {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        return (wide::load::<H, I>, wide::store::<H, I>);
+        return wide::load::<H, I>;
     }
-    (load::<H, I>, store::<H, I>)
+    load::<H, I>
+}
+
+/// The way that this processor does best.
+fn store_row<H: Copy, I: Store<H>>() -> StoreRow<H> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return wide::store::<H, I>;
+    }
+    store::<H, I>
 }
 
 /// # Safety
-/// The contract of [`Load`].
+/// The contract of [`LoadRow`].
 #[inline(always)]
-unsafe fn load<H, I: Item<H>>(tables: &Tables, at: *const u8, step: isize, out: &mut [H]) {
+unsafe fn load<H, I: Load<H>>(tables: &Tables, at: *const u8, step: isize, out: &mut [H]) {
     // Told apart so that what is side by side becomes a loop of vectors.
     if step == size_of::<I>() as isize {
         for (k, item) in out.iter_mut().enumerate() {
@@ -242,9 +331,9 @@ unsafe fn load<H, I: Item<H>>(tables: &Tables, at: *const u8, step: isize, out: 
 }
 
 /// # Safety
-/// The contract of [`Store`].
+/// The contract of [`StoreRow`].
 #[inline(always)]
-unsafe fn store<H: Copy, I: Item<H>>(tables: &Tables, at: *mut u8, step: isize, items: &[H]) {
+unsafe fn store<H: Copy, I: Store<H>>(tables: &Tables, at: *mut u8, step: isize, items: &[H]) {
     if step == size_of::<I>() as isize {
         for (k, &item) in items.iter().enumerate() {
             // SAFETY: the caller's promise.
@@ -262,235 +351,22 @@ unsafe fn store<H: Copy, I: Item<H>>(tables: &Tables, at: *mut u8, step: isize, 
 /// The same, compiled with wider vectors.
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::{Item, Tables};
+    use super::{Load, Store, Tables};
 
     /// # Safety
-    /// The contract of [`super::Load`]; the processor has AVX2.
+    /// The contract of [`super::LoadRow`]; the processor has AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn load<H, I: Item<H>>(tables: &Tables, at: *const u8, step: isize, out: &mut [H]) {
+    pub(super) unsafe fn load<H, I: Load<H>>(tables: &Tables, at: *const u8, step: isize, out: &mut [H]) {
         // SAFETY: the caller's promise.
         unsafe { super::load::<H, I>(tables, at, step, out) }
     }
 
     /// # Safety
-    /// The contract of [`super::Store`]; the processor has AVX2.
+    /// The contract of [`super::StoreRow`]; the processor has AVX2.
     #[target_feature(enable = "avx2")]
-    pub(super) unsafe fn store<H: Copy, I: Item<H>>(tables: &Tables, at: *mut u8, step: isize, items: &[H]) {
+    pub(super) unsafe fn store<H: Copy, I: Store<H>>(tables: &Tables, at: *mut u8, step: isize, items: &[H]) {
         // SAFETY: the caller's promise.
         unsafe { super::store::<H, I>(tables, at, step, items) }
-    }
-}
-
-/// A byte that is zero or not.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Bit(u8);
-
-impl Item<f32> for Bit {
-    #[inline(always)]
-    fn load(self, _: &Tables) -> f32 {
-        f32::from(u8::from(self.0 != 0))
-    }
-
-    #[inline(always)]
-    fn store(wide: f32, _: &Tables) -> Self {
-        Bit(u8::from(wide != 0.0))
-    }
-}
-
-impl Item<i8> for Bit {
-    #[inline(always)]
-    fn load(self, _: &Tables) -> i8 {
-        i8::from(self.0 != 0)
-    }
-
-    #[inline(always)]
-    fn store(wide: i8, _: &Tables) -> Self {
-        Bit(u8::from(wide != 0))
-    }
-}
-
-/// An integer in the lower bits of a byte.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Signed<const BITS: u32>(i8);
-
-/// An integer in the lower bits of a byte, never negative.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Unsigned<const BITS: u32>(u8);
-
-impl<const BITS: u32> Item<i8> for Signed<BITS> {
-    #[inline(always)]
-    fn load(self, _: &Tables) -> i8 {
-        self.0 << (8 - BITS) >> (8 - BITS)
-    }
-
-    #[inline(always)]
-    fn store(wide: i8, _: &Tables) -> Self {
-        Signed(wide & ((1 << BITS) - 1))
-    }
-}
-
-impl<const BITS: u32> Item<i8> for Unsigned<BITS> {
-    #[inline(always)]
-    fn load(self, _: &Tables) -> i8 {
-        (self.0 & ((1 << BITS) - 1)) as i8
-    }
-
-    #[inline(always)]
-    fn store(wide: i8, _: &Tables) -> Self {
-        Unsigned(wide as u8 & ((1 << BITS) - 1))
-    }
-}
-
-macro_rules! small {
-    ($($small:ident)*) => {$(
-        impl<const BITS: u32> Item<f32> for $small<BITS> {
-            #[inline(always)]
-            fn load(self, tables: &Tables) -> f32 {
-                f32::from(Item::<i8>::load(self, tables))
-            }
-
-            #[inline(always)]
-            fn store(wide: f32, tables: &Tables) -> Self {
-                Item::<i8>::store(whole(wide) as i8, tables)
-            }
-        }
-    )*};
-}
-small!(Signed Unsigned);
-
-macro_rules! numbers {
-    ($($number:ty, $from_float:expr, $to_byte:expr;)*) => {$(
-        impl Item<f32> for $number {
-            #[inline(always)]
-            fn load(self, _: &Tables) -> f32 {
-                self as f32
-            }
-
-            #[inline(always)]
-            fn store(wide: f32, _: &Tables) -> Self {
-                $from_float(wide) as $number
-            }
-        }
-
-        impl Item<i8> for $number {
-            #[inline(always)]
-            fn load(self, _: &Tables) -> i8 {
-                $to_byte(self) as i8
-            }
-
-            #[inline(always)]
-            fn store(wide: i8, _: &Tables) -> Self {
-                wide as $number
-            }
-        }
-    )*};
-}
-numbers! {
-    i8, whole, same; u8, whole, same; i16, whole, same; u16, whole, same; i32, whole, same;
-    u32, long, same; i64, long, same; u64, positive, same; f32, same, whole; f64, same, long_of;
-}
-
-/// The first number that is no `i64`.
-const FAR: f32 = (1u64 << 63) as f32;
-
-#[inline(always)]
-fn same<T>(number: T) -> T {
-    number
-}
-
-/// Without the fraction; the least number where there is no such one, as processors have it.
-#[inline(always)]
-fn whole(number: f32) -> i32 {
-    if number.abs() < (1u32 << 31) as f32 {
-        // SAFETY: there is such an integer.
-        unsafe { number.to_int_unchecked() }
-    } else {
-        i32::MIN
-    }
-}
-
-#[inline(always)]
-fn long(number: f32) -> i64 {
-    long_of(f64::from(number))
-}
-
-#[inline(always)]
-fn long_of(number: f64) -> i64 {
-    if number.abs() < f64::from(FAR) {
-        // SAFETY: there is such an integer.
-        unsafe { number.to_int_unchecked() }
-    } else {
-        i64::MIN
-    }
-}
-
-#[inline(always)]
-fn positive(number: f32) -> u64 {
-    if number >= FAR {
-        long(number - FAR) as u64 ^ 1 << 63
-    } else {
-        long(number) as u64
-    }
-}
-
-macro_rules! halves {
-    ($($half:ty)*) => {$(
-        impl Item<f32> for $half {
-            #[inline(always)]
-            fn load(self, _: &Tables) -> f32 {
-                self.widen()
-            }
-
-            #[inline(always)]
-            fn store(wide: f32, _: &Tables) -> Self {
-                Self::narrow(wide)
-            }
-        }
-    )*};
-}
-halves!(BFloat16 Float16);
-
-/// What tables tell.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Told(u8);
-
-impl Item<f32> for Told {
-    #[inline(always)]
-    fn load(self, tables: &Tables) -> f32 {
-        f32::from_bits(tables.numbers[usize::from(self.0)])
-    }
-
-    #[inline(always)]
-    fn store(wide: f32, tables: &Tables) -> Self {
-        let bits = wide.to_bits();
-        let below = u16::from(bits as u16 != 0);
-        Told(tables.nearest[usize::from((bits >> 16) as u16 | below)])
-    }
-}
-
-/// An `f64` that is not rounded to an even number if it is no `f32`, but to an odd one: what is rounded again
-/// is then as if it had been rounded once.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Odd(f64);
-
-impl Item<f32> for Odd {
-    #[inline(always)]
-    fn load(self, _: &Tables) -> f32 {
-        let near = self.0 as f32;
-        let (magnitude, back) = (self.0.abs(), f64::from(near.abs()));
-        // Cut off instead of rounded.
-        let bits = near.to_bits() - u32::from(back > magnitude);
-        f32::from_bits(bits | u32::from(back != magnitude && !near.is_nan()))
-    }
-
-    #[inline(always)]
-    fn store(wide: f32, _: &Tables) -> Self {
-        Odd(f64::from(wide))
     }
 }
 

@@ -72,7 +72,7 @@ def conversion(source: DataType, target: DataType) -> Conversion | None:
     if "json" in (one, other) or "text" in (one, other):
         convert = _single(source.name, one, target)
         return lambda values, out=None: _into(_each(values, convert, target.dtype), out)
-    return lambda values, out=None: _numbers(values, source, target, out)
+    return lambda values, out=None: _numbers(values, target, out)
 
 
 def _same(values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
@@ -101,27 +101,12 @@ def _kind(data_type: DataType) -> str:
 
 
 def _numbers(
-    values: npt.NDArray[Any], source: DataType, target: DataType, out: npt.NDArray[Any] | None
+    values: npt.NDArray[Any], target: DataType, out: npt.NDArray[Any] | None
 ) -> npt.NDArray[Any]:
-    wanted = target.dtype
-    with np.errstate(all="ignore"):
-        if values.dtype.kind == "c" != wanted.kind:
-            values = np.real(values)
-        if _plain(source.dtype) and _plain(wanted) and values.dtype != wanted:
-            return values.astype(wanted) if out is None else _into(values, out)
     if out is None:
-        out = np.empty_like(values, wanted)
-    numbers = out
-    if wanted.kind == "c":
-        numbers = np.real(out)
-        out.imag = 0
-    _engine.convert(values, numbers, _told(values.dtype), _told(numbers.dtype))
+        out = np.empty_like(values, target.dtype)
+    _engine.convert(values, out, _told(values.dtype), _told(out.dtype))
     return out
-
-
-def _plain(kind: np.dtype[Any]) -> bool:
-    """Whether NumPy converts such numbers well."""
-    return kind.isbuiltin == 1 and kind != np.float16
 
 
 @cache
