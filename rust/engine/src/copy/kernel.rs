@@ -124,39 +124,15 @@ fn swap_vector<U: Unit, const N: usize>(bytes: [u8; 16]) -> [u8; 16] {
     }
 }
 
-/// A run of any size from that of `W` to twice that: two words that may overlap.
+/// A run of any size from that of `W` on: words one after the other, of which the last two may overlap. They
+/// are two unless there are `MORE`.
 #[derive(Clone, Copy)]
-struct Pair<W> {
+struct Several<W, const MORE: bool> {
     tail: usize,
     word: std::marker::PhantomData<W>,
 }
 
-impl<W: Copy> Move for Pair<W> {
-    #[inline(always)]
-    fn new(inner: &Inner<'_>) -> Self {
-        Pair { tail: inner.run - size_of::<W>(), word: std::marker::PhantomData }
-    }
-
-    #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
-        // SAFETY: both words lie inside the run; unaligned access.
-        unsafe {
-            let head = src.cast::<W>().read_unaligned();
-            let tail = src.add(self.tail).cast::<W>().read_unaligned();
-            dst.cast::<W>().write_unaligned(head);
-            dst.add(self.tail).cast::<W>().write_unaligned(tail);
-        }
-    }
-}
-
-/// A run of any size from that of `W` on: words one after the other, of which the last two may overlap.
-#[derive(Clone, Copy)]
-struct Several<W> {
-    tail: usize,
-    word: std::marker::PhantomData<W>,
-}
-
-impl<W: Copy> Move for Several<W> {
+impl<W: Copy, const MORE: bool> Move for Several<W, MORE> {
     #[inline(always)]
     fn new(inner: &Inner<'_>) -> Self {
         Several { tail: inner.run - size_of::<W>(), word: std::marker::PhantomData }
@@ -168,8 +144,9 @@ impl<W: Copy> Move for Several<W> {
             // SAFETY: all words lie inside the run; unaligned access.
             unsafe { dst.add(at).cast::<W>().write_unaligned(src.add(at).cast::<W>().read_unaligned()) }
         };
-        let mut at = 0;
-        while at < self.tail {
+        word(0);
+        let mut at = size_of::<W>();
+        while MORE && at < self.tail {
             word(at);
             at += size_of::<W>();
         }
@@ -288,13 +265,13 @@ pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
         (1, 4) => best::<S, Words<u32, 1, false>>(),
         (1, 8) => best::<S, Words<u64, 1, false>>(),
         (1, 16) => best::<S, Words<u64, 2, false>>(),
-        (1, 3) => best::<S, Pair<u16>>(),
-        (1, 5..8) => best::<S, Pair<u32>>(),
-        (1, 9..16) => best::<S, Pair<u64>>(),
-        (1, 17..=32) => best::<S, Pair<[u64; 2]>>(),
-        (1, 33..=64) => best::<S, Pair<[u64; 4]>>(),
-        (1, 65..=128) => best::<S, Pair<[u64; 8]>>(),
-        (1, 129..=LONG_BYTES) => best::<S, Several<[u64; 8]>>(),
+        (1, 3) => best::<S, Several<u16, false>>(),
+        (1, 5..8) => best::<S, Several<u32, false>>(),
+        (1, 9..16) => best::<S, Several<u64, false>>(),
+        (1, 17..=32) => best::<S, Several<[u64; 2], false>>(),
+        (1, 33..=64) => best::<S, Several<[u64; 4], false>>(),
+        (1, 65..=128) => best::<S, Several<[u64; 8], false>>(),
+        (1, 129..=LONG_BYTES) => best::<S, Several<[u64; 8], true>>(),
         (1, _) => best::<S, Long>(),
         (2, 2) => best::<S, Words<u16, 1, true>>(),
         (2, 4) => best::<S, Words<u16, 2, true>>(),
