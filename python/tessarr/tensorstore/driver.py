@@ -117,15 +117,13 @@ class Driver:
     What a driver cannot do is an `UnsupportedError`, as here.
     """
 
-    __slots__ = ()
+    __slots__ = ("dtype",)
 
     name: ClassVar[str] = ""
     """What specs call it; `driver_spec` knows who makes the spec of it."""
 
-    @property
-    def dtype(self) -> DataType:
-        """The data type of the elements."""
-        raise NotImplementedError
+    dtype: DataType
+    """The data type of the elements."""
 
     @property
     def domain(self) -> IndexDomain:

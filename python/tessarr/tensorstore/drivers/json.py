@@ -75,16 +75,12 @@ class JsonDriver(Driver):
 
     def __init__(self, document: Document, since: float, pointer: str, opened_by: JsonSpec) -> None:
         self._document = document
+        self.dtype = _JSON
         self._place = document.place
         self._since = since
         self.pointer = pointer
         self._steps = steps_of(pointer)
         self.opened_by = opened_by
-
-    @property
-    def dtype(self) -> dtype:
-        """JSON."""
-        return _JSON
 
     @property
     def domain(self) -> IndexDomain:

@@ -150,7 +150,7 @@ class MemoryDriver(Driver):
         The unit of each dimension.
     """
 
-    __slots__ = ("_data_type", "_domain", "_units", "context", "values")
+    __slots__ = ("_domain", "_units", "context", "values")
 
     name = "array"
 
@@ -164,13 +164,8 @@ class MemoryDriver(Driver):
         self.values = values
         self.context = context
         self._units = (None,) * values.ndim if units is None else units
-        self._data_type = data_type
+        self.dtype = data_type
         self._domain = IndexDomain(shape=values.shape)
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type of the elements."""
-        return self._data_type
 
     @property
     def domain(self) -> IndexDomain:
@@ -221,7 +216,7 @@ class MemoryDriver(Driver):
         try:
             self._check(using)
             objects = self.values.dtype.kind == "O"
-            items = _elements(values, self._data_type) if objects else values
+            items = _elements(values, self.dtype) if objects else values
             assign(self.values, view._as_view(), items)
             done = NOTHING
         except Exception as error:  # noqa: BLE001 (the futures tell it)

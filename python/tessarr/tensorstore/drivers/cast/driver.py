@@ -58,22 +58,17 @@ class CastDriver(Driver):
         The data type of the view.
     """
 
-    __slots__ = ("_backward", "_data_type", "_forward", "_of")
+    __slots__ = ("_backward", "_forward", "_of")
 
     name = "cast"
 
     def __init__(self, of: Driver, data_type: DataType) -> None:
         self._of = of
-        self._data_type = data_type
+        self.dtype = data_type
         self._forward = conversion(of.dtype, data_type)
         self._backward = conversion(data_type, of.dtype)
         if self._forward is None and self._backward is None:
             raise self.lacking()
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type of the view."""
-        return self._data_type
 
     @property
     def domain(self) -> IndexDomain:
@@ -107,7 +102,7 @@ class CastDriver(Driver):
         forward = self._forward
         if forward is None:
             return failed(self.lacking())
-        if self._of.dtype == self._data_type:
+        if self._of.dtype == self.dtype:
             return self._of.read(view, out, using)
 
         return converted(look(self._of, view, using), lambda values: forward(values, out))
@@ -136,7 +131,7 @@ class CastDriver(Driver):
 
     def lacking(self, *, back: bool = False) -> ArgumentError:
         """Return the error that there is no conversion."""
-        names = [self._of.dtype.name, self._data_type.name]
+        names = [self._of.dtype.name, self.dtype.name]
         source, target = reversed(names) if back else names
         return ArgumentError(
             f"elements of {source} are not converted to {target}", kind="cannot_cast"
@@ -160,7 +155,7 @@ class CastDriver(Driver):
         return converted(self._of.resize(how, using), self._again)
 
     def _again(self, of: Driver) -> Driver:
-        return self if of is self._of else CastDriver(of, self._data_type)
+        return self if of is self._of else CastDriver(of, self.dtype)
 
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
@@ -173,7 +168,7 @@ class CastDriver(Driver):
     @property
     def url(self) -> str:
         """The URL that opens it again."""
-        return f"{self._of.url}|cast:{self._data_type.name}"
+        return f"{self._of.url}|cast:{self.dtype.name}"
 
     @property
     def chunk_layout(self) -> Any:

@@ -85,6 +85,7 @@ class DownsampleDriver(Driver):
         check_factors(factors, of.rank)
         check_method(method, of.dtype)
         self._of = of
+        self.dtype = of.dtype
         self.method = method
         self._blocks = BlockGrid(of.domain, factors, method)
         self._cut = Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
@@ -95,11 +96,6 @@ class DownsampleDriver(Driver):
     def factors(self) -> tuple[int, ...]:
         """How long blocks are."""
         return self._blocks.factors
-
-    @property
-    def dtype(self) -> DataType:
-        """That of the base."""
-        return self._of.dtype
 
     @property
     def domain(self) -> IndexDomain:

@@ -59,7 +59,7 @@ class StackDriver(Driver):
         Its resources.
     """
 
-    __slots__ = ("_arrays", "_data_type", "_layers", "_placed", "_units", "references")
+    __slots__ = ("_arrays", "_layers", "_placed", "_units", "references")
 
     name = "stack"
 
@@ -73,22 +73,17 @@ class StackDriver(Driver):
     ) -> None:
         self._layers = layers
         self._placed = placed
-        self._data_type = dtype
+        self.dtype = dtype
         self._units = units
         self.references = references
         # To read from, and to write to; not looked for yet.
-        self._arrays: dict[bool, list[npt.NDArray[Any] | None]] = {}
+        self._arrays: dict[bool, list[npt.NDArray[Any] | None]] | None = None
 
     @property
     def layers(self) -> list[Layer]:
         """The layers, each where it belongs."""
         views = self._placed.views()
         return [layer._after(view) for layer, view in zip(self._layers, views, strict=True)]
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type of all layers."""
-        return self._data_type
 
     @property
     def domain(self) -> IndexDomain:
@@ -122,7 +117,7 @@ class StackDriver(Driver):
             if seen.alone:
                 n, found, _ = seen.far()[0]
                 return self._read(n, found, out, using)
-            result = np.empty(view.domain.shape, self._data_type.dtype) if out is None else out
+            result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
             checked(seen.take, result)
             stored = [_reading_stored(seen, result)] if seen.waits else []
             own = Together() if using.batch is None and using.together is None else None
@@ -187,8 +182,8 @@ class StackDriver(Driver):
         """Do something with a layer that is a spec, and opened for it."""
 
         def opened(found: TensorStore) -> Future[Any]:
-            if found.dtype != self._data_type:
-                raise ArgumentError(f"layer {n} has {found.dtype}, not {self._data_type}")
+            if found.dtype != self.dtype:
+                raise ArgumentError(f"layer {n} has {found.dtype}, not {self.dtype}")
             return begin(found)
 
         opening = Opening(not write, write, using.transaction)
@@ -227,10 +222,13 @@ class StackDriver(Driver):
 
     def _near(self, using: Using, *, write: bool) -> list[npt.NDArray[Any] | None]:
         """Return the array that each layer is a view of, if it is in memory."""
-        found = self._arrays.get(write)
+        arrays = self._arrays
+        if arrays is None:
+            arrays = self._arrays = {}
+        found = arrays.get(write)
         if found is None:
             able = "w" if write else "r"
-            found = self._arrays[write] = [
+            found = arrays[write] = [
                 near(layer._driver, using, write=write)
                 if isinstance(layer, TensorStore) and able in layer._mode
                 else None

@@ -41,6 +41,8 @@ RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 
 _OPEN: Final = References(RESOURCES, {})
 
+_whole: Final = IndexTransform.of_view  # Bound once: to find it takes as long as to call it.
+
 
 class LayersKeywords(TypedDict, total=False):
     """What layers are for, what they are opened with, and what they have to be: see `overlay`."""
@@ -166,7 +168,7 @@ def layered(
     driver = StackDriver(found, placed, data_type, units, references)
     if ways:
         mode = _mode(mode, ways)
-    return handle(driver, IndexTransform.of_view(placed.whole), mode, transaction)
+    return handle(driver, _whole(placed.whole), mode, transaction)
 
 
 def _asked(keywords: LayersKeywords) -> _Asked:

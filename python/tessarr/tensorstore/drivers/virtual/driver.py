@@ -96,6 +96,7 @@ class VirtualDriver(Driver):
         self.functions = functions
         self.references = references
         self._schema = schema
+        self.dtype = schema.dtype
         self._cache = ChunkCache(memory_of(references.resource("cache_pool")).chunks)
         self._lock = allocate_lock()
         domain = schema.domain
@@ -120,13 +121,6 @@ class VirtualDriver(Driver):
         self._layout = ChunkLayout(
             inner_order=self._order, grid_origin=self._origin, chunk_shape=self._shape
         )
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type of the elements."""
-        found = self._schema.dtype
-        assert found is not None
-        return found
 
     @property
     def domain(self) -> IndexDomain:

@@ -73,7 +73,6 @@ class ZarrDriver(Driver):
         "_access",
         "_array",
         "_arrays",
-        "_dtype",
         "_facts",
         "_field",
         "_keepers",
@@ -108,7 +107,7 @@ class ZarrDriver(Driver):
         meta = array._meta
         facts = facts_of(meta, field)
         self._facts = meta, facts
-        self._dtype = facts.dtype
+        self.dtype = facts.dtype
         self._access = Access(facts, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
@@ -137,11 +136,6 @@ class ZarrDriver(Driver):
     def name(self) -> str:  # type: ignore[override]
         """What specs call it."""
         return "zarr3" if self._array._meta.zarr_format == 3 else "zarr"
-
-    @property
-    def dtype(self) -> DataType:
-        """The data type of the elements."""
-        return self._dtype
 
     @property
     def facts(self) -> Facts:
