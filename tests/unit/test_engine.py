@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
@@ -183,3 +186,14 @@ def test_damage_has_a_kind(tmp_path: Path) -> None:
         foreign._read((ROWS, ROWS), (0, 1), np.ones((4, 4), "int32"))
     assert (caught.value.kind, caught.value.codec) == ("checksum_mismatch", "refusing")
     assert "refusing, codec 1 of 1: " in str(caught.value)
+
+
+def test_the_allocator_is_told_how_long_memory_is_kept() -> None:
+    program = [sys.executable, "-c", "import tessarr._engine"]
+    asked = {**os.environ, "MIMALLOC_VERBOSE": "1"}
+    told = subprocess.run(program, env=asked, capture_output=True, check=True, text=True)
+    # The engine names the option by its number, which is another's in another version.
+    assert "'purge_delay': 1000" in told.stdout + told.stderr
+    asked["MIMALLOC_PURGE_DELAY"] = "7"
+    told = subprocess.run(program, env=asked, capture_output=True, check=True, text=True)
+    assert "'purge_delay': 7" in told.stdout + told.stderr
