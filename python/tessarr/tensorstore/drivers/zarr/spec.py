@@ -152,7 +152,7 @@ class ZarrSpec(PlacedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
-        meta = driver.array._meta
+        meta = driver._array._meta
         kept: tuple[Any, ...] = driver.specs.get(minimal, (None, None, None, None))
         of, made, seen, told = kept
         if of is meta and seen is view:
