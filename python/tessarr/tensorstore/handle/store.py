@@ -104,7 +104,7 @@ class TensorStore(Facts):
     def kvstore(self) -> Any:
         """Where the array is stored, or None."""
         found = self._driver.kvstore
-        if found is None or self._transaction is None:
+        if self._transaction is None or found is None:
             return found
         return found.with_transaction(self._transaction)
 

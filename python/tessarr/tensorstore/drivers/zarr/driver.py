@@ -191,9 +191,12 @@ class ZarrDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """Where it is; None where it was opened without a spec."""
-        if self._kvstore is None and self._opened_by is not None:
-            self._kvstore = self._opened_by.open_kvstore()
-        return None if self._kvstore is None else self._kvstore.copy()
+        kept = self._kvstore
+        if kept is None:
+            if self._opened_by is None:
+                return None
+            kept = self._kvstore = self._opened_by.open_kvstore()
+        return kept.copy()
 
     @property
     def url(self) -> str:
