@@ -161,7 +161,7 @@ def test_a_resize_finds_out_nothing_anew(name: str) -> None:
     assert native["MemoryStore.change"] == native["MemoryStore.get"] == 0, native
     assert native["MemoryStore.get_version"] == native["MemoryStore.replace"] == 0, native
     found = facts_of(driver.array.metadata, WHOLE)
-    assert found.codec is before
+    assert found.kind.codec is before
     assert found.schema == Facts(driver.array.metadata, driver._field).schema
     assert driver.domain.shape == (next(lengths) - 1, 100)
 

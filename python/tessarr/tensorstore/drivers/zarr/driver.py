@@ -108,8 +108,8 @@ class ZarrDriver(Driver):
         meta = array._meta
         facts = facts_of(meta, field)
         self._facts = meta, facts
-        self._dtype = facts.dtype
-        self._access = Access(facts, self._place)
+        self._dtype = facts.kind.dtype
+        self._access = Access(facts.kind, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
         self._kvstore: Any = None  # not asked for yet
@@ -166,12 +166,12 @@ class ZarrDriver(Driver):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks."""
-        return self.facts.chunk_layout
+        return self.facts.kind.chunk_layout
 
     @property
     def codec(self) -> CodecSpec:
         """How chunks are encoded."""
-        return self.facts.codec
+        return self.facts.kind.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
@@ -181,7 +181,7 @@ class ZarrDriver(Driver):
     @property
     def dimension_units(self) -> Units:
         """The unit of each dimension."""
-        return self.facts.dimension_units
+        return self.facts.kind.dimension_units
 
     @property
     def schema(self) -> Schema:
@@ -214,7 +214,7 @@ class ZarrDriver(Driver):
     def write_chunk(self) -> Shape:
         """How long chunks are, or shards."""
         chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
-        return (*chunks, *self.facts.inner_shape)
+        return (*chunks, *self.facts.kind.inner_shape)
 
     # Reading and writing
 

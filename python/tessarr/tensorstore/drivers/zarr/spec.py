@@ -171,7 +171,7 @@ class ZarrSpec(PlacedSpec):
         assert opened._place is not None
         made = opened._with(opened._references.distinct(), opened._place._settled())
         made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
-        made.schema = facts.element
+        made.schema = facts.kind.element
         names = driver._array._meta.data_type.numpy.names
         if names and made._field == WHOLE:
             made._field = Field(names[0])  # the only one: else one was chosen
