@@ -1,10 +1,10 @@
 //! What metadata of a new array need: lengths of chunks, text of documents, and members of others.
 
 use pyo3::exceptions::{PyRecursionError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use pyo3::ffi;
 use tessarr_engine::fill::{self, Wanted};
 
 use crate::error::argument;
@@ -176,7 +176,8 @@ fn remade<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = value.py();
-    let new = NEW.get_or_try_init(py, || Ok::<_, PyErr>(py.get_type::<PyAny>().getattr("__new__")?.unbind()))?;
+    let new =
+        NEW.get_or_try_init(py, || Ok::<_, PyErr>(py.get_type::<PyAny>().getattr("__new__")?.unbind()))?;
     if named.len() != others.len() {
         return Err(PyTypeError::new_err(format!("{} members are given of {}", others.len(), named.len())));
     }

@@ -15,8 +15,9 @@ from tessarr import dtype as data_types
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import RegularGrid
-from tessarr.metadata.node import check_sizes, replacing
+from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
+from tessarr.replacing import replacing
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.notation.reading import compare, lengths, refuse
 from tessarr.tensorstore.notation.recall import check_integers
