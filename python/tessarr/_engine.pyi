@@ -73,6 +73,7 @@ __all__ = [
     "read_together",
     "rebound",
     "reduce",
+    "remade",
     "retrying",
     "set_threads",
     "shared",
@@ -1083,6 +1084,9 @@ def chosen(
 def json_text(
     value: object, indent: int, sorted: bool, other: Callable[[object], str]
 ) -> bytes: ...
+def remade(
+    value: _T, kept: tuple[str, ...], named: tuple[str, ...], others: tuple[Any, ...]
+) -> _T: ...
 def shown(name: str, value: Any) -> str: ...
 def ordered(value: Any) -> Any: ...
 def key_of(value: Any) -> bytes | None: ...

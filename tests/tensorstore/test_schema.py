@@ -199,7 +199,7 @@ def test_existing_arrays_of_other_grids() -> None:
     from tessarr.metadata.build import array_meta
 
     meta = array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
-    assert facts_of(meta, WHOLE).chunk_layout.write_chunk.shape == (None,)
+    assert facts_of(meta, WHOLE).kind.chunk_layout.write_chunk.shape == (None,)
     with pytest.raises(ArgumentError, match="chunk_shape"):
         grid = {"name": "regular", "configuration": {"chunk_shape": [5]}}
         resolve.check(meta, {"chunk_grid": grid}, ts.Schema())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from tessarr import drive
@@ -382,7 +383,8 @@ class Array(Changing):
         return _reopen, (type(self), *stored, settings)
 
 
-def bind(
+def _bind(
+    cls: type[A],
     meta: ArrayMeta,
     store: Store,
     path: str,
@@ -392,11 +394,14 @@ def bind(
     synchronizer: Synchronizer | None = None,
     cache_metadata: bool = True,
     missing: Missing = "fill",
-) -> Array:
+    viewed: Viewed | None = None,
+) -> A:
     """Return the array that metadata describes, in a store; nothing is read.
 
     Parameters
     ----------
+    cls
+        What is made.
     meta, store, path
         What and where.
     read_only
@@ -409,33 +414,9 @@ def bind(
     missing
         What is read where nothing is stored: "fill", the fill value; or "refuse_chunks", where
         a chunk is missing that is an error, or "refuse", also where a shard lacks a subchunk.
+    viewed
+        What it is a view of.
     """
-    return _bind(
-        Array,
-        meta,
-        store,
-        path,
-        read_only=read_only,
-        write_empty_chunks=write_empty_chunks,
-        synchronizer=synchronizer,
-        cache_metadata=cache_metadata,
-        missing=missing,
-    )
-
-
-def _bind(
-    cls: type[A],
-    meta: ArrayMeta,
-    store: Store,
-    path: str,
-    *,
-    read_only: bool,
-    write_empty_chunks: bool | None,
-    synchronizer: Synchronizer | None,
-    cache_metadata: bool,
-    missing: Missing = "fill",
-    viewed: Viewed | None = None,
-) -> A:
     options = current()
     if meta.codecs.runs_code and not options.allow_pickle:
         raise UnsupportedError(
@@ -478,6 +459,9 @@ def _bind(
         array._configure(read_only, direct=False)
     return array
 
+
+bind: Final = partial(_bind, Array)
+"""Return the array that metadata describes, as `_bind` does."""
 
 _OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial_decompress")
 """Settings that zarr-python has for the constructor, beside those that have a place here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -116,8 +116,9 @@ class Float(DataType):
         if zarr_format == 3:
             return value
         # Format 2 has always had 0 for 0.0: the sizes in its tutorial depend on it.
-        whole = isinstance(value, float) and value.is_integer() and abs(value) < _MAX_WHOLE
-        return int(cast("float", value)) if whole and str(value) != "-0.0" else value
+        if not isinstance(value, float) or not value.is_integer() or abs(value) >= _MAX_WHOLE:
+            return value
+        return int(value) if value or math.copysign(1, value) > 0 else value
 
     def cast_fill(self, value: Any) -> bytes:
         return cast_float(value, self.numpy)
@@ -244,7 +245,7 @@ def cast_float(value: Any, dtype: np.dtype[Any]) -> bytes:
 
 def storable_float(fill: bytes, dtype: np.dtype[Any], zarr_format: ZarrFormat) -> bytes:
     """Return `fill`, or in format 2, which has but one NaN, the NaN that it stores."""
-    if zarr_format == 2 and np.isnan(np.frombuffer(fill, dtype=dtype)[0]):
+    if zarr_format == 2 and math.isnan(float(np.frombuffer(fill, dtype=dtype)[0])):
         return np.array(math.nan, dtype=dtype).tobytes()
     return fill
 

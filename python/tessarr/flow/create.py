@@ -162,6 +162,7 @@ class Wording:
         texts = {name: self._text(name, value).replace(b"%", b"%%") for name, value in ordered}
         texts.update(shape=b"%(shape)b", fill_value=b"%(fill)b")
         self._pattern = b"{" + b",".join(texts.values()) + b"\n}"
+        self._shape = self._text("shape", ["%d"] * meta.rank).replace(b'"%d"', b"%d")
         self._fill = meta.fill_value, self._text_of_fill(meta.fill_value)
 
     def _text(self, name: str, value: Any) -> bytes:
@@ -177,7 +178,7 @@ class Wording:
         known, text = self._fill
         if fill != known:
             text = self._text_of_fill(fill)
-        made = self._pattern % {b"shape": self._text("shape", list(shape)), b"fill": text}
+        made = self._pattern % {b"shape": self._shape % shape, b"fill": text}
         return {self._name: made, **self._others}
 
 

@@ -15,6 +15,9 @@ pub(crate) fn as_flag(value: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(value.is_true());
     }
+    if value.is_none() {
+        return Ok(false); // as it is most often
+    }
     if value.get_type().hasattr("__bool__")? {
         if let Ok(found) = value.is_truthy() {
             return Ok(found); // arrays of several items have none

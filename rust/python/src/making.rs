@@ -1,7 +1,9 @@
-//! What metadata of a new array need: lengths of chunks, and text of documents.
+//! What metadata of a new array need: lengths of chunks, text of documents, and members of others.
 
-use pyo3::exceptions::PyRecursionError;
+use pyo3::exceptions::{PyRecursionError, PyTypeError};
+use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::fill::{self, Wanted};
 
@@ -163,7 +165,45 @@ fn json_text<'py>(
     Ok(PyBytes::new(value.py(), text.text.as_bytes()))
 }
 
+/// A value with the members of another one that are kept, and with others that are named; its class may be
+/// frozen.
+#[pyfunction]
+fn remade<'py>(
+    value: &Bound<'py, PyAny>,
+    kept: &Bound<'py, PyTuple>,
+    named: &Bound<'py, PyTuple>,
+    others: &Bound<'py, PyTuple>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    let new =
+        NEW.get_or_try_init(py, || Ok::<_, PyErr>(py.get_type::<PyAny>().getattr("__new__")?.unbind()))?;
+    if named.len() != others.len() {
+        return Err(PyTypeError::new_err(format!("{} members are given of {}", others.len(), named.len())));
+    }
+    let made = new.bind(py).call1((value.get_type(),))?;
+    for name in kept {
+        set(&made, &name, &value.getattr(name.cast::<PyString>()?)?)?;
+    }
+    for (name, other) in named.iter().zip(others) {
+        set(&made, &name, &other)?;
+    }
+    Ok(made)
+}
+
+/// Set a member as `object.__setattr__` does, whatever the class has in its place.
+fn set(made: &Bound<'_, PyAny>, name: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    // SAFETY: all three are objects, and are kept for as long as this takes.
+    let done = unsafe { ffi::PyObject_GenericSetAttr(made.as_ptr(), name.as_ptr(), value.as_ptr()) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(PyErr::fetch(made.py()))
+    }
+}
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(chosen, module)?)?;
-    module.add_function(wrap_pyfunction!(json_text, module)?)
+    module.add_function(wrap_pyfunction!(json_text, module)?)?;
+    module.add_function(wrap_pyfunction!(remade, module)?)
 }

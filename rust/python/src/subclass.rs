@@ -17,9 +17,30 @@ pub(crate) fn made_as<'py, T: PyClass>(
         let message = format!("{} is no {}", class.repr()?, T::type_object(py).repr()?);
         return Err(PyTypeError::new_err(message));
     }
-    // SAFETY: the class derives from `T`, and so what is made of it is one.
+    // SAFETY: the class derives from `T`.
+    unsafe { made_of(class, value) }
+}
+
+/// An object of the class of another one, in the same way.
+pub(crate) fn made_like<'py, T: PyClass>(
+    other: &Bound<'py, T>,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'py, T>> {
+    // SAFETY: an object is a `T` as its class derives from it, and stays one.
+    unsafe { made_of(&other.as_any().get_type(), value) }
+}
+
+/// An object of a class.
+///
+/// # Safety
+/// The class derives from `T`, so that what is made of it is one.
+unsafe fn made_of<'py, T: PyClass>(
+    class: &Bound<'py, PyType>,
+    value: impl Into<PyClassInitializer<T>>,
+) -> PyResult<Bound<'py, T>> {
+    // SAFETY: the caller knows the class.
     unsafe {
-        let made = tp_new_impl::<PyClassInitializer<T>, T>(py, value.into(), class.as_type_ptr())?;
-        Ok(Bound::from_owned_ptr(py, made).cast_into_unchecked())
+        let made = tp_new_impl::<PyClassInitializer<T>, T>(class.py(), value.into(), class.as_type_ptr())?;
+        Ok(Bound::from_owned_ptr(class.py(), made).cast_into_unchecked())
     }
 }

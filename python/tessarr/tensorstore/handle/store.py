@@ -45,6 +45,7 @@ __all__ = ["TensorStore", "handle"]
 
 
 _new: Final = object.__new__
+_spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
 
 
 def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
@@ -103,7 +104,7 @@ class TensorStore(Facts):
     def kvstore(self) -> Any:
         """Where the array is stored, or None."""
         found = self._driver.kvstore
-        if found is None or self._transaction is None:
+        if self._transaction is None or found is None:
             return found
         return found.with_transaction(self._transaction)
 
@@ -374,18 +375,17 @@ class TensorStore(Facts):
         self._check_open()
         retains = as_flag(retain_context, "retain_context")
         unbinds = as_flag(unbind_context, "unbind_context")
-        made = self._spec(minimal=as_flag(minimal_spec, "minimal_spec"))
+        minimal = as_flag(minimal_spec, "minimal_spec")
+        made = self._spec(minimal=minimal, bound=retains or unbinds)
         if keywords:
             made.update(**keywords)
-        if unbinds:
-            return made._unbound()
-        return made if retains else made._stripped()
+        return made._unbound() if unbinds else made
 
-    def _spec(self, *, minimal: bool = False) -> Spec:
-        """Return the spec with the resources of this handle."""
-        of = driver_spec(self._driver.name).of
-        spec, view = of(self._driver, self._view, minimal=minimal)
-        return Spec._of(spec, view)
+    def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
+        """Return the spec; `bound` is with the resources of this handle."""
+        driver = self._driver
+        spec, view = driver_spec(driver.name).of(driver, self._view, minimal=minimal)
+        return _spec(spec if bound else spec.strip(), view, None)
 
     def __repr__(self) -> str:
         spec = self._spec()

@@ -6,17 +6,21 @@ elements, in the engine (``fill.rs``), so that write chunks are multiples of rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tessarr._engine import chosen
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
     from tessarr.space import View
+    from tessarr.tensorstore.schema.chunk_grid import GridConstraints
     from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
     from tessarr.types import Shape
 
-__all__ = ["check_codec_chunk", "choose", "choose_one"]
+__all__ = ["Asked", "alike", "apart", "check_codec_chunk", "choose"]
+
+Asked: TypeAlias = "tuple[GridConstraints, GridConstraints | None]"
+"""What is asked of chunks that are written, and of those that are read; None: they are the same."""
 
 
 def check_codec_chunk(layout: LayoutConstraints) -> None:
@@ -32,13 +36,31 @@ def check_codec_chunk(layout: LayoutConstraints) -> None:
         raise ArgumentError("codec_chunk: a constraint on its shape is not supported")
 
 
-def choose(layout: LayoutConstraints, extent: View, rank: int) -> tuple[Shape, Shape]:
+def apart(layout: LayoutConstraints) -> Asked:
+    """Return what is asked of chunks of which those that are read may be parts of those written."""
+    write, read, _ = layout.grids
+    return write, read
+
+
+def alike(layout: LayoutConstraints) -> Asked:
+    """Return what is asked of chunks that are read and written alike.
+
+    Raises
+    ------
+    ArgumentError
+        If constraints on read and on write chunks contradict each other.
+    """
+    write, read, _ = layout.grids
+    return read.merged(write, "write_chunk"), None
+
+
+def choose(asked: Asked, extent: View, rank: int) -> tuple[Shape, Shape]:
     """Return the shapes of read and of write chunks.
 
     Parameters
     ----------
-    layout
-        The constraints.
+    asked
+        What is asked of them.
     extent
         The view of the whole array, which may be infinite.
     rank
@@ -59,22 +81,8 @@ def choose(layout: LayoutConstraints, extent: View, rank: int) -> tuple[Shape, S
     >>> from tessarr.space import View
     >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     >>> layout = ChunkLayout(read_chunk_shape=[64, 64]).constraints
-    >>> choose(layout, View.of_array((400, 400), None, ()), 2)
+    >>> choose(apart(layout), View.of_array((400, 400), None, ()), 2)
     ((64, 64), (384, 384))
     """
-    write, read, _ = layout.grids
+    write, read = asked
     return chosen(write, read, extent, rank)
-
-
-def choose_one(layout: LayoutConstraints, extent: View, rank: int) -> Shape:
-    """Return the shape of chunks that are read and written alike.
-
-    Raises
-    ------
-    ArgumentError
-        If constraints on read and on write chunks contradict each other, or a whole extent is
-        asked for that is infinite.
-    """
-    write, read, _ = layout.grids
-    both = read.merged(write, "write_chunk")
-    return chosen(both, None, extent, rank)[0]

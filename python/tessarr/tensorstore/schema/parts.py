@@ -55,7 +55,7 @@ class Parts:
     def _fix_rank(self, rank: int, what: str) -> None:
         if not 0 <= rank <= MAX_RANK:
             raise ArgumentError(f"{what}: the rank {rank} is not one from 0 to {MAX_RANK}")
-        if self._rank not in {None, rank}:
+        if self._rank is not None and self._rank != rank:
             raise ArgumentError(f"{what}: rank {rank} does not match the rank {self._rank}")
         if self._fill is not None and self._fill.ndim > rank:
             raise ArgumentError(

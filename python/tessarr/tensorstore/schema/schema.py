@@ -7,6 +7,7 @@ hard; chunk layouts and codecs are merged by rules of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy.typing as npt
@@ -426,9 +427,13 @@ def _instance(value: Any, wanted: type[Any], what: str) -> Any:
     return value
 
 
+_named: Final = lru_cache(maxsize=256)(DataType)
+
 _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
     "rank": _add_rank,
-    "dtype": lambda made, dtype: made._add_dtype(DataType(dtype)),
+    "dtype": lambda made, dtype: made._add_dtype(
+        _named(dtype) if type(dtype) is str else DataType(dtype)
+    ),
     "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
     "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
     "chunk_layout": lambda made, layout: made._add_layout(
@@ -443,7 +448,8 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 
 
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
-    if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
-        raise TypeError(f"shape: {shape!r} is not a list")
-    lengths = items(shape, "shape")
-    return IndexDomain(shape=[n if type(n) is int else index64(n) for n in lengths])
+    if not isinstance(shape, (list, tuple)):
+        if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
+            raise TypeError(f"shape: {shape!r} is not a list")
+        shape = items(shape, "shape")
+    return IndexDomain(shape=[n if type(n) is int else index64(n) for n in shape])

@@ -56,7 +56,7 @@ class ReferringSpec(DriverSpec):
 
     def _referring(self, references: References) -> Self:
         made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__)  # as copy() would, but at once
+        made.__dict__ = self.__dict__.copy()  # as copy() would, but all members at once
         made._references = references
         made._stripped = made._assuming = made.told = None
         return made

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Spec", "spec_of"]
 
 _MAX_RANK = 32
+_new: Final = object.__new__
 
 
 class Spec(Indexable):
@@ -162,7 +163,7 @@ class Spec(Indexable):
 
     @classmethod
     def _of(cls, driver: DriverSpec, view: IndexTransform | None, context: Any = None) -> Self:
-        made = object.__new__(cls)
+        made = _new(cls)
         made._driver, made._view, made._context = driver, view, context
         made._made_of = made._open = None
         return made

@@ -16,7 +16,7 @@ use super::stamped::Octets;
 use super::transaction::{rebound, TransactionBase};
 use super::Store;
 use crate::error::{argument, is_of, to_py};
-use crate::subclass::made_as;
+use crate::subclass::made_like;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Place>()?;
@@ -140,6 +140,13 @@ struct Chosen {
     transaction: Option<Py<TransactionBase>>,
 }
 
+impl Chosen {
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        let transaction = self.transaction.as_ref().map(|transaction| transaction.clone_ref(py));
+        Chosen { path: self.path.clone_ref(py), transaction }
+    }
+}
+
 /// Base of `KvStore`: what it is, where its keys are, and what stands before each.
 ///
 /// The spec is bound, and its path not used. Keys in memory are changed here; else the methods `_write` and
@@ -217,22 +224,18 @@ impl KvStoreBase {
     /// A store with the same keys behind another path.
     fn behind<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
         let transaction = slf.get()._transaction(slf.py());
-        KvStoreBase::other(slf, path.unbind(), transaction)
+        KvStoreBase::other(slf, Chosen { path: path.unbind(), transaction })
     }
 
-    /// The same behind another path, in another transaction.
-    fn other<'py>(
-        slf: &Bound<'py, Self>,
-        path: Py<PyString>,
-        transaction: Option<Py<TransactionBase>>,
-    ) -> PyResult<Bound<'py, Self>> {
+    /// The same with another path, in another transaction.
+    fn other<'py>(slf: &Bound<'py, Self>, chosen: Chosen) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let made = KvStoreBase {
             spec: this.spec.clone_ref(py),
             place: this.place.clone_ref(py),
-            chosen: Mutex::new(Chosen { path, transaction }),
+            chosen: Mutex::new(chosen),
         };
-        made_as(&slf.get_type(), made)
+        made_like(slf, made)
     }
 
     /// The future of what is done at once: its result, or the error.
@@ -306,8 +309,8 @@ impl KvStoreBase {
 
     /// Another one, whose path and transaction can be changed.
     fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        let py = slf.py();
-        KvStoreBase::behind(slf, slf.get().path(py).into_bound(py))
+        let chosen = slf.get().chosen().clone_ref(slf.py());
+        KvStoreBase::other(slf, chosen)
     }
 
     /// Return this store, its changes staged in a transaction.
@@ -322,7 +325,7 @@ impl KvStoreBase {
     ) -> PyResult<Bound<'py, Self>> {
         let (py, this) = (slf.py(), slf.get());
         let transaction = rebound(this._transaction(py), transaction)?.map(Bound::unbind);
-        KvStoreBase::other(slf, this.path(py), transaction)
+        KvStoreBase::other(slf, Chosen { path: this.path(py), transaction })
     }
 
     fn __add__<'py>(slf: &Bound<'py, Self>, suffix: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {

@@ -33,7 +33,7 @@ from tessarr.tensorstore.in_memory import (
     outside,
     selected,
 )
-from tessarr.tensorstore.schema.choose import check_codec_chunk, choose_one
+from tessarr.tensorstore.schema.choose import alike, check_codec_chunk, choose
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 
 if TYPE_CHECKING:
@@ -108,7 +108,8 @@ class VirtualDriver(Driver):
         layout = schema.chunk_layout
         given = layout.to_json()
         check_codec_chunk(schema.layout)
-        self._shape = choose_one(schema.layout, self._domain._as_view(), self._domain.rank)
+        extent = self._domain._as_view()
+        self._shape, _ = choose(alike(schema.layout), extent, extent.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(
             _begin(dim, size) if one is None else one

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tessarr.indexing import Selection
     from tessarr.space import IndexTransform
     from tessarr.store import Store
-    from tessarr.tensorstore.drivers.zarr.facts import Facts
+    from tessarr.tensorstore.drivers.zarr.facts import Kind
     from tessarr.tensorstore.drivers.zarr.inner import Inner
     from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
@@ -44,7 +44,7 @@ class Access:
 
     Parameters
     ----------
-    facts
+    kind
         What an element is; all that depends on the bounds is looked up in the array.
     place
         Where the array is, below caches.
@@ -64,17 +64,16 @@ class Access:
         "plain",
     )
 
-    def __init__(self, facts: Facts, place: Store) -> None:
-        self._numpy, self._stored = facts.numpy, facts.stored
-        self._fields, self._inner = facts.fields, facts.inner
-        as_stored = facts.stored == facts.numpy and not facts.stored.hasobject
-        self.plain = as_stored and self._fields is None and self._inner is None
+    def __init__(self, kind: Kind, place: Store) -> None:
+        self._numpy, self._stored = kind.numpy, kind.stored
+        self._fields, self._inner = kind.fields, kind.inner
+        self.plain = kind.plain
         """Whether elements are as the engine reads them."""
         self._place = place
         self.in_memory = isinstance(place, MemoryStore)
         """Whether what is asked for is told at once."""
         self._near = self.in_memory or isinstance(place, LocalStore)
-        self._swift: Shape = facts.swift
+        self._swift: Shape = kind.swift
         # The futures of the last two reads. Who holds both begins many before he waits for one, and
         # threads read meanwhile; who waits for each is served here, at once.
         self._before: Callable[[], Future[Any] | None] = _nothing

@@ -15,8 +15,9 @@ from tessarr import dtype as data_types
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import RegularGrid
-from tessarr.metadata.node import check_sizes, replacing
+from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
+from tessarr.replacing import replacing
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.notation.reading import compare, lengths, refuse
 from tessarr.tensorstore.notation.recall import check_integers
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.metadata.node import ArrayMeta
+    from tessarr.tensorstore.schema.choose import Asked
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
@@ -51,12 +53,15 @@ class Settled(NamedTuple):
         What is known of its chunks.
     chunked
         The number of dimensions of chunks, which are the first.
+    asked
+        What is asked of the lengths of chunks.
     """
 
     data_type: data_types.DataType
     labels: tuple[str, ...]
     layout: LayoutConstraints
     chunked: int
+    asked: Asked
 
 
 class New(NamedTuple):
@@ -165,6 +170,16 @@ class Constraints(ABC):
             The number of all dimensions.
         inner
             The dimensions inside of an element.
+        """
+
+    @abstractmethod
+    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+        """Return what is asked of the lengths of chunks of so many dimensions.
+
+        Raises
+        ------
+        ArgumentError
+            If constraints contradict each other.
         """
 
     @abstractmethod
@@ -388,7 +403,9 @@ class Constraints(ABC):
         if domain is None or not all(dim.finite for dim in domain.dims):
             raise ArgumentError("an array is created with a finite domain: give shape or domain")
         layout = self.layout(schema, domain.rank, inner)
-        return Settled(stored, domain.labels, layout, domain.rank - len(inner)), domain
+        chunked = domain.rank - len(inner)
+        asked = self.asked(layout, chunked)
+        return Settled(stored, domain.labels, layout, chunked, asked), domain
 
     def create(
         self, schema: Schema, settled: Settled, shape: Shape, cut: tuple[Shape, Shape]

@@ -107,8 +107,8 @@ class ZarrDriver(Driver):
         meta = array._meta
         facts = facts_of(meta, field)
         self._facts = meta, facts
-        self.dtype = facts.dtype
-        self._access = Access(facts, self._place)
+        self.dtype = facts.kind.dtype
+        self._access = Access(facts.kind, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
         self._kvstore: Any = None  # not asked for yet
@@ -160,12 +160,12 @@ class ZarrDriver(Driver):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks."""
-        return self.facts.chunk_layout
+        return self.facts.kind.chunk_layout
 
     @property
     def codec(self) -> CodecSpec:
         """How chunks are encoded."""
-        return self.facts.codec
+        return self.facts.kind.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
@@ -175,7 +175,7 @@ class ZarrDriver(Driver):
     @property
     def dimension_units(self) -> Units:
         """The unit of each dimension."""
-        return self.facts.dimension_units
+        return self.facts.kind.dimension_units
 
     @property
     def schema(self) -> Schema:
@@ -185,9 +185,12 @@ class ZarrDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """Where it is; None where it was opened without a spec."""
-        if self._kvstore is None and self._opened_by is not None:
-            self._kvstore = self._opened_by.open_kvstore()
-        return None if self._kvstore is None else self._kvstore.copy()
+        kept = self._kvstore
+        if kept is None:
+            if self._opened_by is None:
+                return None
+            kept = self._kvstore = self._opened_by.open_kvstore()
+        return kept.copy()
 
     @property
     def url(self) -> str:
@@ -205,7 +208,7 @@ class ZarrDriver(Driver):
     def write_chunk(self) -> Shape:
         """How long chunks are, or shards."""
         chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
-        return (*chunks, *self.facts.inner_shape)
+        return (*chunks, *self.facts.kind.inner_shape)
 
     # Reading and writing
 

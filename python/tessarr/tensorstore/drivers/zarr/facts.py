@@ -37,73 +37,31 @@ __all__ = ["Facts", "facts_of"]
 
 _SWIFT_BYTES: Final = 1 << 16
 _KEPT_BYTES: Final = 1 << 14
-_LASTING: Final = ("field", "dtype", "numpy", "fields", "stored", "inner", "swift", "codec",
-                   "chunk_layout", "dimension_units", "element")  # fmt: skip
 
 
-class Facts:
-    """What follows from metadata, and from what is looked at of each element; never changed.
+class Kind:
+    """What follows from metadata whatever their shape and fill value, and from what is looked at.
 
     Parameters
     ----------
     meta
-        The metadata.
+        Metadata of that kind.
     field
         What is looked at of each element.
-
-    Examples
-    --------
-    >>> from tessarr.metadata.build import array_meta
-    >>> from tessarr.tensorstore.schema.element import WHOLE
-    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None), WHOLE)
-    >>> facts.domain, facts.codec
-    ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """
 
     def __init__(self, meta: ArrayMeta, field: Field) -> None:
-        self._meta: ArrayMeta | None = meta
-        self.field, self.shape = field, meta.shape
+        self.meta, self.field = meta, field
         data_type = meta.data_type
         self.dtype, shape, self.numpy, self.stored, self.fields = _elements.of(data_type, field)
         self.inner = Inner(meta.rank, shape) if shape else None
+        as_stored = self.stored == self.numpy and not self.stored.hasobject
+        self.plain = as_stored and self.fields is None and self.inner is None
+        """Whether elements are as the engine reads them."""
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
-        self.swift: Shape = chunk if small else ()  # chunks, where they are read at once
-        self._like: Facts | None = None  # those of the first metadata that are alike
-        self._fill = meta.fill_value
-        self._documents: dict[str, bytes] | None = None
-
-    @classmethod
-    def again(cls, meta: ArrayMeta, known: Facts, like: ArrayMeta, _: Field) -> Facts:
-        """Return what follows from metadata, by that of others that are alike."""
-        made, found = object.__new__(cls), vars(known)
-        vars(made).update({name: found[name] for name in _LASTING if name in found})
-        # The metadata keep these: who kept each other would stay until somebody collects them.
-        made._meta, made._like, made._documents = None, known, None
-        made.shape, made._fill = meta.shape, meta.fill_value
-        if meta.fill_value == like.fill_value and "fill_value" in found:
-            made.fill_value = known.fill_value
-        return made
-
-    @property
-    def meta(self) -> ArrayMeta:
-        """The metadata, or some that are equal."""
-        if self._meta is None:
-            assert self._like is not None
-            like = self._like.meta
-            self._meta = like.alike(self.shape, like.chunk_grid, self._fill)
-        return self._meta
-
-    @cached_property
-    def whole(self) -> IndexTransform:
-        """The view of the whole domain."""
-        named = self if self._like is None else self._like
-        return array_view(self.shape, named.meta.dimension_names, self.inner_shape)
-
-    @cached_property
-    def domain(self) -> IndexDomain:
-        """Where there are elements."""
-        return self.whole.domain
+        self.swift: Shape = chunk if small else ()
+        """The shape of chunks, where they are read at once."""
 
     @property
     def inner_shape(self) -> Shape:
@@ -123,15 +81,6 @@ class Facts:
         return zarr3.codec_of(meta) if meta.zarr_format == 3 else zarr2.codec_of(meta)
 
     @cached_property
-    def fill_value(self) -> npt.NDArray[Any] | None:
-        """What elements are that are not stored, with the dimensions inside of an element."""
-        if self.meta.fill_value is None:
-            return None
-        found = scalar_of(self.meta.data_type, self.meta.fill_value, self.field)
-        found.flags.writeable = False
-        return found
-
-    @cached_property
     def dimension_units(self) -> Units:
         """The unit of each dimension."""
         meta = self.meta
@@ -139,21 +88,99 @@ class Facts:
         return (*known, *(None for _ in self.inner_shape))
 
     @cached_property
-    def schema(self) -> Schema:
-        """All of it; not to be modified."""
-        return Schema(
-            dtype=self.dtype,
-            domain=self.domain,
-            chunk_layout=self.chunk_layout,
-            codec=self.codec,
-            fill_value=self.fill_value,
-            dimension_units=self.dimension_units,
-        )
-
-    @cached_property
     def element(self) -> Schema:
         """The data type alone; not to be modified."""
         return Schema(dtype=self.dtype)
+
+    @cached_property
+    def wording(self) -> Wording:
+        """The documents, in parts."""
+        return Wording(self.meta)
+
+
+class Facts:
+    """What follows from metadata, and from what is looked at of each element; never changed.
+
+    Parameters
+    ----------
+    meta
+        The metadata.
+    field
+        What is looked at of each element.
+
+    Examples
+    --------
+    >>> from tessarr.metadata.build import array_meta
+    >>> from tessarr.tensorstore.schema.element import WHOLE
+    >>> facts = facts_of(array_meta(shape=(3, 4), dtype="int8", compressors=None), WHOLE)
+    >>> facts.domain, facts.kind.codec
+    ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
+    """
+
+    kind: Kind
+    shape: Shape
+    _fill: bytes | None
+    _meta: ArrayMeta | None
+    _documents: dict[str, bytes] | None
+
+    def __init__(self, meta: ArrayMeta, field: Field) -> None:
+        self._set(meta, Kind(meta, field))
+        self._meta = meta
+
+    def _set(self, meta: ArrayMeta, kind: Kind) -> None:
+        self.kind, self.shape, self._fill = kind, meta.shape, meta.fill_value
+        # The metadata keep these: who kept each other would stay until somebody collects them.
+        self._meta = self._documents = None
+
+    @classmethod
+    def again(cls, meta: ArrayMeta, known: Facts, like: ArrayMeta, _: Field) -> Facts:
+        """Return what follows from metadata, by that of others that are alike."""
+        made = object.__new__(cls)
+        made._set(meta, known.kind)
+        if meta.fill_value == like.fill_value and "fill_value" in vars(known):
+            made.fill_value = known.fill_value
+        return made
+
+    @property
+    def meta(self) -> ArrayMeta:
+        """The metadata, or some that are equal."""
+        if self._meta is None:
+            like = self.kind.meta
+            self._meta = like.alike(self.shape, like.chunk_grid, self._fill)
+        return self._meta
+
+    @cached_property
+    def whole(self) -> IndexTransform:
+        """The view of the whole domain."""
+        kind = self.kind
+        return array_view(self.shape, kind.meta.dimension_names, kind.inner_shape)
+
+    @cached_property
+    def domain(self) -> IndexDomain:
+        """Where there are elements."""
+        return self.whole.domain
+
+    @cached_property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """What elements are that are not stored, with the dimensions inside of an element."""
+        if self._fill is None:
+            return None
+        found = scalar_of(self.kind.meta.data_type, self._fill, self.kind.field)
+        found.flags.writeable = False
+        return found
+
+    @cached_property
+    def schema(self) -> Schema:
+        """All of it; not to be modified."""
+        kind = self.kind
+        return Schema(
+            dtype=kind.dtype,
+            domain=self.domain,
+            chunk_layout=kind.chunk_layout,
+            codec=kind.codec,
+            fill_value=self.fill_value,
+            dimension_units=kind.dimension_units,
+        )
 
     @cached_property
     def metadata_json(self) -> JSONObject:
@@ -163,7 +190,7 @@ class Facts:
             known = {name: v for name, v in v2.to_json(meta).items() if name not in meta.extra}
             return {
                 **known,
-                "compressor": self.codec.compression.compressor,
+                "compressor": self.kind.codec.compression.compressor,
                 "dimension_separator": getattr(meta.chunk_key_encoding, "separator", "."),
             }
         document = v3.to_json(meta)
@@ -173,22 +200,17 @@ class Facts:
             del document["attributes"]
         return document
 
-    @cached_property
-    def _wording(self) -> Wording:
-        """The documents, in parts."""
-        return Wording(self.meta)
-
     @property
     def documents(self) -> dict[str, bytes]:
         """The documents of a new array, by their names; not to be modified."""
         if self._documents is not None:
             return self._documents
-        like = self._like
-        if like is not None:
-            found = like._wording.of(self.shape, self._fill)
+        meta = self.kind.meta
+        if self._meta is meta:
+            found = documents(meta)
         else:
-            found = documents(self.meta)
-        if not (like or self).meta.attributes:
+            found = self.kind.wording.of(self.shape, self._fill)
+        if not meta.attributes:
             found.pop(v2.ATTRIBUTES, None)  # they are of no use to this interface
         if sum(map(len, found.values())) <= _KEPT_BYTES:  # attributes may be long
             self._documents = found

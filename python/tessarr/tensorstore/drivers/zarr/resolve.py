@@ -252,14 +252,14 @@ def _check_parts(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -
     facts = facts_of(meta, field)
     compare("rank", schema.rank, facts.domain.rank)
     if schema.dtype is not None:
-        compare("dtype", schema.dtype.name, facts.dtype.name)
+        compare("dtype", schema.dtype.name, facts.kind.dtype.name)
     if schema.domain is not None:
         merged_domains(facts.domain, schema.domain)
     units = schema.dimension_units or ()
     if units.count(None) < len(units):
         if meta.zarr_format == 2:
             raise ArgumentError("dimension_units: format 2 does not have them")
-        merged_units(facts.dimension_units, units)
+        merged_units(facts.kind.dimension_units, units)
 
 
 def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
@@ -278,10 +278,10 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
         return
     facts = facts_of(meta, field)
     if layout.rank >= 0:
-        layout.merged(facts.chunk_layout.constraints)
+        layout.merged(facts.kind.chunk_layout.constraints)
         check_codec_chunk(layout)
     if schema.codec is not None:
-        facts.codec.merged(schema.codec)
+        facts.kind.codec.merged(schema.codec)
 
 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:

@@ -152,7 +152,7 @@ class ZarrSpec(PlacedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
-        meta = driver.array._meta
+        meta = driver._array._meta
         kept: tuple[Any, ...] = driver.specs.get(minimal, (None, None, None, None))
         of, made, seen, told = kept
         if of is meta and seen is view:
@@ -171,7 +171,7 @@ class ZarrSpec(PlacedSpec):
         assert opened._place is not None
         made = opened._with(opened._references.distinct(), opened._place._settled())
         made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
-        made.schema = facts.element
+        made.schema = facts.kind.element
         names = driver._array._meta.data_type.numpy.names
         if names and made._field == WHOLE:
             made._field = Field(names[0])  # the only one: else one was chosen

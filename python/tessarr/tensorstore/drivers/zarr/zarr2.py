@@ -29,7 +29,7 @@ from tessarr.tensorstore.notation.reading import (
     take,
 )
 from tessarr.tensorstore.notation.recall import Recall, RecallSame
-from tessarr.tensorstore.schema.choose import choose_one
+from tessarr.tensorstore.schema.choose import Asked, alike, choose
 from tessarr.tensorstore.schema.codec_spec import (
     NOTHING,
     OPEN,
@@ -135,10 +135,14 @@ class Zarr2(Constraints):
             return _known(rank, rank, None, None, ())
         return _known(chunked, rank, self.chunk_shape, self.order, inner)
 
+    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+        """Return what is asked of the lengths of chunks, and of dimensions inside of elements."""
+        return alike(layout)
+
     def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
         """Return the shape of chunks, twice."""
-        one = choose_one(settled.layout, extent, extent.rank)[: settled.chunked]
-        return one, one
+        read, write = choose(settled.asked, extent, extent.rank)
+        return read[: settled.chunked], write[: settled.chunked]
 
     def _created(self, schema: Schema, new: New) -> ArrayMeta:
         """Return the metadata of a new array."""

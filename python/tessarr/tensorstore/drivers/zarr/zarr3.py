@@ -34,7 +34,7 @@ from tessarr.tensorstore.notation.reading import (
 )
 from tessarr.tensorstore.notation.recall import RecallSame
 from tessarr.tensorstore.schema.chain import Chain
-from tessarr.tensorstore.schema.choose import choose, choose_one
+from tessarr.tensorstore.schema.choose import Asked, alike, apart, choose
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of
 from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
@@ -170,14 +170,15 @@ class Zarr3(Constraints):
         """Return what is known of chunks."""
         return _known(chunked, rank, self.chunk_shape, self.chain, inner)
 
+    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+        """Return what is asked of the lengths of chunks."""
+        # Codecs may say that there are no shards.
+        whole = self.chain is not None and self.chain.height == 0
+        return (alike if whole else apart)(layout.leading(chunked))
+
     def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of chunks that are read, and of those that are written."""
-        chunked = settled.chunked
-        layout = settled.layout.leading(chunked)
-        if self.chain is not None and self.chain.height == 0:
-            one = choose_one(layout, extent, chunked)  # it says that there are no shards
-            return one, one
-        return choose(layout, extent, chunked)
+        return choose(settled.asked, extent, settled.chunked)
 
     def _created(self, schema: Schema, new: New) -> ArrayMeta:
         """Return the metadata of a new array."""
