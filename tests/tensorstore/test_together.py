@@ -24,9 +24,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = together.read_together
 
-    def counted(reads: Any, **how: Any) -> Any:
+    def counted(reads: Any, futures: Any, **how: Any) -> Any:
         found.append(len(reads))
-        return real(reads, **how)
+        return real(reads, futures, **how)
 
     monkeypatch.setattr(together, "read_together", counted)
     return found

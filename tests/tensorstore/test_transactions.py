@@ -55,9 +55,8 @@ def read(transaction: ts.Transaction, array: tessarr.Array, key: Any = ...) -> A
     buffer = np.empty(chosen.buffer_shape, array.dtype)
     promise, future = Promise.new()
     staged = transaction._staging.array(array)
-    result = chosen.result(buffer)
-    read_together([staged._reading(chosen.axes, chosen.out_axes, buffer, promise, result)])
-    return future.result(timeout=60)
+    read_together([staged._reading(chosen.axes, chosen.out_axes, buffer)], [promise])
+    return chosen.result(future.result(timeout=60))
 
 
 # Arrays

@@ -44,12 +44,25 @@ impl Lowered {
     }
 
     /// The strides of a buffer where neighbours along each dimension of the view are so far apart; None if
-    /// none is so, because dimensions are flattened, or what is there repeats.
+    /// none is so, because dimensions are flattened that are not walked as one, or what is there repeats.
     #[must_use]
     pub fn strides(&self, steps: &[isize]) -> Option<PerDimension<isize>> {
         let order = self.ordered();
         let once = self.shape.iter().enumerate().all(|(k, &size)| size == 1 || order.contains(&k));
-        (once && order.len() == self.buffer.len()).then(|| order.iter().map(|&k| steps[k]).collect())
+        let Some(alone) = self.buffer.len().checked_sub(1) else { return once.then(PerDimension::new) };
+        // The first axis of the buffer stands for all dimensions but so many.
+        let (flat, alone) = order.split_at(order.len() - alone);
+        let mut stride = None;
+        for &k in flat.iter().rev().filter(|&&k| self.shape[k] != 1) {
+            let (step, length) = (steps[k], self.shape[k] as isize);
+            match stride {
+                None => stride = Some((step, step.wrapping_mul(length))),
+                Some((least, next)) if next == step => stride = Some((least, step.wrapping_mul(length))),
+                Some(_) => return None,
+            }
+        }
+        let first = stride.map_or(0, |(least, _)| least);
+        once.then(|| std::iter::once(first).chain(alone.iter().map(|&k| steps[k])).collect())
     }
 
     /// How far apart neighbours along each dimension of the view are in a buffer in C order.

@@ -189,24 +189,28 @@ impl Part {
     fn deliver(&self, py: Python<'_>, done: Result<Arena>) -> PyResult<()> {
         let arena = done.map_err(|error| to_py(py, error))?;
         let elements = &self.state.description.bind(py).get().elements;
-        match self.writes {
-            true => Ok(()),
-            false => self.memory.deliver(elements, self.buffer.bind(py), arena),
+        if self.writes {
+            return Ok(());
         }
+        self.memory.deliver(elements, self.buffer.bind(py), arena)?;
+        self.spread.iter().for_each(|spread| spread.deliver(py));
+        Ok(())
+    }
+
+    /// Read in the thread of who waits for it.
+    pub(super) fn read(&self, py: Python<'_>) -> PyResult<()> {
+        let arena = self.base.get().run(py, &self.state, &self.selection, &self.memory, false)?;
+        self.deliver(py, self.spread().map(|()| arena))
+    }
+
+    /// Show Python's collector what it keeps.
+    pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.base)?;
+        visit.call(&self.buffer)
     }
 }
 
 impl Transfer {
-    /// Show Python's collector what it keeps.
-    pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        visit.call(&self.future)?;
-        visit.call(&self.result)?;
-        self.parts.iter().try_for_each(|part| {
-            visit.call(&part.base)?;
-            visit.call(&part.buffer)
-        })
-    }
-
     fn concurrency(&self) -> usize {
         self.parts.iter().map(Part::concurrency).max().unwrap_or(0)
     }

@@ -8,7 +8,7 @@ from weakref import ref
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, NotFoundError, SelectionError
+from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.tensorstore.drivers.zarr.stored import statistics
@@ -51,12 +51,14 @@ class Access:
     """
 
     __slots__ = (
+        "_as_stored",
         "_before",
         "_fields",
         "_inner",
         "_last",
         "_near",
         "_numpy",
+        "_parts",
         "_place",
         "_stored",
         "_swift",
@@ -67,8 +69,10 @@ class Access:
     def __init__(self, facts: Facts, place: Store) -> None:
         self._numpy, self._stored = facts.numpy, facts.stored
         self._fields, self._inner = facts.fields, facts.inner
-        as_stored = facts.stored == facts.numpy and not facts.stored.hasobject
-        self.plain = as_stored and self._fields is None and self._inner is None
+        self._as_stored = facts.stored == facts.numpy
+        self._parts = None if facts.fields is None else facts.fields.parts
+        one = self._fields is None and self._inner is None
+        self.plain = one and self._as_stored and not facts.stored.hasobject
         """Whether elements are as the engine reads them."""
         self._place = place
         self.in_memory = isinstance(place, MemoryStore)
@@ -113,43 +117,32 @@ class Access:
         try:
             if self._inner is not None:
                 return self._read_inner(array, self._inner, view, out, together)
-            chosen = lower(view, array._meta.shape)
-        except (SelectionError, NotFoundError) as error:
+            if self._as_stored:
+                return self._elements(array, view, out, together)
+            future = converted(self._elements(array, view, None, together), self._native)
+        except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(_outside(error))
-        buffer = None
-        if out is None:
-            buffer = np.empty(chosen.buffer_shape, self._stored)
-        elif self._stored == self._numpy:
-            buffer = _filled_in(out, chosen)
-        if buffer is None:
-            assert out is not None
-            return _filled(self.read(array, view, None, together), out)
-        result = chosen.result(buffer) if out is None else out
-        future = self._elements(array, chosen, buffer, result, together)
-        if out is None and chosen.size > buffer.size:
-            # Something repeats: `result` was made before it was filled.
-            future = converted(future, lambda _: chosen.result(buffer))
-        return future if self._stored == self._numpy else converted(future, self._native)
+        return future if out is None else _filled(future, out)
 
     def _elements(
         self,
         array: Array,
-        chosen: Selection,
-        buffer: npt.NDArray[Any],
-        result: Any,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
         together: Together | None,
     ) -> Future[Any]:
-        if not chosen.size:
-            return finished(result)
-        parts = None if self._fields is None else self._fields.parts
+        """Start to read elements as they are stored."""
+        read = array._reading_view(view._view, self._stored, out, self._parts)
+        if read.empty:
+            return finished(read.now())
         alone = together is None or (self.in_memory and not together.waits)
-        swift = alone and bool(self._swift) and _few(chosen, self._swift)
+        swift = alone and bool(self._swift) and read.meets_few(self._swift, _FEW)
         if together is not None and not swift:
-            return together.read(array, chosen, buffer, parts, result)
+            return together.read(read)
         if swift and (self.in_memory or (self._near and self._before() is None)):
-            future = _now(array, chosen, buffer, parts, result)
+            future = finished(read.now())
         else:
-            future = begun(array, chosen, buffer, parts, result, soon=swift)
+            future = begun(read, soon=swift)
         if not self.in_memory:
             self._before, self._last = self._last, ref(future)
         return future
@@ -166,11 +159,9 @@ class Access:
         together: Together | None,
     ) -> Future[npt.NDArray[Any]]:
         split = inner.split(view)
-        chosen = lower(split.outer, array._meta.shape)
-        buffer = np.empty(chosen.buffer_shape, self._stored)
         future = converted(
-            self._elements(array, chosen, buffer, buffer, together),
-            lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner)),
+            self._elements(array, split.outer, None, together),
+            lambda values: inner.taken(split, self._opened(values, inner)),
         )
         return future if out is None else _filled(future, out)
 
@@ -196,8 +187,7 @@ class Access:
         except SelectionError as error:
             future: Future[None] = failed(_outside(error))
             return WriteFutures._of(future, future)
-        parts = None if self._fields is None else self._fields.parts
-        future = self._store(array, chosen, values.astype(self._stored, copy=False), parts)
+        future = self._store(array, chosen, values.astype(self._stored, copy=False), self._parts)
         return WriteFutures._of(future, future)
 
     def _store(
@@ -267,20 +257,13 @@ def _few(chosen: Selection, chunk: Shape) -> bool:
     return cells <= _FEW
 
 
-def _outside(error: SelectionError | NotFoundError) -> Exception:
+def _outside(error: Exception) -> Exception:
     """Return the error for a view that is outside of what is there when it is read."""
-    if isinstance(error, NotFoundError):
+    if not isinstance(error, SelectionError):
         return error
     found = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
     found.__cause__ = error
     return found
-
-
-def _filled_in(out: npt.NDArray[Any], chosen: Selection) -> npt.NDArray[Any] | None:
-    """Return what the engine fills in order to fill `out`, if it can."""
-    buffer = chosen.buffer(out)
-    same = buffer.size == out.size and (not out.size or np.may_share_memory(buffer, out))
-    return buffer if same else None
 
 
 def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
@@ -296,13 +279,3 @@ def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
 def _nothing() -> None:
     """Refer to no future."""
 
-
-def _now(
-    array: Array, chosen: Selection, buffer: npt.NDArray[Any], parts: Any, result: Any
-) -> Future[Any]:
-    """Return the future of a read that is done at once."""
-    try:
-        array._read(chosen.axes, chosen.out_axes, buffer, parts)
-    except Exception as error:  # noqa: BLE001 (told to whom it may concern)
-        return failed(error)
-    return finished(result)
