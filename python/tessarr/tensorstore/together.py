@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from tessarr._engine import read_together
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.futures.future import PENDING, Future
-from tessarr.tensorstore.futures.promise import Promise
 
 if TYPE_CHECKING:
     from tessarr._engine import Reading
@@ -68,8 +67,8 @@ def begun(read: Reading, *, soon: bool) -> Future[Any]:
     A small one may begin `soon`: together with those of the same array that are begun before a
     thread comes to it.
     """
-    promise, future = Promise.new()
-    future._work = read_together([read], [promise], soon=soon).help
+    future: Future[Any] = Future._pending()
+    future._work = read_together([read], [future], soon=soon).help
     return future
 
 
@@ -77,7 +76,7 @@ def _begin(reads: dict[Future[Any], Reading]) -> None:
     wanted = {future: read for future, read in reads.items() if future._state == PENDING}
     if not wanted:
         return
-    begun = read_together(list(wanted.values()), [Promise._of(future) for future in wanted])
+    begun = read_together(list(wanted.values()), list(wanted))
     for future in wanted:
         future._begin, future._work = None, begun.help
 

@@ -41,13 +41,7 @@ class Promise(Generic[T]):
     def new() -> tuple[Promise[Any], Future[Any]]:
         """Return a promise and its future."""
         future: Future[Any] = Future._pending()
-        return Promise._of(future), future
-
-    @staticmethod
-    def _of(future: Future[Any]) -> Promise[Any]:
-        made: Promise[Any] = object.__new__(Promise)
-        made._future = future
-        return made
+        return _promise(future), future
 
     def set_result(self, result: T) -> None:
         """Say what the result is; without effect where the future is done."""
@@ -69,3 +63,9 @@ class Promise(Generic[T]):
         future = getattr(self, "_future", None)
         if future is not None and future._state == PENDING:
             future._finish(FAILED, ArgumentError("nobody can say what the result is any more"))
+
+
+def _promise(future: Future[T]) -> Promise[T]:
+    made: Promise[T] = object.__new__(Promise)
+    made._future = future
+    return made

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::operation::Interrupt;
@@ -79,7 +80,8 @@ fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
 fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     let pending: Vec<Pending> = transfers.into_iter().map(Pending::new).collect();
     match runner {
-        Runner::Worker => drop(each(&pending, None)),
+        // What went wrong with all, those are told whose parts have not ended.
+        Runner::Worker => drop(pool::guarded(|| each(&pending, None))),
         Runner::Caller => {
             if let Err(raised) = interruptibly(|interrupt| each(&pending, Some(interrupt))) {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
@@ -259,10 +261,11 @@ impl Pending {
         let ended = self.transfer.parts.iter().zip(parts);
         let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
         // All are delivered, whatever becomes of one.
-        let told = match ended.fold(Ok(()), PyResult::and) {
-            Ok(()) => self.transfer.future.call_method1(py, "set_result", (&self.transfer.result,)),
-            Err(error) => self.transfer.future.call_method1(py, "set_exception", (error,)),
+        let (result, error) = match ended.fold(Ok(()), PyResult::and) {
+            Ok(()) => (Some(&self.transfer.result), None),
+            Err(error) => (None, Some(error)),
         };
+        let told = self.transfer.future.call_method1(py, intern!(py, "_told"), (result, error));
         // A cancelled future refuses its result: nothing to do.
         drop(told);
     }

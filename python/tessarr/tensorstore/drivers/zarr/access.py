@@ -14,7 +14,6 @@ from tessarr.store import LocalStore, MemoryStore
 from tessarr.tensorstore.drivers.zarr.stored import statistics
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import NOTHING, Future, failed, finished
-from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore.near import changes_at_once
@@ -199,8 +198,8 @@ class Access:
         if self._near and self._swift and _few(chosen, self._swift):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
             return start(write, here=self.at_once)
-        promise, future = Promise.new()
-        future._work = array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts).help
+        future: Future[None] = Future._pending()
+        future._work = array._write_future(chosen.axes, chosen.out_axes, ready, future, parts).help
         return future
 
     def _write_inner(
