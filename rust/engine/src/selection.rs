@@ -177,20 +177,6 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether it is of ranges only, which meet at most so many cells of a shape.
-    pub fn meets_few(&self, shape: &[u64], most: u64) -> bool {
-        let cells = |(form, &length): (&AxisForm, &u64)| match *form {
-            AxisForm::Range { start, step, count, .. } if length > 0 && count > 0 => {
-                let cell = |index: i64| index as u64 / length;
-                Some(cell(start).abs_diff(cell(start + step * (count as i64 - 1))) + 1)
-            }
-            _ => None,
-        };
-        let met = self.axes.iter().zip(shape).map(cells);
-        let met = met.fold(Some(1u64), |all, one| all?.checked_mul(one?));
-        self.axes.len() == shape.len() && met.is_some_and(|met| met <= most)
-    }
-
     /// The whole selection as one piece.
     pub fn piece(&self) -> Piece<'_> {
         let axes = self.axes.iter().map(|form| match form {

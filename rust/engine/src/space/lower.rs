@@ -132,6 +132,21 @@ impl View {
         Ok(Lowered { axes, out_axes, shape: size, buffer, order: (!same).then_some(order) })
     }
 
+    /// Whether it has no index arrays, and surely meets at most so many cells of a shape.
+    pub fn meets_few(&self, cell: &[i64], most: u64) -> bool {
+        let cells = |(map, &length): (&Map, &i64)| {
+            let (least, greatest) = match map.source {
+                Source::Nothing => return Some(1),
+                Source::Dimension(k) => (self.dims[k].lower, self.dims[k].upper - 1),
+                Source::Array(_) => return None,
+            };
+            let number = |at: i64| map.applied(at, 0).ok()?.0.checked_div_euclid(length);
+            number(least)?.abs_diff(number(greatest)?).checked_add(1)
+        };
+        let met = self.maps.iter().zip(cell).map(cells).try_fold(1u64, |all, one| all.checked_mul(one?));
+        cell.len() == self.maps.len() && met.is_some_and(|met| met <= most)
+    }
+
     /// The size of each dimension, if all positions are inside of an array of a shape.
     pub(super) fn checked(&self, shape: &[usize]) -> Result<PerDimension<usize>> {
         if shape.len() != self.maps.len() {

@@ -27,10 +27,6 @@ impl Reading {
     fn held(&self) -> MutexGuard<'_, Option<Read>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn asks<T>(&self, ask: impl FnOnce(&Part) -> T) -> Option<T> {
-        self.held().as_ref()?.part.as_ref().map(ask)
-    }
 }
 
 #[pymethods]
@@ -38,12 +34,7 @@ impl Reading {
     /// Whether there is nothing to be read.
     #[getter]
     fn empty(&self) -> bool {
-        self.asks(|_| ()).is_none()
-    }
-
-    /// Whether it is of a box in at most so many chunks of a shape.
-    fn meets_few(&self, chunk: Vec<u64>, most: u64) -> bool {
-        self.asks(|part| part.selection.meets_few(&chunk, most)).unwrap_or(false)
+        self.held().as_ref().is_none_or(|read| read.part.is_none())
     }
 
     /// Read in this thread, and return the result; Ctrl-C raises what is pending.

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.indexing import Selection
     from tessarr.space import IndexTransform
     from tessarr.store import Store
     from tessarr.tensorstore.drivers.zarr.facts import Facts
@@ -103,6 +102,10 @@ class Access:
         except SelectionError as error:
             raise _outside(error) from error
 
+    def _is_swift(self, view: IndexTransform) -> bool:
+        """Whether a view touches so few chunks that it takes longer to begin elsewhere."""
+        return bool(self._swift) and view._view.meets_few(self._swift, _FEW)
+
     # Reading
 
     def read(
@@ -135,7 +138,7 @@ class Access:
         if read.empty:
             return finished(read.now())
         alone = together is None or (self.in_memory and not together.waits)
-        swift = alone and bool(self._swift) and read.meets_few(self._swift, _FEW)
+        swift = alone and self._is_swift(view)
         if together is not None and not swift:
             return together.read(read)
         if swift and (self.in_memory or (self._near and self._before() is None)):
@@ -182,20 +185,20 @@ class Access:
         try:
             if self._inner is not None:
                 return self._write_inner(array, self._inner, view, values)
-            chosen = lower(view, array._meta.shape)
+            stored = values.astype(self._stored, copy=False)
+            future = self._store(array, view, stored, self._parts)
         except SelectionError as error:
-            future: Future[None] = failed(_outside(error))
-            return WriteFutures._of(future, future)
-        future = self._store(array, chosen, values.astype(self._stored, copy=False), self._parts)
+            future = failed(_outside(error))
         return WriteFutures._of(future, future)
 
     def _store(
-        self, array: Array, chosen: Selection, values: npt.NDArray[Any], parts: Any
+        self, array: Array, view: IndexTransform, values: npt.NDArray[Any], parts: Any
     ) -> Future[None]:
+        chosen = lower(view, array._meta.shape)
         if not chosen.size:
             return NOTHING
         ready = chosen.buffer(values)
-        if self._near and self._swift and _few(chosen, self._swift):
+        if self._near and self._is_swift(view):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
             return start(write, here=self.at_once)
         future: Future[None] = Future._pending()
@@ -210,11 +213,10 @@ class Access:
         size, futures = element.itemsize, []
         elements = values.astype(element, copy=False)
         for piece in inner.pieces(inner.split(view), elements):
-            chosen = lower(piece.outer, array._meta.shape)
             packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
             places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
             ready = packed.reshape(piece.outer.domain.shape)
-            futures.append(self._store(array, chosen, ready, _runs(places, size)))
+            futures.append(self._store(array, piece.outer, ready, _runs(places, size)))
         several = len(futures) != 1
         done = start(lambda: _wait(futures), here=not futures) if several else futures[0]
         return WriteFutures._of(done, done)
@@ -244,18 +246,6 @@ def _wait(futures: list[Future[None]]) -> None:
         future.result()
 
 
-def _few(chosen: Selection, chunk: Shape) -> bool:
-    """Whether a selection touches so few chunks that it takes longer to begin elsewhere."""
-    cells = 1
-    for axis, length in zip(chosen.axes, chunk, strict=True):
-        if not isinstance(axis, tuple) or len(axis) == 1:
-            return False
-        start, step, count = axis
-        end = start + step * (count - 1)
-        cells *= abs(end // length - start // length) + 1
-    return cells <= _FEW
-
-
 def _outside(error: Exception) -> Exception:
     """Return the error for a view that is outside of what is there when it is read."""
     if not isinstance(error, SelectionError):
@@ -277,4 +267,3 @@ def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
 
 def _nothing() -> None:
     """Refer to no future."""
-
