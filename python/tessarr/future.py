@@ -35,8 +35,15 @@ class Future(concurrent.futures.Future[T]):
         self._work: Callable[[], object] | None = None  # does it here, if nobody has begun it
         self.set_running_or_notify_cancel()
 
-    def set_result(self, result: Any) -> None:
+    def _told(self, result: Any, error: BaseException | None) -> None:
         """Complete the work (called by the engine)."""
+        if error is None:
+            self.set_result(result)
+        else:
+            self.set_exception(error)
+
+    def set_result(self, result: Any) -> None:
+        """Complete the work."""
         super().set_result(result if self._finish is None else self._finish(result))
 
     def result(self, timeout: float | None = None) -> T:

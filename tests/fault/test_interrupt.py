@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -128,10 +128,10 @@ def test_ctrl_c_ends_all_that_was_begun_together() -> None:
     arrays = [
         tessarr.create_array(store, name=str(number), data=np.ones(3, "u1")) for number in range(4)
     ]
-    chosen: Any = SimpleNamespace(axes=[(0, 1, 3)], out_axes=[0])
     together = Together()
     reads = [
-        together.read(array, chosen, row, None, row) for array, row in zip(arrays, out, strict=True)
+        together.read(array._reading([(0, 1, 3)], [0], row))
+        for array, row in zip(arrays, out, strict=True)
     ]
     with only_thread_busy():
         with pytest.raises(KeyboardInterrupt):

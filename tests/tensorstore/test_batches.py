@@ -196,9 +196,9 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
             assert future.result() == NUMBERS[number, number]
 
     waited()
-    assert calls_of(waited).names["Promise.new"] == 0
-    assert calls_of(begun).names["Promise.new"] == 8
-    assert calls_of(waited).names["Promise.new"] == 0
+    assert calls_of(waited).native.count("read_together") == 0
+    assert calls_of(begun).native.count("read_together") == 8
+    assert calls_of(waited).native.count("read_together") == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")

@@ -24,9 +24,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     real = together.read_together
 
-    def counted(reads: Any, **how: Any) -> Any:
+    def counted(reads: Any, futures: Any, **how: Any) -> Any:
         found.append(len(reads))
-        return real(reads, **how)
+        return real(reads, futures, **how)
 
     monkeypatch.setattr(together, "read_together", counted)
     return found
@@ -63,6 +63,28 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "a diagonal": lambda a: a[ts.d[0, 1].diagonal],
     "twice": lambda a: a[TWICE],
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["int32", "string"])
+@pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -> None:
+    """Elements come to their places at once, or by a buffer; objects, too."""
+    values = VALUES if dtype == "int32" else VALUES.astype("S").astype("O")
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri() + "/"}
+    layout = ts.ChunkLayout(chunk_shape=[4, 10])
+    array = ts.open(spec, create=True, dtype=dtype, shape=[6, 40], chunk_layout=layout).result()
+    array.write(values).result()
+    view, expected = VIEWS[name](array), VIEWS[name](ts.array(values, dtype=dtype)).read().result()
+    found = view.read(order=order).result()
+    np.testing.assert_array_equal(found, expected)
+    assert found.flags.c_contiguous or order == "F"
+    out = np.zeros((2, *expected.shape), expected.dtype)[1, ..., ::-1]
+    with ts.Batch() as batch:
+        made = view.read(batch=batch), view.read(batch=batch, out=out)
+    assert made[1].result() is out
+    np.testing.assert_array_equal(made[0].result(), expected)
+    np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("name", VIEWS)

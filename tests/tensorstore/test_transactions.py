@@ -22,7 +22,6 @@ from tessarr.errors import ArgumentError, ConflictError
 from tessarr.space import Dim, IndexDomain, IndexTransform, lower
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
-from tessarr.tensorstore.futures.promise import Promise
 
 
 def counted(before: dict[str, int], store: CountingStore) -> dict[str, int]:
@@ -44,20 +43,19 @@ def write(transaction: ts.Transaction, array: tessarr.Array, key: Any, value: An
     if not chosen.size:
         return
     values = np.array(np.broadcast_to(np.asarray(value, array.dtype), view.shape))
-    promise, future = Promise.new()
+    future: Any = ts.Future._pending()
     staged = transaction._staging.array(array)
-    staged._write_future(chosen.axes, chosen.out_axes, chosen.buffer(values), promise, None)
+    staged._write_future(chosen.axes, chosen.out_axes, chosen.buffer(values), future, None)
     future.result(timeout=60)
 
 
 def read(transaction: ts.Transaction, array: tessarr.Array, key: Any = ...) -> Any:
     _, chosen = _chosen(array, key)
     buffer = np.empty(chosen.buffer_shape, array.dtype)
-    promise, future = Promise.new()
+    future: Any = ts.Future._pending()
     staged = transaction._staging.array(array)
-    result = chosen.result(buffer)
-    read_together([staged._reading(chosen.axes, chosen.out_axes, buffer, promise, result)])
-    return future.result(timeout=60)
+    read_together([staged._reading(chosen.axes, chosen.out_axes, buffer)], [future])
+    return chosen.result(future.result(timeout=60))
 
 
 # Arrays

@@ -88,8 +88,14 @@ def test_a_read_lowers_its_view_once() -> None:
     store = ts.open(spec, create=True, dtype=ts.uint16, shape=[100, 100]).result()
     for view in (store[5:9, 3], store.oindex[[5, 7], [1, 2]], store.vindex[[5, 7], [1, 2]]):
         _, native = calls(lambda view=view: view.read().result())  # type: ignore[misc]
-        assert native["View.lowered"] == 1
-        assert native["View.at"] == native["View.dims"] == native["View.maps"] == 0
+        assert native["Array._reading_view"] == 1, native
+        assert (
+            native["View.lowered"]
+            == native["View.at"]
+            == native["View.dims"]
+            == native["View.maps"]
+            == 0
+        )
 
 
 @pytest.mark.parametrize("key", [(5, 5), (slice(3, 8), 7), (slice(None, None, 3), slice(2, 8))])

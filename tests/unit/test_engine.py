@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 import tessarr
 from tessarr import codecs
 from tessarr._engine import ArrayBase, Description, MemoryStore, read_together
+from tessarr.future import Future
 
 BYTES = {"kind": "bytes", "unit_bytes": 4, "swap": False}
 CHAIN: dict[str, Any] = {"order": None, "array_bytes": BYTES, "bytes_bytes": []}
@@ -109,7 +109,7 @@ def test_a_handle_for_reading_refuses_every_write() -> None:
 
 
 def test_futures_are_told_what_a_resize_in_between_leaves() -> None:
-    """An operation keeps the description that its selection was checked against."""
+    """A read keeps the description that its selection was checked against."""
     array = handle()
     small = describe(shape=(1,), grid=(1,))
     large = describe()
@@ -126,9 +126,9 @@ def test_futures_are_told_what_a_resize_in_between_leaves() -> None:
         for _ in range(300):
             future: Future[Any] = Future()
             buffer = np.ones((4, 4), "int32")
-            read_together([array._reading((ROWS, ROWS), (0, 1), buffer, future, None)])
             with suppress(tessarr.errors.SelectionError):
-                assert future.result(10) is None
+                read_together([array._reading((ROWS, ROWS), (0, 1), buffer)], [future])
+                assert future.result(10) is buffer
     finally:
         stop.set()
         thread.join()

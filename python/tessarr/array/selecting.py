@@ -103,8 +103,12 @@ class Selecting(Facts):
         future: Future[Any] = Future(finish)
         if buffer.size:
             parts = fields.parts if fields else None
-            read = self._reading(chosen.axes, chosen.out_axes, buffer, future, buffer, parts)
-            future._work = read_together([read]).help
+            try:
+                read = self._reading(chosen.axes, chosen.out_axes, buffer, parts)
+            except Exception as error:  # noqa: BLE001 (somebody has resized the array)
+                future.set_exception(error)
+            else:
+                future._work = read_together([read], [future]).help
         else:
             future.set_result(buffer)
         return future

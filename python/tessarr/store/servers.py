@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+import asyncio
+from _thread import allocate_lock
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from tessarr.errors import UnsupportedError
 from tessarr.store.fsspec_files import protocols
 from tessarr.store.passing import causes, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Coroutine
+
+T = TypeVar("T")
 
 __all__ = ["Part", "Server", "changed", "fetched", "server_of", "version_of"]
 
@@ -54,8 +60,8 @@ class Server(NamedTuple):
     """
 
     needs: str
-    get: Callable[[Any, str, str | None], Awaitable[Answer]]
-    change: Callable[[Any, str, bytes | None, str | None], Awaitable[str | None]] | None
+    get: Callable[[Any, str, str | None], Coroutine[Any, Any, Answer]]
+    change: Callable[[Any, str, bytes | None, str | None], Coroutine[Any, Any, str | None]] | None
 
 
 def server_of(fs: Any) -> Server | None:
@@ -66,15 +72,12 @@ def server_of(fs: Any) -> Server | None:
 
 def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
     """Return a range of a file, or all of it."""
-    from fsspec.asyn import sync
-
-    answer: Any
     try:
-        answer = sync(fs.loop, server.get, fs, path, span)
+        answer = _waited(fs.loop, server.get, fs, path, span)
     except Exception as error:
         if span is None or not _says_empty(error):
             raise
-        answer = sync(fs.loop, server.get, fs, path, None)
+        answer = _waited(fs.loop, server.get, fs, path, None)
     data, content_range, tag = answer
     if not content_range:
         return Part(data, 0, len(data), tag or "")
@@ -97,10 +100,9 @@ def changed(
     UnsupportedError
         If the server makes no changes that depend on a state.
     """
-    from fsspec.asyn import sync
-
+    assert server.change is not None
     try:
-        new = sync(fs.loop, server.change, fs, path, data, tag)
+        new = _waited(fs.loop, server.change, fs, path, data, tag)
     except Exception as error:
         if tag is None:
             raise
@@ -111,6 +113,38 @@ def changed(
         return False
     fs.invalidate_cache(path)
     return version_of(new) or True
+
+
+def _waited(
+    loop: AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
+) -> T:
+    """Return what work gives that is done by an event loop in another thread.
+
+    What fsspec has for it wakes who waits twice, as that waits for the lock of an event then: with
+    many requests under way this takes as long as all else that the loop does.
+    """
+    with suppress(RuntimeError):
+        if asyncio.get_running_loop() is loop:
+            raise NotImplementedError("the thread that is to do it cannot wait for it")
+    ended = allocate_lock()
+    result: list[T] = []
+    failed: list[BaseException] = []
+    tasks: list[object] = []  # loops keep none
+
+    async def run() -> None:
+        try:
+            result.append(await work(*arguments))
+        except BaseException as error:  # noqa: BLE001 (told to who waits)
+            failed.append(error)
+        finally:
+            ended.release()
+
+    ended.acquire()
+    loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(run())))
+    ended.acquire()  # ends early where a signal handler raises
+    if failed:
+        raise failed.pop()
+    return result.pop()
 
 
 def version_of(tag: str | None) -> bytes | None:

@@ -7,16 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import read_together
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.futures.future import PENDING
-from tessarr.tensorstore.futures.promise import Promise
+from tessarr.tensorstore.futures.future import PENDING, Future
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from tessarr._engine import Reading
-    from tessarr.array import Array
-    from tessarr.indexing.selection import Selection
-    from tessarr.tensorstore.futures.future import Future
 
 __all__ = ["Together", "begun", "submitted"]
 
@@ -38,13 +32,10 @@ class Together:
         self._lock = allocate_lock()
         self._reads: dict[Future[Any], Reading] | None = {}  # None: they were submitted
 
-    def read(
-        self, array: Array, chosen: Selection, buffer: npt.NDArray[Any], parts: Any, result: Any
-    ) -> Future[Any]:
-        """Return the future of a result, which is there when `buffer` is filled."""
-        promise, future = Promise.new()
+    def read(self, read: Reading) -> Future[Any]:
+        """Return the future of a read."""
+        future: Future[Any] = Future._pending()
         future._begin = self._begin_for
-        read = array._reading(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
         with self._lock:
             if self._reads is None:
                 raise submitted()
@@ -70,23 +61,14 @@ class Together:
             _begin({future: read})
 
 
-def begun(
-    array: Array,
-    chosen: Selection,
-    buffer: npt.NDArray[Any],
-    parts: Any,
-    result: Any,
-    *,
-    soon: bool,
-) -> Future[Any]:
+def begun(read: Reading, *, soon: bool) -> Future[Any]:
     """Return the future of a read that begins now, by itself.
 
     A small one may begin `soon`: together with those of the same array that are begun before a
     thread comes to it.
     """
-    promise, future = Promise.new()
-    read = array._reading(chosen.axes, chosen.out_axes, buffer, promise, result, parts)
-    future._work = read_together([read], soon=soon).help
+    future: Future[Any] = Future._pending()
+    future._work = read_together([read], [future], soon=soon).help
     return future
 
 
@@ -94,7 +76,7 @@ def _begin(reads: dict[Future[Any], Reading]) -> None:
     wanted = {future: read for future, read in reads.items() if future._state == PENDING}
     if not wanted:
         return
-    begun = read_together(list(wanted.values()))
+    begun = read_together(list(wanted.values()), list(wanted))
     for future in wanted:
         future._begin, future._work = None, begun.help
 

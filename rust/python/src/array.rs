@@ -32,6 +32,7 @@ use crate::description::Description;
 use crate::elements::{self, Elements, Handles};
 use crate::error::{foreign, is_exit, to_py};
 use crate::selection::{basic, requests, selected, Along, AxisArgument};
+use crate::space::View;
 use crate::store::Store;
 
 /// What one operation needs; replaced as a whole when the array is resized.
@@ -118,6 +119,11 @@ impl Memory {
         }
         let handles = handles()?;
         Ok(Memory { address: handles.address(), handles: Some(handles) })
+    }
+
+    /// The same memory, read to from so many bytes further on.
+    fn from(self, start: isize) -> Memory {
+        Memory { address: self.address.wrapping_offset(start), ..self }
     }
 
     /// Put what was read into `array`, if it is not there already.
@@ -417,28 +423,33 @@ impl ArrayBase {
         Ok((found.not_stored, found.fully_stored))
     }
 
-    /// What `_read` does, of the array as it is now, to be begun by `read_together`: `future` gets
-    /// `result` when it is done.
-    #[pyo3(signature = (axes, out_axes, out, future, result, fields=None))]
+    /// What `_read` does, of the array as it is now, to be begun by `read_together`: the result is `out`.
+    #[pyo3(signature = (axes, out_axes, out, fields=None))]
     fn _reading(
         slf: &Bound<'_, Self>,
         axes: Vec<AxisArgument<'_>>,
         out_axes: Vec<Option<usize>>,
         out: Bound<'_, PyUntypedArray>,
-        future: Py<PyAny>,
-        result: Py<PyAny>,
         fields: Option<Fields>,
     ) -> PyResult<Reading> {
-        let (py, state) = (slf.py(), slf.get().state());
-        let part = checked(py, &state, &axes, &out_axes, &out, fields, true)
-            .and_then(|selection| Self::prepared(slf, state, selection, out, false));
-        match part {
-            Ok(part) => Ok(Reading::of(Transfer { parts: vec![part], future, result })),
-            Err(error) => {
-                future.call_method1(py, pyo3::intern!(py, "set_exception"), (error,))?;
-                Ok(Reading::ended())
-            }
-        }
+        let state = slf.get().state();
+        let selection = checked(slf.py(), &state, &axes, &out_axes, &out, fields, true)?;
+        let result = out.clone().into_any().unbind();
+        Ok(Reading::of(Some(Self::prepared(slf, state, selection, out, false)?), result))
+    }
+
+    /// A read of what a view sees of the array as it is now, to be begun by `read_together`, or done by
+    /// `Reading.now`: the result is `out`, or a new array of items of a type. If `fields` are given, only
+    /// these bytes of the elements are read.
+    #[pyo3(signature = (view, dtype, out=None, fields=None))]
+    fn _reading_view(
+        slf: &Bound<'_, Self>,
+        view: &View,
+        dtype: &Bound<'_, PyArrayDescr>,
+        out: Option<Bound<'_, PyUntypedArray>>,
+        fields: Option<Fields>,
+    ) -> PyResult<Reading> {
+        viewed::viewed(slf, view.inner(), dtype, out, fields)
     }
 
     /// `_write` on the pool; `future` gets None when it is done. Who waits for it may help.
@@ -476,32 +487,46 @@ fn checked(
     fields: Option<Fields>,
     writable: bool,
 ) -> PyResult<Selection> {
-    let description = state.description.bind(py).get();
-    let item_bytes = buffer.dtype().itemsize();
-    let fits = match &fields {
-        None => fits(description, buffer),
-        Some(fields) => {
-            let inside = |&(_, caller, bytes): &(usize, usize, usize)| {
-                caller.checked_add(bytes).is_some_and(|end| end <= item_bytes)
-            };
-            let plain = description.elements.is_fixed() && !buffer.dtype().has_object();
-            plain && !fields.is_empty() && fields.iter().all(inside)
-        }
-    };
-    if !fits {
-        let dtype = description.dtype.bind(py);
-        return Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())));
-    }
+    check_items(state, buffer, fields.as_deref())?;
     if writable {
         check_target(buffer)?;
     }
-    let strides = strides(&description.elements, buffer);
+    let strides = strides(&state.description.bind(py).get().elements, buffer);
     let requests = requests(axes, out_axes, buffer.shape(), &strides)?;
-    let fields = fields.unwrap_or_default().into_iter();
-    let fields = fields.map(|(item, caller, bytes)| Field { item, caller, bytes }).collect();
     Selection::new(&requests, &state.array.shape)
-        .and_then(|selection| selection.with_fields(fields, state.array.item_bytes))
+        .and_then(|selection| selection.with_fields(engine_fields(fields), state.array.item_bytes))
         .map_err(|error| to_py(py, error))
+}
+
+/// Check the items of a buffer against the array's data type, or against fields of it.
+fn check_items(
+    state: &State,
+    buffer: &Bound<'_, PyUntypedArray>,
+    fields: Option<&[(usize, usize, usize)]>,
+) -> PyResult<()> {
+    let description = state.description.bind(buffer.py()).get();
+    let fits = match fields {
+        None => fits(description, buffer),
+        Some(fields) => {
+            let (dtype, item_bytes) = (buffer.dtype(), buffer.dtype().itemsize());
+            let inside = |&(_, caller, bytes): &(usize, usize, usize)| {
+                caller.checked_add(bytes).is_some_and(|end| end <= item_bytes)
+            };
+            let plain = description.elements.is_fixed() && !dtype.has_object();
+            plain && !fields.is_empty() && fields.iter().all(inside)
+        }
+    };
+    if fits {
+        return Ok(());
+    }
+    let dtype = description.dtype.bind(buffer.py());
+    Err(PyTypeError::new_err(format!("the buffer holds {}, the array {dtype}", buffer.dtype())))
+}
+
+/// Fields as the engine has them; none is all of an item.
+fn engine_fields(fields: Option<Fields>) -> Vec<Field> {
+    let fields = fields.unwrap_or_default().into_iter();
+    fields.map(|(item, caller, bytes)| Field { item, caller, bytes }).collect()
 }
 
 /// Refuse a buffer that cannot be read into.

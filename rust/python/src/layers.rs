@@ -135,8 +135,9 @@ impl Seen {
     /// gets when all is there. Who waits for it may help.
     fn read(&self, py: Python<'_>, out: &Bound<'_, PyUntypedArray>, future: Py<PyAny>) -> PyResult<Begun> {
         check_target(out)?;
-        let parts = self.stored.iter().map(|(array, view, place)| part(array.bind(py), view, place, out));
-        let parts = parts.collect::<PyResult<Vec<_>>>()?;
+        let stored = self.stored.iter();
+        let parts = stored.map(|(array, view, place)| part(array.bind(py), view, place, out));
+        let parts = parts.filter_map(Result::transpose).collect::<PyResult<Vec<_>>>()?;
         let result = out.clone().into_any().unbind();
         Ok(begin(py, vec![Transfer { parts, future, result }]))
     }

@@ -194,7 +194,7 @@ unsafe impl<T> Send for Shared<T> {}
 ///
 /// # Safety
 /// All steps lead from and to objects, or null pointers, of arrays that the caller keeps.
-unsafe fn copy_objects(steps: &Steps, from: *const u8, to: *mut u8) {
+pub(crate) unsafe fn copy_objects(steps: &Steps, from: *const u8, to: *mut u8) {
     let Walk { axes, src: source, dst: target } = steps.walk(from, to);
     all_steps(&axes, &mut |from, to| {
         // SAFETY: the caller's promise; elements of arrays of objects may lie anywhere.

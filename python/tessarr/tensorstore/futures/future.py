@@ -105,6 +105,13 @@ class Future(Generic[T]):
             self._tell(callback)
         return True
 
+    def _told(self, result: Any, error: BaseException | None) -> None:
+        """End with a result, or an error (called by the engine)."""
+        if error is None:
+            self._finish(DONE, result)
+        else:
+            self._finish(FAILED, error)
+
     def _end_with(self, work: Callable[..., T], *arguments: Any) -> None:
         """End as `work` does: with what it returns, or with what it raises."""
         try:

@@ -44,12 +44,25 @@ impl Lowered {
     }
 
     /// The strides of a buffer where neighbours along each dimension of the view are so far apart; None if
-    /// none is so, because dimensions are flattened, or what is there repeats.
+    /// none is so, because dimensions are flattened that are not walked as one, or what is there repeats.
     #[must_use]
     pub fn strides(&self, steps: &[isize]) -> Option<PerDimension<isize>> {
         let order = self.ordered();
         let once = self.shape.iter().enumerate().all(|(k, &size)| size == 1 || order.contains(&k));
-        (once && order.len() == self.buffer.len()).then(|| order.iter().map(|&k| steps[k]).collect())
+        let Some(alone) = self.buffer.len().checked_sub(1) else { return once.then(PerDimension::new) };
+        // The first axis of the buffer stands for all dimensions but so many.
+        let (flat, alone) = order.split_at(order.len() - alone);
+        let mut stride = None;
+        for &k in flat.iter().rev().filter(|&&k| self.shape[k] != 1) {
+            let (step, length) = (steps[k], self.shape[k] as isize);
+            match stride {
+                None => stride = Some((step, step.wrapping_mul(length))),
+                Some((least, next)) if next == step => stride = Some((least, step.wrapping_mul(length))),
+                Some(_) => return None,
+            }
+        }
+        let first = stride.map_or(0, |(least, _)| least);
+        once.then(|| std::iter::once(first).chain(alone.iter().map(|&k| steps[k])).collect())
     }
 
     /// How far apart neighbours along each dimension of the view are in a buffer in C order.
@@ -117,6 +130,21 @@ impl View {
         }
         let same = order.len() == size.len() && order.is_sorted();
         Ok(Lowered { axes, out_axes, shape: size, buffer, order: (!same).then_some(order) })
+    }
+
+    /// Whether it has no index arrays, and surely meets at most so many cells of a shape.
+    pub fn meets_few(&self, cell: &[i64], most: u64) -> bool {
+        let cells = |(map, &length): (&Map, &i64)| {
+            let (least, greatest) = match map.source {
+                Source::Nothing => return Some(1),
+                Source::Dimension(k) => (self.dims[k].lower, self.dims[k].upper - 1),
+                Source::Array(_) => return None,
+            };
+            let number = |at: i64| map.applied(at, 0).ok()?.0.checked_div_euclid(length);
+            number(least)?.abs_diff(number(greatest)?).checked_add(1)
+        };
+        let met = self.maps.iter().zip(cell).map(cells).try_fold(1u64, |all, one| all.checked_mul(one?));
+        cell.len() == self.maps.len() && met.is_some_and(|met| met <= most)
     }
 
     /// The size of each dimension, if all positions are inside of an array of a shape.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use numpy::PyUntypedArray;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::operation::Interrupt;
@@ -79,7 +80,8 @@ fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
 fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     let pending: Vec<Pending> = transfers.into_iter().map(Pending::new).collect();
     match runner {
-        Runner::Worker => drop(each(&pending, None)),
+        // What went wrong with all, those are told whose parts have not ended.
+        Runner::Worker => drop(pool::guarded(|| each(&pending, None))),
         Runner::Caller => {
             if let Err(raised) = interruptibly(|interrupt| each(&pending, Some(interrupt))) {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
@@ -189,24 +191,28 @@ impl Part {
     fn deliver(&self, py: Python<'_>, done: Result<Arena>) -> PyResult<()> {
         let arena = done.map_err(|error| to_py(py, error))?;
         let elements = &self.state.description.bind(py).get().elements;
-        match self.writes {
-            true => Ok(()),
-            false => self.memory.deliver(elements, self.buffer.bind(py), arena),
+        if self.writes {
+            return Ok(());
         }
+        self.memory.deliver(elements, self.buffer.bind(py), arena)?;
+        self.spread.iter().for_each(|spread| spread.deliver(py));
+        Ok(())
+    }
+
+    /// Read in the thread of who waits for it.
+    pub(super) fn read(&self, py: Python<'_>) -> PyResult<()> {
+        let arena = self.base.get().run(py, &self.state, &self.selection, &self.memory, false)?;
+        self.deliver(py, self.spread().map(|()| arena))
+    }
+
+    /// Show Python's collector what it keeps.
+    pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.base)?;
+        visit.call(&self.buffer)
     }
 }
 
 impl Transfer {
-    /// Show Python's collector what it keeps.
-    pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        visit.call(&self.future)?;
-        visit.call(&self.result)?;
-        self.parts.iter().try_for_each(|part| {
-            visit.call(&part.base)?;
-            visit.call(&part.buffer)
-        })
-    }
-
     fn concurrency(&self) -> usize {
         self.parts.iter().map(Part::concurrency).max().unwrap_or(0)
     }
@@ -255,10 +261,11 @@ impl Pending {
         let ended = self.transfer.parts.iter().zip(parts);
         let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
         // All are delivered, whatever becomes of one.
-        let told = match ended.fold(Ok(()), PyResult::and) {
-            Ok(()) => self.transfer.future.call_method1(py, "set_result", (&self.transfer.result,)),
-            Err(error) => self.transfer.future.call_method1(py, "set_exception", (error,)),
+        let (result, error) = match ended.fold(Ok(()), PyResult::and) {
+            Ok(()) => (Some(&self.transfer.result), None),
+            Err(error) => (None, Some(error)),
         };
+        let told = self.transfer.future.call_method1(py, intern!(py, "_told"), (result, error));
         // A cancelled future refuses its result: nothing to do.
         drop(told);
     }

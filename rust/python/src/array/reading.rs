@@ -1,51 +1,83 @@
 //! Reads that were asked for, and begin together.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
+use tessarr_engine::Error;
 
-use super::begun::{begin, begin_soon, Begun, Transfer};
+use super::begun::{begin, begin_soon, Begun, Part, Transfer};
+use crate::error::to_py;
 
 /// A read that has not begun, unless somebody took it.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Reading(Mutex<Option<Transfer>>);
+pub(crate) struct Reading(Mutex<Option<Read>>);
+
+/// What is read, nothing if there is nothing to be read, and what whoever reads it gets.
+struct Read {
+    part: Option<Part>,
+    result: Py<PyAny>,
+}
 
 impl Reading {
-    pub(super) fn of(transfer: Transfer) -> Self {
-        Reading(Mutex::new(Some(transfer)))
+    pub(super) fn of(part: Option<Part>, result: Py<PyAny>) -> Self {
+        Reading(Mutex::new(Some(Read { part, result })))
     }
 
-    /// One whose future was told already.
-    pub(super) fn ended() -> Self {
-        Reading(Mutex::new(None))
-    }
-
-    fn take(&self) -> Option<Transfer> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    fn held(&self) -> MutexGuard<'_, Option<Read>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[pymethods]
 impl Reading {
+    /// Whether there is nothing to be read.
+    #[getter]
+    fn empty(&self) -> bool {
+        self.held().as_ref().is_none_or(|read| read.part.is_none())
+    }
+
+    /// Read in this thread, and return the result; Ctrl-C raises what is pending.
+    fn now(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let taken = self.held().take();
+        let Some(Read { part, result }) = taken else {
+            return Err(to_py(py, Error::internal("a read was begun twice")));
+        };
+        part.map_or(Ok(()), |part| part.read(py))?;
+        Ok(result)
+    }
+
     // The lock is held for a moment, and never while Python collects garbage: all of it is seen.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.0.try_lock().map_or(Ok(()), |held| held.iter().try_for_each(|transfer| transfer.visit(&visit)))
+        let Ok(held) = self.0.try_lock() else { return Ok(()) };
+        let Some(Read { part, result }) = held.as_ref() else { return Ok(()) };
+        visit.call(result)?;
+        part.iter().try_for_each(|part| part.visit(&visit))
     }
 
     fn __clear__(&self) {
-        drop(self.take());
+        let taken = self.held().take();
+        drop(taken);
     }
 }
 
-/// Have threads of the engine read, side by side; the futures are told. Who waits for one helps with
+/// Have threads of the engine read, side by side; of each a future is told. Who waits for one helps with
 /// all. A single one that is small is read `soon`, with those of its array that were begun by then.
 #[pyfunction]
-#[pyo3(signature = (reads, *, soon = false))]
-fn read_together(py: Python<'_>, reads: Vec<Bound<'_, Reading>>, soon: bool) -> Begun {
-    let mut transfers: Vec<Transfer> = reads.iter().filter_map(|read| read.get().take()).collect();
-    match transfers.len() {
-        1 if soon => begin_soon(py, transfers.swap_remove(0)),
+#[pyo3(signature = (reads, futures, *, soon = false))]
+fn read_together(
+    py: Python<'_>,
+    reads: Vec<Bound<'_, Reading>>,
+    futures: Vec<Py<PyAny>>,
+    soon: bool,
+) -> Begun {
+    let begun = reads.iter().zip(futures).filter_map(|(read, future)| {
+        let Read { part, result } = read.get().held().take()?;
+        Some(Transfer { parts: part.into_iter().collect(), future, result })
+    });
+    let mut transfers: Vec<Transfer> = begun.collect();
+    match &transfers[..] {
+        [one] if soon && !one.parts.is_empty() => begin_soon(py, transfers.swap_remove(0)),
         _ => begin(py, transfers),
     }
 }

@@ -1,20 +1,28 @@
-//! What a view sees of an array, read to the places of another view in memory.
+//! What a view sees of an array, read to an array of its shape, or to the places of another view in memory.
 
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use std::sync::Arc;
+
+use numpy::npyffi::NPY_TYPES;
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use tessarr_engine::copy::Item;
 use tessarr_engine::selection::Selection;
-use tessarr_engine::space::{copy_all, PerDimension, Side, Steps, View};
+use tessarr_engine::space::{copy_all, Lowered, PerDimension, Side, Steps, View};
 
 use super::begun::Part;
-use super::{data, empty, fits, ArrayBase, Memory};
+use super::{
+    check_items, check_target, data, empty, engine_fields, strides, ArrayBase, Fields, Memory, Reading, State,
+};
 use crate::error::to_py;
+use crate::memory::copy_objects;
 
 /// Where items that were read to a buffer of their own go.
 pub(crate) struct Spread {
     copy: [(Steps, *const u8, *mut u8); 1],
     item: Item,
+    /// Whether they are objects, which are copied where Python's lock is held.
+    objects: bool,
     /// Kept for as long as it is written to.
     _out: Py<PyUntypedArray>,
 }
@@ -25,45 +33,112 @@ unsafe impl Send for Spread {}
 unsafe impl Sync for Spread {}
 
 impl Spread {
+    /// Copy what is no object.
     pub(super) fn copy(&self) -> tessarr_engine::Result<()> {
-        // SAFETY: the steps were made for both arrays, which are apart, and are kept.
-        unsafe { copy_all(&self.copy, self.item) }
+        match self.objects {
+            true => Ok(()),
+            // SAFETY: the steps were made for both arrays, which are apart, and are kept.
+            false => unsafe { copy_all(&self.copy, self.item) },
+        }
+    }
+
+    /// Copy objects.
+    pub(super) fn deliver(&self, _: Python<'_>) {
+        if self.objects {
+            // SAFETY: as above; both are arrays of objects.
+            self.copy.iter().for_each(|(steps, from, to)| unsafe { copy_objects(steps, *from, *to) });
+        }
     }
 }
 
 /// What is to be read of an array: the elements of `view`, to the places that `place` has in `out`, which
-/// is an array of the same type that may be read into. They go there at once if each dimension is an axis
-/// of what the engine walks, else by a buffer.
+/// may be read into. None: the view has no positions.
 pub(crate) fn part(
     base: &Bound<'_, ArrayBase>,
     view: &View,
     place: &View,
     out: &Bound<'_, PyUntypedArray>,
-) -> PyResult<Part> {
-    let (py, state) = (base.py(), base.get().state());
-    let description = state.description.bind(py).get();
-    if !description.elements.is_fixed() || !fits(description, out) {
-        return Err(PyTypeError::new_err(format!("the elements are not {}", out.dtype())));
-    }
+) -> PyResult<Option<Part>> {
+    let (state, lowered) = lowered(base, view)?;
+    placed(base, state, &lowered, out, Some(place), None)
+}
+
+/// A read of the elements of `view`, or of `fields` of them, to `out`, or to a new array of items of a type.
+pub(super) fn viewed(
+    base: &Bound<'_, ArrayBase>,
+    view: &View,
+    dtype: &Bound<'_, PyArrayDescr>,
+    out: Option<Bound<'_, PyUntypedArray>>,
+    fields: Option<Fields>,
+) -> PyResult<Reading> {
+    let (state, lowered) = lowered(base, view)?;
+    let out = match out {
+        None => empty(dtype.clone(), lowered.shape.iter().copied())?,
+        Some(out) if *lowered.shape == *out.shape() => check_target(&out).map(|()| out)?,
+        Some(_) => return Err(PyTypeError::new_err("the array to read into has not the shape of the view")),
+    };
+    let part = placed(base, state, &lowered, &out, None, fields)?;
+    Ok(Reading::of(part, out.into_any().unbind()))
+}
+
+/// What is to be done for a view of an array as it is now.
+fn lowered(base: &Bound<'_, ArrayBase>, view: &View) -> PyResult<(Arc<State>, Lowered)> {
+    let state = base.get().state();
+    let lowered = view.lowered(&state.description.bind(base.py()).get().shape);
+    Ok((state, lowered.map_err(|error| to_py(base.py(), error))?))
+}
+
+/// What was lowered, read to the places that a view has in `out`, without one to all of it. It goes there at
+/// once if each dimension is an axis of what the engine walks, else by a buffer.
+fn placed(
+    base: &Bound<'_, ArrayBase>,
+    state: Arc<State>,
+    lowered: &Lowered,
+    out: &Bound<'_, PyUntypedArray>,
+    place: Option<&View>,
+    fields: Option<Fields>,
+) -> PyResult<Option<Part>> {
+    let py = base.py();
+    let elements = &state.description.bind(py).get().elements;
     let failed = |error| to_py(py, error);
-    let shape: PerDimension<usize> = state.array.shape.iter().map(|&size| size as usize).collect();
-    let lowered = view.lowered(&shape).map_err(failed)?;
-    let placed = place.strided(out.shape(), out.strides()).map_err(failed)?;
+    check_items(&state, out, fields.as_deref())?;
+    if lowered.shape.contains(&0) {
+        return Ok(None);
+    }
+    // Objects are made of all that is read, and so that has to be a whole array.
+    let placed = match place {
+        None => Some((0, strides(elements, out))),
+        Some(_) if !elements.is_fixed() => None,
+        Some(place) => {
+            let placed = place.strided(out.shape(), out.strides()).map_err(failed)?;
+            placed.map(|(start, steps)| (start, steps.iter().copied().collect()))
+        }
+    };
     let straight = placed.and_then(|(start, steps)| Some((start, lowered.strides(&steps)?)));
     let (buffer, start, strides, spread) = match straight {
         Some((start, strides)) => (out.clone(), start, strides, None),
         None => {
-            let buffer = empty(out.dtype(), lowered.buffer.iter().copied())?;
-            let item = Item { bytes: out.dtype().itemsize(), swap: 0 };
-            let target = Side::viewed(place, out.shape(), out.strides()).map_err(failed)?;
+            let dtype = out.dtype();
+            let objects = dtype.has_object();
+            if objects && dtype.num() != NPY_TYPES::NPY_OBJECT as i32 {
+                return Err(PyTypeError::new_err("elements that hold objects are not copied"));
+            }
+            let item = Item { bytes: dtype.itemsize(), swap: 0 };
+            let buffer = empty(dtype, lowered.buffer.iter().copied())?;
+            let target = match place {
+                Some(place) => Side::viewed(place, out.shape(), out.strides()).map_err(failed)?,
+                None => Side::items(out.strides()),
+            };
             let steps = Steps::between(&lowered.shape, &Side::items(&lowered.steps(item.bytes)), &target);
             let copy = [(steps, data(&buffer).cast_const(), data(out))];
-            let strides = buffer.strides().into();
-            (buffer, 0, strides, Some(Spread { copy, item, _out: out.clone().unbind() }))
+            let strides: PerDimension<isize> = strides(elements, &buffer).iter().copied().collect();
+            (buffer, 0, strides, Some(Spread { copy, item, objects, _out: out.clone().unbind() }))
         }
     };
-    let selection = Selection::new(&lowered.requests(&strides), &state.array.shape).map_err(failed)?;
-    let memory = Memory { address: data(&buffer).wrapping_offset(start), handles: None };
+    let selection = Selection::new(&lowered.requests(&strides), &state.array.shape)
+        .and_then(|selection| selection.with_fields(engine_fields(fields), state.array.item_bytes))
+        .map_err(failed)?;
+    let memory = Memory::to_read(elements, &buffer)?.from(start);
     let (base, buffer) = (base.clone().unbind(), buffer.unbind());
-    Ok(Part { base, state, selection, memory, buffer, writes: false, spread })
+    Ok(Some(Part { base, state, selection, memory, buffer, writes: false, spread }))
 }

@@ -415,6 +415,11 @@ impl View {
         self.0.chosen(&names).map_err(|error| to_py(py, error))
     }
 
+    /// Whether it has no index arrays, and surely meets at most so many cells of a shape.
+    fn meets_few(&self, cell: Vec<i64>, most: u64) -> bool {
+        self.0.meets_few(&cell, most)
+    }
+
     /// What the engine is to do for the view of an array of a shape: the arguments of
     /// `tessarr.indexing.Selection`.
     fn lowered<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {

@@ -15,8 +15,7 @@ from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.driver import NOTHING, Driver, Using
 from tessarr.tensorstore.futures.after import all_done, chained, converted, written
-from tessarr.tensorstore.futures.future import failed
-from tessarr.tensorstore.futures.promise import Promise
+from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
 from tessarr.tensorstore.in_memory import assign, checked, near, selected
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.space import IndexDomain, Layers, Seen, View
     from tessarr.tensorstore.context.references import References
-    from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
 __all__ = ["Layer", "StackDriver", "common_units"]
@@ -239,8 +237,8 @@ class StackDriver(Driver):
 
 def _reading_stored(seen: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
     """Begin to read what is stored, by one call of the engine."""
-    promise, future = Promise.new()
-    future._work = checked(seen.read, result, promise).help
+    future: Future[npt.NDArray[Any]] = Future._pending()
+    future._work = checked(seen.read, result, future).help
     return future
 
 

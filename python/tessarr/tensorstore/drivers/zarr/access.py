@@ -8,13 +8,12 @@ from weakref import ref
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, NotFoundError, SelectionError
+from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import lower
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.tensorstore.drivers.zarr.stored import statistics
 from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import NOTHING, Future, failed, finished
-from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore.near import changes_at_once
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.indexing import Selection
     from tessarr.space import IndexTransform
     from tessarr.store import Store
     from tessarr.tensorstore.drivers.zarr.facts import Kind
@@ -51,12 +49,14 @@ class Access:
     """
 
     __slots__ = (
+        "_as_stored",
         "_before",
         "_fields",
         "_inner",
         "_last",
         "_near",
         "_numpy",
+        "_parts",
         "_place",
         "_stored",
         "_swift",
@@ -67,6 +67,7 @@ class Access:
     def __init__(self, kind: Kind, place: Store) -> None:
         self._numpy, self._stored = kind.numpy, kind.stored
         self._fields, self._inner = kind.fields, kind.inner
+        self._as_stored, self._parts = kind.as_stored, kind.parts
         self.plain = kind.plain
         """Whether elements are as the engine reads them."""
         self._place = place
@@ -99,6 +100,10 @@ class Access:
         except SelectionError as error:
             raise _outside(error) from error
 
+    def _is_swift(self, view: IndexTransform) -> bool:
+        """Whether a view touches so few chunks that it takes longer to begin elsewhere."""
+        return bool(self._swift) and view._view.meets_few(self._swift, _FEW)
+
     # Reading
 
     def read(
@@ -112,43 +117,32 @@ class Access:
         try:
             if self._inner is not None:
                 return self._read_inner(array, self._inner, view, out, together)
-            chosen = lower(view, array._meta.shape)
-        except (SelectionError, NotFoundError) as error:
+            if self._as_stored:
+                return self._elements(array, view, out, together)
+            future = converted(self._elements(array, view, None, together), self._native)
+        except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(_outside(error))
-        buffer = None
-        if out is None:
-            buffer = np.empty(chosen.buffer_shape, self._stored)
-        elif self._stored == self._numpy:
-            buffer = _filled_in(out, chosen)
-        if buffer is None:
-            assert out is not None
-            return _filled(self.read(array, view, None, together), out)
-        result = chosen.result(buffer) if out is None else out
-        future = self._elements(array, chosen, buffer, result, together)
-        if out is None and chosen.size > buffer.size:
-            # Something repeats: `result` was made before it was filled.
-            future = converted(future, lambda _: chosen.result(buffer))
-        return future if self._stored == self._numpy else converted(future, self._native)
+        return future if out is None else _filled(future, out)
 
     def _elements(
         self,
         array: Array,
-        chosen: Selection,
-        buffer: npt.NDArray[Any],
-        result: Any,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
         together: Together | None,
     ) -> Future[Any]:
-        if not chosen.size:
-            return finished(result)
-        parts = None if self._fields is None else self._fields.parts
+        """Start to read elements as they are stored."""
+        read = array._reading_view(view._view, self._stored, out, self._parts)
+        if read.empty:
+            return finished(read.now())
         alone = together is None or (self.in_memory and not together.waits)
-        swift = alone and bool(self._swift) and _few(chosen, self._swift)
+        swift = alone and self._is_swift(view)
         if together is not None and not swift:
-            return together.read(array, chosen, buffer, parts, result)
+            return together.read(read)
         if swift and (self.in_memory or (self._near and self._before() is None)):
-            future = _now(array, chosen, buffer, parts, result)
+            future = finished(read.now())
         else:
-            future = begun(array, chosen, buffer, parts, result, soon=swift)
+            future = begun(read, soon=swift)
         if not self.in_memory:
             self._before, self._last = self._last, ref(future)
         return future
@@ -165,11 +159,9 @@ class Access:
         together: Together | None,
     ) -> Future[npt.NDArray[Any]]:
         split = inner.split(view)
-        chosen = lower(split.outer, array._meta.shape)
-        buffer = np.empty(chosen.buffer_shape, self._stored)
         future = converted(
-            self._elements(array, chosen, buffer, buffer, together),
-            lambda _: inner.taken(split, self._opened(chosen.result(buffer), inner)),
+            self._elements(array, split.outer, None, together),
+            lambda values: inner.taken(split, self._opened(values, inner)),
         )
         return future if out is None else _filled(future, out)
 
@@ -191,25 +183,24 @@ class Access:
         try:
             if self._inner is not None:
                 return self._write_inner(array, self._inner, view, values)
-            chosen = lower(view, array._meta.shape)
+            stored = values.astype(self._stored, copy=False)
+            future = self._store(array, view, stored, self._parts)
         except SelectionError as error:
-            future: Future[None] = failed(_outside(error))
-            return WriteFutures._of(future, future)
-        parts = None if self._fields is None else self._fields.parts
-        future = self._store(array, chosen, values.astype(self._stored, copy=False), parts)
+            future = failed(_outside(error))
         return WriteFutures._of(future, future)
 
     def _store(
-        self, array: Array, chosen: Selection, values: npt.NDArray[Any], parts: Any
+        self, array: Array, view: IndexTransform, values: npt.NDArray[Any], parts: Any
     ) -> Future[None]:
+        chosen = lower(view, array._meta.shape)
         if not chosen.size:
             return NOTHING
         ready = chosen.buffer(values)
-        if self._near and self._swift and _few(chosen, self._swift):
+        if self._near and self._is_swift(view):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
             return start(write, here=self.at_once)
-        promise, future = Promise.new()
-        future._work = array._write_future(chosen.axes, chosen.out_axes, ready, promise, parts).help
+        future: Future[None] = Future._pending()
+        future._work = array._write_future(chosen.axes, chosen.out_axes, ready, future, parts).help
         return future
 
     def _write_inner(
@@ -220,11 +211,10 @@ class Access:
         size, futures = element.itemsize, []
         elements = values.astype(element, copy=False)
         for piece in inner.pieces(inner.split(view), elements):
-            chosen = lower(piece.outer, array._meta.shape)
             packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
             places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
             ready = packed.reshape(piece.outer.domain.shape)
-            futures.append(self._store(array, chosen, ready, _runs(places, size)))
+            futures.append(self._store(array, piece.outer, ready, _runs(places, size)))
         several = len(futures) != 1
         done = start(lambda: _wait(futures), here=not futures) if several else futures[0]
         return WriteFutures._of(done, done)
@@ -254,32 +244,13 @@ def _wait(futures: list[Future[None]]) -> None:
         future.result()
 
 
-def _few(chosen: Selection, chunk: Shape) -> bool:
-    """Whether a selection touches so few chunks that it takes longer to begin elsewhere."""
-    cells = 1
-    for axis, length in zip(chosen.axes, chunk, strict=True):
-        if not isinstance(axis, tuple) or len(axis) == 1:
-            return False
-        start, step, count = axis
-        end = start + step * (count - 1)
-        cells *= abs(end // length - start // length) + 1
-    return cells <= _FEW
-
-
-def _outside(error: SelectionError | NotFoundError) -> Exception:
+def _outside(error: Exception) -> Exception:
     """Return the error for a view that is outside of what is there when it is read."""
-    if isinstance(error, NotFoundError):
+    if not isinstance(error, SelectionError):
         return error
     found = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
     found.__cause__ = error
     return found
-
-
-def _filled_in(out: npt.NDArray[Any], chosen: Selection) -> npt.NDArray[Any] | None:
-    """Return what the engine fills in order to fill `out`, if it can."""
-    buffer = chosen.buffer(out)
-    same = buffer.size == out.size and (not out.size or np.may_share_memory(buffer, out))
-    return buffer if same else None
 
 
 def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
@@ -294,14 +265,3 @@ def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
 
 def _nothing() -> None:
     """Refer to no future."""
-
-
-def _now(
-    array: Array, chosen: Selection, buffer: npt.NDArray[Any], parts: Any, result: Any
-) -> Future[Any]:
-    """Return the future of a read that is done at once."""
-    try:
-        array._read(chosen.axes, chosen.out_axes, buffer, parts)
-    except Exception as error:  # noqa: BLE001 (told to whom it may concern)
-        return failed(error)
-    return finished(result)

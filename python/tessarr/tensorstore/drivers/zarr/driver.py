@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
-    from tessarr.tensorstore.together import Together
     from tessarr.tensorstore.transaction.staging import Change, Staging
     from tessarr.types import Shape
 
@@ -332,11 +331,13 @@ class ZarrDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
-        if using.batch is None:
-            return self._read_in(using, view, out, using.together)
-        if using.transaction is None:
-            return self._read_in(using, view, out, using.batch._together)
-        later: Future[Any] = using.batch._later(partial(self._read_in, using, view, out, None))
+        transaction, batch, together = using
+        if transaction is None:
+            together = together if batch is None else batch._together
+            return self._access.read(self._array, view, out, together)
+        if batch is None:
+            return self._read_in(using, view, out)
+        later: Future[Any] = batch._later(partial(self._read_in, using, view, out))
         return later
 
     @property
@@ -347,16 +348,14 @@ class ZarrDriver(Driver):
         return None if told or self._rechecks or not self._access.plain else array
 
     def _read_in(
-        self,
-        using: Using,
-        view: IndexTransform,
-        out: npt.NDArray[Any] | None,
-        together: Together | None,
+        self, using: Using, view: IndexTransform, out: npt.NDArray[Any] | None
     ) -> Future[npt.NDArray[Any]]:
+        """Start to read in a transaction."""
         try:
             array = self._within(using)
         except NotFoundError as error:
             return failed(error)
+        together = using.together if using.batch is None else None
         return self._access.read(array, view, out, together)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:

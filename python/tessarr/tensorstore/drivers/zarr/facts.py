@@ -55,8 +55,10 @@ class Kind:
         data_type = meta.data_type
         self.dtype, shape, self.numpy, self.stored, self.fields = _elements.of(data_type, field)
         self.inner = Inner(meta.rank, shape) if shape else None
-        as_stored = self.stored == self.numpy and not self.stored.hasobject
-        self.plain = as_stored and self.fields is None and self.inner is None
+        self.as_stored = self.stored == self.numpy
+        self.parts = None if self.fields is None else self.fields.parts
+        one = self.fields is None and self.inner is None
+        self.plain = one and self.as_stored and not self.stored.hasobject
         """Whether elements are as the engine reads them."""
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
