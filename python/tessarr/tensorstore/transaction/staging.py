@@ -323,6 +323,29 @@ class Staging:
             assert isinstance(stage, StagedStore)
             return not (self._repeatable or self._atomic) and stage.assume(key, value, version)
 
+    def rely(self, stage: Store, key: str, seen: tuple[bytes, bytes | None], check: Change) -> bool:
+        """Have it compared in the end whether a document is what it was when it was seen.
+
+        False, and nothing: it was changed here, or reads have to repeat.
+
+        Parameters
+        ----------
+        stage, key
+            The document.
+        seen
+            What it was, and its version, if that is known.
+        check
+            Returns another one that others have made of it since if that is as good, or raises an
+            error.
+        """
+        with self._lock:
+            self.check()
+            assert isinstance(stage, StagedStore)
+            relies = not self._repeatable and stage.rely(key, *seen)
+            if relies:
+                self.may_redo(stage, key, check)
+            return relies
+
     # Arrays
 
     @property

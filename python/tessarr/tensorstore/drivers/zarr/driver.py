@@ -440,13 +440,14 @@ class ZarrDriver(Driver):
         array = kept.array
         document = self._document
         overtaken: list[ArrayMeta] = []
-        change = again(array, how.applied, overtaken.append)
+        change = again(array, how.applied, partial(_check_same, array._meta), overtaken.append)
         before = staging.arrays.made_of(array._store, document, self._outside)
         if not self._grow_aside(array, how, staging, document, change):
             self._resize(array, how)
             if before is not None:  # what is staged does not tell what others changed since
                 array._set_meta(reshaped(array._meta, how.applied(before.shape)))
-        staging.may_redo(array._store, document, change)
+        if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
+            staging.may_redo(array._store, document, change)
         ends = how.upper[: array._meta.rank]
         staging.arrays.resize(array, document, self._outside, how.applied, ends)
 
