@@ -115,9 +115,9 @@ class Staging:
         """Whether the changes are made in less time than it takes to begin it in another thread.
 
         Then all of them are in memory, or they are one file of at most so many bytes, and the
-        engine makes them without asking anybody.
+        engine makes them without asking anybody, unless others have changed the same.
         """
-        if self._changes or self._aside or self._in_the_end or self._in_any_case:
+        if self._aside or self._in_the_end or self._in_any_case:
             return False
         for stage in self._all():
             if type(stage.below) is not MemoryStore:
