@@ -396,9 +396,9 @@ class ZarrDriver(Driver):
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.fixes_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
-        array = self._followed(self._within(using))  # the document is compared when it is changed
         if using.transaction is not None:
             return start(self._resize_aside, how, using, whole=True)
+        array = self._followed(self._array)  # the document is compared when it is changed
         ends = zip(array._meta.shape, how.upper, strict=False)
         # To remove chunks takes the longer the more there are.
         few = how.metadata_only or all(new is None or new >= end for end, new in ends)
