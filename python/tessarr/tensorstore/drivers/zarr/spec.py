@@ -302,8 +302,8 @@ class ZarrSpec(PlacedSpec):
         known = memory.find((store, key)) if memory is not None else None
         # What others know may lack attributes.
         knows = known is not None and self._mode.open and not self.wants_attributes
-        knows = knows and known.looked_s >= bound_of(self._recheck_metadata, now)
-        if known and knows and self._may_recall(fresh, at, known):
+        is_fresh = known and known.looked_s >= bound_of(self._recheck_metadata, now)
+        if known and knows and is_fresh and self._may_recall(fresh, at, known):
             meta, now, seen = known.meta, known.looked_s, known.seen
             self._check(meta)
         else:
@@ -464,15 +464,15 @@ class ZarrSpec(PlacedSpec):
 
         def check(document: bytes | None) -> bytes | None:
             found = None if document is None else self._parsed(document, None, at)
-            same = isinstance(found, ArrayMeta)
-            if not same or replace(found, attributes=meta.attributes) != meta:
-                raise ConflictError(
-                    f'ABORTED: Error writing "{self._key(at)}": Metadata is inconsistent: others '
-                    "changed it after the array was opened in this transaction; do everything "
-                    "again",
-                    key=self._key(at),
-                )
-            return document
+            if isinstance(found, ArrayMeta):
+                found = replace(found, attributes=meta.attributes)
+            if found == meta:
+                return document
+            raise ConflictError(
+                f'ABORTED: Error writing "{self._key(at)}": Metadata is inconsistent: others '
+                "changed it after the array was opened in this transaction; do everything again",
+                key=self._key(at),
+            )
 
         relies: bool = store.owner._staging.rely(store, key, seen, check)
         return relies
