@@ -160,31 +160,32 @@ def resize(
 
 
 def again(
-    array: _Array, change: Callable[[Shape], Shape], overtaken: Callable[[ArrayMeta], None]
+    array: _Array, change: Callable[[Shape], Shape], check: Accept, overtaken: Accept
 ) -> Callable[[bytes | None], bytes | None]:
     """Return what makes the document of a resized array of another one that others have stored.
 
     Parameters
     ----------
-    array, change
+    array, change, check
         As for `resize`; the array as it was before.
     overtaken
         Told of the metadata that are found, where others have changed the shape: there may be
         chunks to be removed that the array did not have.
     """
-    path, old = array.path, array.metadata
-    key = prefix_of(path) + ("zarr.json" if old.zarr_format == 3 else ".zarray")
+    old = array.metadata
+    name = "zarr.json" if old.zarr_format == 3 else ".zarray"
 
     def changed(found: ArrayMeta) -> ArrayMeta:
+        check(found)
         new = reshaped(found, change(found.shape))
         if found.shape != old.shape:
             overtaken(found)
         return new
 
     def make(document: bytes | None) -> bytes | None:
-        store = MemoryStore() if document is None else MemoryStore({key: document})
-        drive.run(edit.shape(path, old.zarr_format, changed, []), store)
-        return store.get(key)
+        store = MemoryStore() if document is None else MemoryStore({name: document})
+        drive.run(edit.shape("", old.zarr_format, changed, []), store)
+        return store.get(name)
 
     return make
 

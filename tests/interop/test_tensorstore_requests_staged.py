@@ -122,7 +122,7 @@ def committed_and_compared(side: Side) -> None:
         assert found[3, 3].read().result() == 5
 
 
-@SCENARIOS.asks(1, 0, 1)
+@SCENARIOS.asks(2, 0, 1)
 def opened_in_a_transaction(side: Side) -> None:
     side.create("b/", sharded=False)
     kept = side.open("b/")

@@ -263,13 +263,11 @@ class KvStore(KvStoreBase):
         try:
             store = self._store(full)
             if most == inf or (collecting is None and most):
-                found = store.read_stamped(full, known, span, None if most == inf else int(most))
+                limit = None if most == inf else int(most)
+                found = self._found(store, full, known, span, limit)
                 if isinstance(found, ReadResult):
                     return finished(found)
                 return during(self._transaction, partial(start, found.read))
-        except ConflictError as error:
-            self._lost(error)
-            return failed(error)
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         begin: Callable[..., Future[ReadResult]] = start
@@ -283,14 +281,13 @@ class KvStore(KvStoreBase):
         found: ReadResult = self._store(full).read_stamped(full, None, None)
         return found
 
-    def _found(self, store: Any, *wish: Any) -> ReadResult:
-        """Return what a key has; in another thread."""
+    def _found(self, store: Any, *wish: Any) -> Any:
+        """Return what a key has in a store, or what reads it later."""
         try:
-            found: ReadResult = store.read_stamped(*wish)
+            return store.read_stamped(*wish)
         except ConflictError as error:
             self._lost(error)
             raise
-        return found
 
     def _lost(self, error: ConflictError) -> None:
         """Give the transaction up, in which a key is not what it was when it was read before."""
@@ -380,13 +377,9 @@ class KvStore(KvStoreBase):
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
         for key in map(bytes.decode, self._listed(chosen, 0)):
-            try:
-                value = source.get(begin + key)
-            except ConflictError as error:
-                self._lost(error)
-                raise
-            if value is not None:
-                target[key] = value
+            found = self._found(source, begin + key)
+            if found.state == "value":
+                target[key] = found.value
 
     def _change(self, key: str, change: Change) -> None:
         """Replace a value by what a function makes of the one that is there."""

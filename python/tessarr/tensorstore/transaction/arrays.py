@@ -205,6 +205,11 @@ class StagedArrays:
             self._made[place] = made
             array._trim_kept(ends)
 
+    def is_new(self, stage: Store, key: str) -> bool:
+        """Return whether a document is new here, whatever is outside."""
+        made = self._made.get((id(stage), key))
+        return made is not None and made.known is None
+
     def has_made(self, stage: Store, key: str) -> bool:
         """Return whether what a document tells was changed here, and not replaced since."""
         return (id(stage), key) in self._made

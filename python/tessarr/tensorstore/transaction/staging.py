@@ -115,9 +115,9 @@ class Staging:
         """Whether the changes are made in less time than it takes to begin it in another thread.
 
         Then all of them are in memory, or they are one file of at most so many bytes, and the
-        engine makes them without asking anybody.
+        engine makes them without asking anybody, unless others have changed the same.
         """
-        if self._changes or self._aside or self._in_the_end or self._in_any_case:
+        if self._aside or self._in_the_end or self._in_any_case:
             return False
         for stage in self._all():
             if type(stage.below) is not MemoryStore:
@@ -322,6 +322,29 @@ class Staging:
             self.check()
             assert isinstance(stage, StagedStore)
             return not (self._repeatable or self._atomic) and stage.assume(key, value, version)
+
+    def rely(self, stage: Store, key: str, seen: tuple[bytes, bytes | None], check: Change) -> bool:
+        """Have it compared in the end whether a document is what it was when it was seen.
+
+        False, and nothing: it was changed here, or reads have to repeat.
+
+        Parameters
+        ----------
+        stage, key
+            The document.
+        seen
+            What it was, and its version, if that is known.
+        check
+            Returns another one that others have made of it since if that is as good, or raises an
+            error.
+        """
+        with self._lock:
+            self.check()
+            assert isinstance(stage, StagedStore)
+            relies = not self._repeatable and stage.rely(key, *seen)
+            if relies:
+                self.may_redo(stage, key, check)
+            return relies
 
     # Arrays
 

@@ -159,7 +159,9 @@ impl StagedStore {
 
     fn assume_held(&self, key: &str, seen: Expected, new: New) -> Result<bool> {
         self.keys().check(key)?;
-        self.check_writable(key)?;
+        if !matches!(new, New::Same) {
+            self.check_writable(key)?;
+        }
         let fits = |it: &Staged| matches!(it.new, New::Same) && it.expected == seen;
         let untouched = |stage: &Stage| stage.keys.get(key).is_none_or(fits) && !stage.hides(key);
         let Some(deletions) = self.with(|stage| untouched(stage).then_some(stage.deletions)) else {
@@ -177,6 +179,14 @@ impl StagedStore {
             self.ask(key);
         }
         Ok(done)
+    }
+
+    /// Has it compared in the end whether a key that is only read here is below what somebody has seen, or what
+    /// a `Redo` takes instead. False, and nothing, where it was changed here.
+    pub fn rely(&self, key: &str, seen: Expected) -> Result<bool> {
+        let _held = self.changing.hold(key)?;
+        let read = |stage: &mut Stage| stage.keys.get(key).is_some_and(|it| matches!(it.new, New::Same));
+        Ok(self.with(read) || self.assume_held(key, seen, New::Same)?)
     }
 
     fn check_writable(&self, key: &str) -> Result<()> {

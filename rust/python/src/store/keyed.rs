@@ -216,11 +216,6 @@ impl KvStoreBase {
         error
     }
 
-    /// `at`, to read; `_lost` is told of a conflict.
-    fn asked<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<(String, Bound<'py, Store>)> {
-        KvStoreBase::at(slf, key, false).map_err(|error| KvStoreBase::failed(slf, error))
-    }
-
     /// A store with the same keys behind another path.
     fn behind<'py>(slf: &Bound<'py, Self>, path: Bound<'py, PyString>) -> PyResult<Bound<'py, Self>> {
         let transaction = slf.get()._transaction(slf.py());
@@ -359,7 +354,11 @@ impl KvStoreBase {
         };
         match TransactionBase::stage(transaction.bind(py), store)? {
             Some(stage) => Ok(stage),
-            None => Ok(slf.call_method1(intern!(py, "_staged"), (key, writes))?.cast_into()?),
+            None => {
+                let staged = slf.call_method1(intern!(py, "_staged"), (key, writes));
+                let told = |error| if writes { error } else { KvStoreBase::failed(slf, error) };
+                Ok(staged.map_err(told)?.cast_into()?)
+            }
         }
     }
 
@@ -384,7 +383,7 @@ impl KvStoreBase {
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let (key, store) = KvStoreBase::asked(slf, key)?;
+        let (key, store) = KvStoreBase::at(slf, key, false)?;
         let found = store.get().get(slf.py(), &key, None, None);
         found.map_err(|error| KvStoreBase::failed(slf, error))?.ok_or_else(|| {
             to_py(slf.py(), Error::new(Kind::NotFound, "there is none in this store").at_key(&key))
@@ -392,7 +391,7 @@ impl KvStoreBase {
     }
 
     fn __contains__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (key, store) = KvStoreBase::asked(slf, key)?;
+        let (key, store) = KvStoreBase::at(slf, key, false)?;
         let found = store.get().size(slf.py(), &key).map_err(|error| KvStoreBase::failed(slf, error))?;
         Ok(found.is_some())
     }

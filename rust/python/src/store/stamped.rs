@@ -346,11 +346,6 @@ impl ReadResult {
         Ok((slf.get_type(), ReadResult::members(slf)?))
     }
 
-    fn __eq__(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<bool> {
-        let members = |result| ReadResult::members(result)?.into_pyobject(slf.py());
-        members(slf)?.eq(members(other)?)
-    }
-
     fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Self> {
         let stamp = Stamp::Made(ReadResult::settle(slf)?);
         let result = slf.borrow();

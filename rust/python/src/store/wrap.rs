@@ -250,9 +250,10 @@ fn retrying(
 fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<New>> {
     let made = Python::try_attach(|py| {
         let current = current.map(|bytes| PyBytes::new(py, bytes));
-        let made = redo.bind(py).call1((key, current))?;
+        let made = redo.bind(py).call1((key, current.clone()))?;
         Ok(match () {
             () if made.is(py.Ellipsis()) => None,
+            () if made.eq(&current)? => Some(New::Same),
             () if made.is_none() => Some(New::Nothing),
             () => Some(New::Value(Arc::new(made.extract::<Vec<u8>>()?))),
         })
@@ -310,6 +311,17 @@ impl StagedStore {
         let Some(seen) = engine::Version::new(version) else { return Ok(false) };
         let (seen, new) = (engine::Expected::Version(seen), New::Value(Arc::new(data.to_vec())));
         py.detach(|| self.staged.assume(key, seen, new)).map_err(|error| to_py(py, error))
+    }
+
+    /// Have it compared in the end whether a key that is only read here has what somebody has seen: this
+    /// version, or, without one, this value; or else what `redo` takes instead. False, and nothing, where it
+    /// was changed here.
+    fn rely(&self, py: Python<'_>, key: &str, data: &[u8], version: Option<&[u8]>) -> PyResult<bool> {
+        let seen = match version.and_then(engine::Version::new) {
+            Some(version) => engine::Expected::Version(version),
+            None => engine::Expected::Bytes(Arc::new(data.to_vec())),
+        };
+        py.detach(|| self.staged.rely(key, seen)).map_err(|error| to_py(py, error))
     }
 
     /// A key that does not have by now what somebody asked for.

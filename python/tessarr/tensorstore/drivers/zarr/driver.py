@@ -392,9 +392,9 @@ class ZarrDriver(Driver):
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.fixes_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
-        array = self._followed(self._within(using))  # the document is compared when it is changed
         if using.transaction is not None:
             return start(self._resize_aside, how, using, whole=True)
+        array = self._followed(self._array)  # the document is compared when it is changed
         ends = zip(array._meta.shape, how.upper, strict=False)
         # To remove chunks takes the longer the more there are.
         few = how.metadata_only or all(new is None or new >= end for end, new in ends)
@@ -436,13 +436,14 @@ class ZarrDriver(Driver):
         array = kept.array
         document = self._document
         overtaken: list[ArrayMeta] = []
-        change = again(array, how.applied, overtaken.append)
+        change = again(array, how.applied, partial(_check_same, array._meta), overtaken.append)
         before = staging.arrays.made_of(array._store, document, self._outside)
         if not self._grow_aside(array, how, staging, document, change):
             self._resize(array, how)
             if before is not None:  # what is staged does not tell what others changed since
                 array._set_meta(reshaped(array._meta, how.applied(before.shape)))
-        staging.may_redo(array._store, document, change)
+        if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
+            staging.may_redo(array._store, document, change)
         ends = how.upper[: array._meta.rank]
         staging.arrays.resize(array, document, self._outside, how.applied, ends)
 

@@ -102,7 +102,10 @@ class Inner:
 
     def taken(self, split: Split, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what a view selects of whole elements."""
-        return np.ascontiguousarray(np.broadcast_to(values[split.places], split.shape))
+        found = values[split.places]
+        if found.shape != split.shape:
+            found = np.broadcast_to(found, split.shape).copy()
+        return np.asarray(found, order="C")
 
     def pieces(self, split: Split, values: npt.NDArray[Any]) -> Iterator[Piece]:
         """Give what is written, of values of the shape of a view, by places inside of elements."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
@@ -10,7 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from tessarr import drive
 from tessarr.array import bind
 from tessarr.drive import Seen, create_document, seen_document
-from tessarr.errors import ArgumentError, ExistsError, MetadataError, NotFoundError
+from tessarr.errors import (
+    ArgumentError,
+    ConflictError,
+    ExistsError,
+    MetadataError,
+    NotFoundError,
+)
 from tessarr.flow import open as open_flow
 from tessarr.flow.create import commit
 from tessarr.metadata.node import ArrayMeta
@@ -290,19 +297,19 @@ class ZarrSpec(PlacedSpec):
     ) -> Opened:
         now, key = time.time(), open_flow.prefix_of(at) + self.document
         fresh, lasting, memory = self._remembering(store, now, staged=transaction is not None)
-        told = memory
         if transaction is not None:
-            fresh, memory = transaction._staging.store(fresh), None
+            fresh = transaction._staging.store(fresh)
         known = memory.find((store, key)) if memory is not None else None
         # What others know may lack attributes.
         knows = known is not None and self._mode.open and not self.wants_attributes
-        if known and knows and known.looked_s >= bound_of(self._recheck_metadata, now):
+        is_fresh = known and known.looked_s >= bound_of(self._recheck_metadata, now)
+        if known and knows and is_fresh and self._may_recall(fresh, at, known):
             meta, now, seen = known.meta, known.looked_s, known.seen
             self._check(meta)
         else:
             meta, seen = self._found(fresh, at)
-        if transaction is not None and told is not None and not self._mode.open:
-            transaction._staging.after(partial(_tell, told, (store, key), meta))
+        if transaction is not None and memory is not None and not self._mode.open:
+            transaction._staging.after(partial(_tell, memory, (store, key), meta))
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
@@ -315,14 +322,12 @@ class ZarrSpec(PlacedSpec):
             write_empty_chunks=store_fill,
             missing="fill" if self._fill_missing else "refuse",
         )
-        if known:
+        if transaction is None and known:  # others are told of a transaction when all is done
             known.learn(meta, now)
             known.seen.last, seen = seen.last, known.seen
-        elif memory is not None:
+        elif transaction is None and memory is not None:
             known = Known(meta, now, seen)
             memory.add((store, key), known)
-        elif told is not None:  # it is to be told when all is done
-            known = told.find((store, key))
         driver = ZarrDriver(
             array, self._field, self, store=store, looked_s=now, known=known, seen=seen
         )
@@ -428,6 +433,8 @@ class ZarrSpec(PlacedSpec):
         document, seen = there
         found = self._parsed(document, store, at)
         if isinstance(found, ArrayMeta):
+            if isinstance(store, StagedStore):
+                self._rely(store, at, found, seen.last or (document, None))
             return found, seen
         raise MetadataError(
             f"there is a group, and no array, at {at!r} of {store}",
@@ -436,8 +443,39 @@ class ZarrSpec(PlacedSpec):
             key=self._key(at),
         )
 
-    def _parsed(self, document: bytes, store: Store, at: str) -> open_flow.Node:
+    def _parsed(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
+        """Return what a document says, and one of attributes, if there is such a one in a store."""
         return open_flow.parse_v3(document, at)
+
+    def _may_recall(self, store: Store, at: str, known: Known) -> bool:
+        """Return whether what others know holds; in a transaction that is compared in the end."""
+        if not isinstance(store, StagedStore):
+            return True
+        return known.seen.last is not None and self._rely(store, at, known.meta, known.seen.last)
+
+    def _rely(
+        self, store: StagedStore, at: str, meta: ArrayMeta, seen: tuple[bytes, bytes | None]
+    ) -> bool:
+        """Have a transaction fail if it ends when the array is another one.
+
+        False: the document is compared anyway, or was changed in the transaction.
+        """
+        key = open_flow.prefix_of(at) + self._marker
+
+        def check(document: bytes | None) -> bytes | None:
+            found = None if document is None else self._parsed(document, None, at)
+            if isinstance(found, ArrayMeta):
+                found = replace(found, attributes=meta.attributes)
+            if found == meta:
+                return document
+            raise ConflictError(
+                f'ABORTED: Error writing "{self._key(at)}": Metadata is inconsistent: others '
+                "changed it after the array was opened in this transaction; do everything again",
+                key=self._key(at),
+            )
+
+        relies: bool = store.owner._staging.rely(store, key, seen, check)
+        return relies
 
     def _created(self, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
         meta = self._metadata()

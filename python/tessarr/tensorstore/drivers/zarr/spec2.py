@@ -70,9 +70,9 @@ class Zarr2Spec(ZarrSpec):
             raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
         return super()._suffix()
 
-    def _parsed(self, document: bytes, store: Store, at: str) -> open_flow.Node:
+    def _parsed(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
         attributes = None
-        if self.wants_attributes:
+        if self.wants_attributes and store is not None:
             attributes = drive.document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
         return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
 

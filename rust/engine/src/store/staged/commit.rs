@@ -70,15 +70,25 @@ impl StagedStore {
 
     /// Makes changes in the store below. What is made leaves the stage.
     fn change(&self, stage: &mut Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
-        if atomic || is_brief_below(&*self.inner) {
+        let changing = stage.keys.values().filter(|staged| !matches!(staged.new, New::Same)).count();
+        // Of what reads need not repeat of, it is enough that it is as expected before anything is changed.
+        let changes = self.repeatable || changing > 0 || !stage.deleted.is_empty();
+        let is_one = !self.repeatable && changing == 1 && stage.deleted.is_empty();
+        if changes && (atomic || is_brief_below(&*self.inner)) {
             match self.change_at_once(stage, redo)? {
-                Outcome::NotAtomic(_) if !atomic => {}
+                Outcome::NotAtomic(_) if !atomic || is_one => {}
                 outcome => return Ok(outcome),
             }
         }
         for (key, staged) in &stage.keys {
-            let looks = matches!(staged.new, New::Same) || stage.hides(key);
-            if looks && !self.is_expected(key, &staged.expected)? {
+            let read = matches!(staged.new, New::Same);
+            // A change of one key is compared when it is made; of several, none is made where a read does
+            // not repeat.
+            let first = read || stage.hides(key) || (self.repeatable && changing > 1);
+            if !first || self.is_expected(key, &staged.expected)? {
+                continue;
+            }
+            if !read || self.decide(key, redo)?.is_none() {
                 return Ok(Outcome::Conflict(key.clone()));
             }
         }
@@ -165,14 +175,19 @@ impl StagedStore {
             if self.is_expected(key, &staged.expected)? {
                 continue;
             }
-            let object = self.inner.open(key, Want::Whole)?;
-            let bytes = object.as_deref().map(read_all).transpose()?;
-            let Some(new) = redo(key, bytes.as_deref())? else { return Ok(Again::Cannot(key.clone())) };
-            staged.expected = Expected::of(object.as_deref())?;
-            staged.new = new;
+            let Some(decided) = self.decide(key, redo)? else { return Ok(Again::Cannot(key.clone())) };
+            (staged.expected, staged.new) = decided;
             again = Again::Decided;
         }
         Ok(again)
+    }
+
+    /// What others have given a key, and what it is to be then; None: that cannot be told.
+    fn decide(&self, key: &str, redo: Redo<'_>) -> Result<Option<(Expected, New)>> {
+        let object = self.inner.open(key, Want::Whole)?;
+        let bytes = object.as_deref().map(read_all).transpose()?;
+        let Some(new) = redo(key, bytes.as_deref())? else { return Ok(None) };
+        Ok(Some((Expected::of(object.as_deref())?, new)))
     }
 
     fn is_expected(&self, key: &str, expected: &Expected) -> Result<bool> {

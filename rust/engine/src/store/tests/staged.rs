@@ -28,6 +28,34 @@ fn what_was_seen_is_compared_in_the_end() -> Result<()> {
 }
 
 #[test]
+fn what_was_relied_upon_may_be_replaced_by_what_is_as_good() -> Result<()> {
+    let folder = Folder::new();
+    let files = || LocalStore::new(&folder.0, Settings::default());
+    let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::new()), Arc::new(files()?)];
+    for (inner, atomic) in stores.iter().flat_map(|inner| [(inner, false), (inner, true)]) {
+        for (others, outcome) in
+            [("read", Outcome::Done), ("good", Outcome::Done), ("bad", Outcome::Conflict("a".to_owned()))]
+        {
+            inner.put("a", b"read")?;
+            inner.put("b", b"old")?;
+            let staged = StagedStore::new(inner.clone(), false);
+            let above: &dyn Store = &staged;
+            let seen = || Expected::Bytes(Arc::new(b"read".to_vec()));
+            assert!(staged.rely("a", seen())? && staged.rely("a", seen())?);
+            above.put("b", b"new")?;
+            assert!(!staged.rely("b", seen())?);
+            inner.put("a", others.as_bytes())?;
+            let redo: Redo<'_> = &|_, now| Ok((now == Some(b"good")).then_some(New::Same));
+            assert_eq!(staged.commit(atomic, redo)?, outcome);
+            let made: &[u8] = if outcome == Outcome::Done { b"new" } else { b"old" };
+            assert_eq!(inner.get("b")?.as_deref(), Some(made));
+            assert_eq!(inner.get("a")?.as_deref(), Some(others.as_bytes()));
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn what_an_interrupted_commit_left_is_made_when_it_is_called_again() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     inner.put("a", b"1")?;
