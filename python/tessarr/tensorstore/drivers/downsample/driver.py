@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tessarr.space import Behind
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.futures.future import Future
-    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
 __all__ = ["DownsampleDriver", "downsample_store"]
 

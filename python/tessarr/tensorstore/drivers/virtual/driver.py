@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from tessarr.space import View
     from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.driver import Using
-    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.schema.schema import Schema
 
 __all__ = ["RESOURCES", "VirtualDriver"]

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.futures.writes import WriteFutures
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
-    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
     from tessarr.tensorstore.transaction.staging import Change, Staging
