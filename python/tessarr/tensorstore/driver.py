@@ -125,6 +125,9 @@ class Driver:
     dtype: DataType
     """The data type of the elements."""
 
+    kept_kvstore: Any = None
+    """What `kvstore` was when it was asked for before, if that stays the same."""
+
     @property
     def domain(self) -> IndexDomain:
         """Where there are elements, with labels; bounds that may be resized are implicit."""
@@ -284,7 +287,7 @@ class Driver:
 
     @property
     def kvstore(self) -> Any:
-        """The `KvStore` where it is, or None."""
+        """The `KvStore` where it is, or None; not to be modified."""
         return None
 
     def base_of(self, view: IndexTransform) -> Any:

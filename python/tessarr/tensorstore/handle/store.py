@@ -103,9 +103,13 @@ class TensorStore(Facts):
     @property
     def kvstore(self) -> Any:
         """Where the array is stored, or None."""
-        found = self._driver.kvstore
-        if self._transaction is None or found is None:
-            return found
+        found = self._driver.kept_kvstore
+        if found is None:
+            found = self._driver.kvstore
+            if found is None:
+                return None
+        if self._transaction is None:
+            return found.copy()
         return found.with_transaction(self._transaction)
 
     @property
