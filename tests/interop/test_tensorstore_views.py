@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import tracemalloc
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -199,6 +200,48 @@ def test_casts_write_to_memory_where_the_elements_are() -> None:
     expected = target.copy()
     ts.cast(ts.array(target[::-1]), ts.float32).write(target).result()
     assert np.array_equal(target, expected[::-1])
+
+
+@pytest.mark.parametrize("source", NUMBERS)
+def test_long_rows_are_cast_as_single_elements_are(source: str) -> None:
+    draw = random.Random(source)
+    values = np.concatenate([values_of(source, draw) for _ in range(300)])[:1200].reshape(3, -1)
+    for target in NUMBERS:
+        items = values if fits(values, target) else values[:, :2].repeat(100, axis=1)
+        wide = np.zeros((items.shape[0], 2 * items.shape[1] + 1), items.dtype)
+        wide[:, 1::2] = items
+        for found in (items, wide[:, 1::2], items.T, items[::-1, ::-1]):
+            here, there = (
+                outcome(partial(there_and_back, package, found, source, target))
+                for package in (ts, theirs)
+            )
+            if isinstance(here, tuple) and isinstance(there, tuple):
+                assert all(map(same, here, there)), target
+            else:
+                assert same(here, there), target
+
+
+def there_and_back(
+    package: Any, values: np.ndarray[Any, Any], source: str, target: str
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return elements that were cast, and what others are to which these were written."""
+    other = np.ones(values.shape, values.dtype)
+    items = package.cast(package.array(values), target).read().result()
+    if fits(items, source):
+        package.cast(package.array(other), target).write(items).result()
+    return items, other
+
+
+def test_of_what_is_cast_to_one_element_the_last_counts() -> None:
+    values = np.zeros(3, "f4")
+    view = ts.cast(ts.array(values), ts.uint8)
+    one = ts.IndexTransform(input_shape=[4], output=[ts.OutputIndexMap(1)])
+    view[one].write(np.arange(1, 5, dtype="u1")).result()
+    view[[2]].oindex[[0, 0]].write(np.array([8, 9], "u1")).result()
+    assert values.tolist() == [0, 4, 9]
+    again = np.lib.stride_tricks.sliding_window_view(values, 2, writeable=True)
+    ts.cast(ts.array(again), ts.uint8).write(np.array([[1, 2], [3, 4]], "u1")).result()
+    assert values.tolist() == [1, 3, 4]
 
 
 OBJECTS: list[tuple[str, str, list[Any]]] = [

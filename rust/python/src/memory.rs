@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use tessarr_engine::copy::{all_steps, Item, Walk};
 use tessarr_engine::space::{self, copy_all, PerDimension, Side, Steps};
 
-use crate::array::{data, empty, flags};
+use crate::array::{data, empty, flags, overlaps_itself};
 use crate::error::{argument, to_py};
 use crate::space::View;
 
@@ -78,6 +78,13 @@ fn put<'py>(py: Python<'py>, array: &Array<'py>, view: &View, items: &Array<'py>
     let mut copies = Copies::to([array]);
     copies.add(view, (items, None), (array, Some(view)))?;
     copies.run(py)
+}
+
+/// Whether two elements of an array may share bytes.
+#[pyfunction]
+#[pyo3(name = "overlaps_itself")]
+fn overlapping(array: &Array<'_>) -> bool {
+    overlaps_itself(array.shape(), array.strides(), array.dtype().itemsize())
 }
 
 /// An array, and the view of it whose positions are meant; all of them without one.
@@ -253,5 +260,6 @@ fn extent(array: &Array<'_>) -> (isize, isize) {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(look, module)?)?;
     module.add_function(wrap_pyfunction!(take, module)?)?;
+    module.add_function(wrap_pyfunction!(overlapping, module)?)?;
     module.add_function(wrap_pyfunction!(put, module)?)
 }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessarr._engine import overlaps_itself
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cast.converting import conversion
@@ -119,8 +120,11 @@ class CastDriver(Driver):
             if unique.size == values.size and not view._as_view().lists:
                 memory = near(self._of, using, write=True)
                 place = None if memory is None else selected(memory, view._as_view())
-            if place is not None and np.may_share_memory(unique, place):
-                unique = unique.copy()
+            if place is not None:
+                if overlaps_itself(place):  # of what is written to one element the last counts
+                    place = None
+                elif np.may_share_memory(unique, place):
+                    unique = unique.copy()
             items = backward(unique, place)
             if place is None:
                 return self._of.write(view, np.broadcast_to(items, values.shape), using)
