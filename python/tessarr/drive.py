@@ -69,6 +69,12 @@ class Seen:
     """What a document was when somebody looked last, and its version; None: nobody knows."""
 
     last: tuple[bytes, bytes] | None = None
+    stored: bytes | None = None
+    """What a transaction made of it, whose version nobody knows."""
+
+    def became(self, document: bytes) -> None:
+        """Learn what a transaction made of it."""
+        self.stored = document
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,17 @@ def old_transaction(side: Side) -> None:
             inside[at : at + 8].write(at).result()
 
 
+@SCENARIOS.asks(1, 0, 0)
+def opened_after_a_transaction(side: Side) -> None:
+    side.create("e/", sharded=False)
+    time.sleep(0.03)
+    found = side.open("e/", recheck_cached_metadata=False)
+    with side.ts.Transaction() as transaction:
+        found.with_transaction(transaction).resize(exclusive_max=[128, 64]).result()
+    with side.counting(), side.ts.Transaction() as transaction:
+        side.open("e/", recheck_cached_metadata=False, transaction=transaction)
+
+
 @SCENARIOS.asks(1, 0, 3)
 def created_in_a_transaction(side: Side) -> None:
     with side.counting(), side.ts.Transaction() as transaction:

@@ -472,6 +472,7 @@ class ZarrDriver(Driver):
         if made is None or not staging.assume(array._store, key, made, version):
             return False
         self._accept(array, grown)
+        staging.after(partial(self._seen.became, made))
         return True
 
     def storage_statistics(

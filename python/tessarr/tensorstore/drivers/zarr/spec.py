@@ -451,7 +451,9 @@ class ZarrSpec(PlacedSpec):
         """Return whether what others know holds; in a transaction that is compared in the end."""
         if not isinstance(store, StagedStore):
             return True
-        return known.seen.last is not None and self._rely(store, at, known.meta, known.seen.last)
+        last, stored = known.seen.last, known.seen.stored
+        seen = last or (None if stored is None else (stored, None))
+        return seen is not None and self._rely(store, at, known.meta, seen)
 
     def _rely(
         self, store: StagedStore, at: str, meta: ArrayMeta, seen: tuple[bytes, bytes | None]
