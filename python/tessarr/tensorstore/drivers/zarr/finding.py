@@ -49,7 +49,7 @@ def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] |
     document, seen = there
     node = spec._parsed(document, store, at)
     if isinstance(node, ArrayMeta):
-        if isinstance(store, StagedStore):
+        if type(store) is StagedStore:
             _rely(spec, store, at, node, seen.last or (document, None))
         return node, seen
     raise MetadataError(
@@ -62,7 +62,7 @@ def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] |
 
 def may_recall(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
     """Return whether what others know holds; in a transaction that is compared in the end."""
-    if not isinstance(store, StagedStore):
+    if type(store) is not StagedStore:
         return True
     return known.seen.last is not None and _rely(spec, store, at, known.meta, known.seen.last)
 
@@ -98,7 +98,7 @@ def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
         store.clear_prefix(prefix)
     documents, seen = facts_of(meta, spec._field).documents, Seen()
     if _stored(store, prefix, documents, seen):
-        if isinstance(store, StagedStore):
+        if type(store) is StagedStore:
             store.owner._staging.arrays.make(store, prefix + spec._marker, meta)
         return meta, seen
     if spec._mode.open:  # somebody else created it in the meantime

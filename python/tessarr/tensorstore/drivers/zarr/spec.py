@@ -223,10 +223,10 @@ class ZarrSpec(PlacedSpec):
 
     def _metadata(self) -> ArrayMeta:
         """Return the metadata of a new array."""
-        found: ArrayMeta = self._recalled(
-            "metadata",
-            lambda: self._alike.metadata(self._wanted, self.schema, self._field),
-        )
+        found: ArrayMeta | None = self._known.get("metadata")
+        if found is None:
+            found = self._alike.metadata(self._wanted, self.schema, self._field)
+            self._known["metadata"] = found
         return found
 
     def _recalled(self, what: str, find: Callable[[], Any]) -> Any:
