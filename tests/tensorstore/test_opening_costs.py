@@ -242,7 +242,7 @@ def test_creating_another_fill_value_reads_nothing_of_what_is_made(name: str) ->
 def test_arrays_that_are_alike_have_the_fill_values_that_were_asked_for(
     name: str, stated: bool
 ) -> None:
-    """Whatever the kind of the values, and whether the data type is a keyword or was said before."""
+    """Whatever the kind of the values, and whoever said the data type."""
     kind = {"dtype": "float32"}
     spec = {"driver": name, "kvstore": "memory://a/", "create": True, "delete_existing": True}
     spec.update(kind if stated else {})

@@ -357,7 +357,7 @@ class Spec(Indexable):
         Where it is, its shape and its fill value are often others than before: what all else
         makes is recalled without them.
         """
-        often: Any = {name: keywords[name] for name in _OFTEN if name in keywords}
+        often: Any = {name: value for name, value in keywords.items() if name in _OFTEN}
         if "schema" in keywords:
             often.pop("fill_value", None)  # its data type may be that of the schema
         like = self
