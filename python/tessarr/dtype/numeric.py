@@ -204,7 +204,7 @@ def _float_from_hex(
 
 def float_to_json(fill: bytes, dtype: np.dtype[Any], zarr_format: ZarrFormat) -> JSON:
     """Return the bytes of one float as metadata states it."""
-    value = float(np.frombuffer(fill, dtype=dtype)[0])
+    value = float(np.frombuffer(fill, dtype).item())
     if math.isfinite(value):
         return value
     if math.isinf(value):

@@ -160,9 +160,10 @@ class Wording:
         members = self._form.to_json(meta).items()
         ordered = sorted(members) if self._form is v2 else members
         texts = {name: self._text(name, value).replace(b"%", b"%%") for name, value in ordered}
-        texts.update(shape=b"%(shape)b", fill_value=b"%(fill)b")
+        texts["shape"] = self._text("shape", ["%d"] * meta.rank).replace(b'"%d"', b"%d")
+        texts["fill_value"] = b"%b"
         self._pattern = b"{" + b",".join(texts.values()) + b"\n}"
-        self._shape = self._text("shape", ["%d"] * meta.rank).replace(b'"%d"', b"%d")
+        self._fill_first = [*texts].index("fill_value") < [*texts].index("shape")
         self._fill = meta.fill_value, self._text_of_fill(meta.fill_value)
 
     def _text(self, name: str, value: Any) -> bytes:
@@ -178,7 +179,7 @@ class Wording:
         known, text = self._fill
         if fill != known:
             text = self._text_of_fill(fill)
-        made = self._pattern % {b"shape": self._shape % shape, b"fill": text}
+        made = self._pattern % ((text, *shape) if self._fill_first else (*shape, text))
         return {self._name: made, **self._others}
 
 

@@ -77,6 +77,17 @@ class IndexDomain(Placed):
         self._view = view_of(View.stated, rank, parts, dimensions, json)
 
     @classmethod
+    def shaped(cls, shape: Sequence[int]) -> IndexDomain:
+        """Return the domain of a shape, from the origin on.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none.
+        """
+        return cls.of_view(View.said(None, None, None, None, shape, None, None, None))
+
+    @classmethod
     def of(cls, dims: Sequence[Dim]) -> IndexDomain:
         """Return the domain of dimensions.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from typing import Any, Final, TypeVar
 
@@ -60,7 +60,7 @@ def members_of(given: Any, what: str) -> dict[str, Any]:
     return dict(given)
 
 
-def check_known(keywords: Mapping[str, Any], known: Container[str]) -> None:
+def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     """Refuse keywords that are not known.
 
     Raises
@@ -68,9 +68,9 @@ def check_known(keywords: Mapping[str, Any], known: Container[str]) -> None:
     TypeError
         If there is one.
     """
-    unknown = [name for name in keywords if name not in known]
-    if unknown:
-        raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+    if not keywords.keys() <= known.keys():
+        unknown = sorted(keywords.keys() - known.keys())
+        raise TypeError(f"unknown keywords {', '.join(map(repr, unknown))}")
 
 
 def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:

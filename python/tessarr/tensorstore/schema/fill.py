@@ -139,25 +139,26 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     """
     try:
         given = np.asarray(value)
-        if dtype is None or dtype.name in {"byte", "char"}:
+        if dtype is None:
+            return frozen(unbroadcast(_open_fill(given)))
+        wanted = dtype.numpy_dtype
+        if dtype.name in {"byte", "char"}:
             found = given
         elif isinstance(value, np.ndarray):
-            found = value.astype(dtype.numpy_dtype, casting="safe")
-        elif given.dtype.kind in "biu" and dtype.numpy_dtype.itemsize >= _ROOMY:
-            found = np.array(value, dtype.numpy_dtype)  # which warns of nothing
+            found = value.astype(wanted, casting="safe")
+        elif given.dtype.kind in "biu" and wanted.itemsize >= _ROOMY:
+            found = np.array(value, wanted)  # which warns of nothing
         else:
             with np.errstate(all="ignore"):
-                found = np.array(value, dtype.numpy_dtype)
+                found = np.array(value, wanted)
     except (TypeError, ValueError, OverflowError) as error:
         raise _refusal(value, error) from error
-    if dtype is None:
-        return frozen(unbroadcast(_open_fill(given)))
     _check_objects(found, dtype.name)
     if given.dtype.kind in "biufc":
         _check_kept(given, found, dtype)
     if found.ndim or found is given:
         return frozen(unbroadcast(found))
-    found.flags.writeable = False
+    found.setflags(write=False)
     return found
 
 
@@ -221,7 +222,7 @@ def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataTyp
 def frozen(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a copy that cannot be written to: schemas are recalled, and share fill values."""
     kept = np.array(fill)
-    kept.flags.writeable = False
+    kept.setflags(write=False)
     return kept
 
 

@@ -64,9 +64,10 @@ class Parts:
         self._rank = rank
 
     def _add_dtype(self, dtype: DataType) -> None:
-        if self._dtype is not None and self._dtype != dtype:
+        if self._dtype is None:
+            self._dtype = dtype
+        elif self._dtype is not dtype and self._dtype != dtype:
             raise ArgumentError(f"dtype {dtype.name!r} does not match {self._dtype.name!r}")
-        self._dtype = self._dtype or dtype
 
     def _add_domain(self, domain: IndexDomain) -> None:
         self._fix_rank(domain.rank, "domain")

@@ -342,6 +342,11 @@ class Schema(Parts, Indexable):
         return None if self._fill is None else self._fill.view()
 
     @property
+    def fill(self) -> npt.NDArray[Any] | None:
+        """The fill value, as a value: itself, and no view of it."""
+        return self._fill
+
+    @property
     def dimension_units(self) -> Units | None:
         """The unit of each dimension, or None while the rank is open."""
         if self._rank is None:
@@ -452,4 +457,4 @@ def _domain_of(shape: Iterable[int]) -> IndexDomain:
         if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
             raise TypeError(f"shape: {shape!r} is not a list")
         shape = items(shape, "shape")
-    return IndexDomain(shape=[n if type(n) is int else index64(n) for n in shape])
+    return IndexDomain.shaped([n if type(n) is int else index64(n) for n in shape])

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 DRIVERS: Final[dict[str, str]] = {
-    "zarr3": "tessarr.tensorstore.drivers.zarr.spec:Zarr3Spec",
+    "zarr3": "tessarr.tensorstore.drivers.zarr.spec3:Zarr3Spec",
     "zarr": "tessarr.tensorstore.drivers.zarr.spec2:Zarr2Spec",
     "zarr2": "tessarr.tensorstore.drivers.zarr.spec2:Zarr2Spec",
     "auto": "tessarr.tensorstore.drivers.auto:AutoSpec",

@@ -93,18 +93,20 @@ class Spec(Indexable):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, json: Any) -> None:
-        if isinstance(json, Spec):
-            self._take(json)
-            return
+        self._take(json if isinstance(json, Spec) else self._stated(json))
+
+    @classmethod
+    def _stated(cls, json: Any) -> Spec:
+        """Return the spec that JSON states, or recall it: others have it, too."""
         key = key_of(json)
         found = _read.find(key)
         if found is None:
             members = spec_of_url(json) if isinstance(json, str) else json
-            found = self._completed(members) or self._parsed(members)
+            found = cls._completed(members) or cls._parsed(members)
             if not holds_store(json, key):
                 found._made_of = key
                 _read.keep(key, found, seldom=found._open is not None)
-        self._take(found)
+        return found
 
     @classmethod
     def _completed(cls, json: Any) -> Self | None:
@@ -518,9 +520,9 @@ _numbers: Final = count()
 
 
 def spec_of(given: Any) -> Spec:
-    """Return the spec that a user means, which may be that itself, JSON, a URL or a store."""
+    """Return the spec that a user means by itself, JSON, a URL or a store: others may have it."""
     if isinstance(given, Spec):
         return given
     if isinstance(given, (KvStore, KvStore.Spec, Store)):
         return Spec({"driver": "auto", "kvstore": given})
-    return Spec(given)
+    return Spec._stated(given)

@@ -458,7 +458,7 @@ class Constraints(ABC):
         """
         if self.fill is not OPEN:
             return self.fill_bytes()
-        asked = schema.fill_value
+        asked = schema.fill
         if asked is None:
             return None if self.zarr_format == 2 else stored.default_fill()
         if stored.numpy.names:

@@ -168,7 +168,7 @@ class Facts:
         if self._fill is None:
             return None
         found = scalar_of(self.kind.meta.data_type, self._fill, self.kind.field)
-        found.flags.writeable = False
+        found.setflags(write=False)
         return found
 
     @cached_property

@@ -142,14 +142,13 @@ class Alikes:
         shape, domain = constraints.shape, schema.domain
         if domain is not None:  # what both state has to be the same
             shape = domain.mere_shape if shape is None else None
-        fill = schema.fill_bits
-        if shape is None or fill is None:
-            return Alike().metadata(constraints, schema, field, None, None)
+        if shape is None:
+            return Alike().metadata(constraints, schema, field, None)
         by = domain is None, len(shape)
         found = self._found.get(by)
         if found is None:
             found = self._found[by] = Alike()
-        return found.metadata(constraints, schema, field, shape, fill)
+        return found.metadata(constraints, schema, field, shape)
 
 
 class Alike:
@@ -164,7 +163,7 @@ class Alike:
     def __init__(self) -> None:
         self._settled: Settled | None = None
         self._checked = False
-        self._made: Recall[tuple[Hashable, ArrayMeta]] = Recall(_CUTS)
+        self._made: Recall[ArrayMeta] = Recall(_CUTS)
 
     def metadata(
         self,
@@ -172,7 +171,6 @@ class Alike:
         schema: Schema,
         field: Field,
         shape: Shape | None,
-        fill: Hashable,
     ) -> ArrayMeta:
         """Return the metadata of a new array.
 
@@ -182,8 +180,6 @@ class Alike:
             What is asked for; of all but the shape and the fill value, the same each time.
         shape
             The shape, if it is known to be finite and to begin at the origin.
-        fill
-            What only equal fill values have.
         """
         settled, domain = self._settled, schema.domain
         if settled is None or shape is None:
@@ -193,7 +189,7 @@ class Alike:
                 self._settled = settled
         view = View.of_array(shape, None, ()) if domain is None else domain._as_view()
         cut = constraints.cut(settled, view)
-        made = self._like(constraints, schema, shape, fill, cut)
+        made = self._like(constraints, schema, shape, cut)
         if made is None:
             made = constraints.create(schema, settled, shape, cut)
             if settled is self._settled and self._checked:
@@ -202,7 +198,7 @@ class Alike:
                 _check_parts(made, constraints, schema, field)
                 self._checked = True
             if 0 not in cut[1]:  # else the grid depends on the shape
-                self._made.keep(cut, (fill, made))
+                self._made.keep(cut, made)
         if constraints.fill is not OPEN:  # else it was made of that of the schema
             _check_fill(made, schema, field)
         return made
@@ -212,19 +208,18 @@ class Alike:
         constraints: Constraints,
         schema: Schema,
         shape: Shape,
-        fill: Hashable,
         cut: tuple[Shape, Shape],
     ) -> ArrayMeta | None:
         """Return the metadata by those of another array of such chunks, or None."""
-        before, like = self._made.find(cut) or (None, None)
+        like = self._made.find(cut)
         if like is None or prod(shape) > INT64_MAX:
             return None
-        if fill == before:
-            return like.resized(shape, like.chunk_grid)
-        if like.codecs.minds_fill:
-            return None
-        stored = constraints.new_fill(schema, like.data_type)
-        return like.alike(shape, like.chunk_grid, stored)
+        fill = like.fill_value
+        if constraints.fill is OPEN:  # else it is the same each time
+            fill = constraints.new_fill(schema, like.data_type)
+            if fill != like.fill_value and like.codecs.minds_fill:
+                return None
+        return like.alike(shape, like.chunk_grid, fill)
 
 
 _NOTHING: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), Zarr2: Zarr2()}
@@ -285,7 +280,7 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
 
 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
-    asked = schema.fill_value
+    asked = schema.fill
     if asked is None or meta.data_type.numpy.names or field.as_void:
         return
     if meta.fill_value is None and meta.zarr_format == 2:

@@ -11,8 +11,8 @@ from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.metadata import v2
 from tessarr.store.aliased import aliased
+from tessarr.tensorstore.drivers.zarr.opening import OpeningSpec
 from tessarr.tensorstore.drivers.zarr.resolve import read_constraints
-from tessarr.tensorstore.drivers.zarr.spec import ZarrSpec
 from tessarr.tensorstore.notation.reading import choice, text
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Zarr2Spec"]
 
 
-class Zarr2Spec(ZarrSpec):
+class Zarr2Spec(OpeningSpec):
     """What a spec says of an array of format 2."""
 
     name = "zarr"

@@ -1,0 +1,125 @@
+"""The metadata of an array that is opened: found where it is, or stored there, if it is new."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tessarr import drive
+from tessarr.drive import Seen, create_document, seen_document
+from tessarr.errors import ConflictError, ExistsError, MetadataError, NotFoundError
+from tessarr.flow.create import commit
+from tessarr.flow.open import prefix_of
+from tessarr.metadata.node import ArrayMeta
+from tessarr.store.kept import StagedStore
+from tessarr.tensorstore.drivers.zarr.facts import facts_of
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+    from tessarr.tensorstore.context.caching import Known
+    from tessarr.tensorstore.drivers.zarr.spec import ZarrSpec
+
+__all__ = ["find_metadata", "may_recall"]
+
+
+def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
+    """Return the metadata of the array, which is created where that is wanted."""
+    mode = spec._mode
+    if mode.assumes:
+        return spec._metadata(), Seen()
+    if mode.open:
+        existing = _existing(spec, store, at)
+        if existing is not None:
+            spec._check(existing[0])
+            return existing
+        if not mode.create:
+            raise NotFoundError(
+                f"there is no array: {spec._key(at)!r} is absent in {store}",
+                kind="array_not_found",
+                path=at,
+                key=spec._key(at),
+            )
+    return _created(spec, store, at)
+
+
+def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] | None:
+    there = seen_document(store, prefix_of(at) + spec._marker)
+    if there is None:
+        return None
+    document, seen = there
+    node = spec._parsed(document, store, at)
+    if isinstance(node, ArrayMeta):
+        if type(store) is StagedStore:
+            _rely(spec, store, at, node, seen.last or (document, None))
+        return node, seen
+    raise MetadataError(
+        f"there is a group, and no array, at {at!r} of {store}",
+        kind="invalid_value",
+        path=at,
+        key=spec._key(at),
+    )
+
+
+def may_recall(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
+    """Return whether what others know holds; in a transaction that is compared in the end."""
+    if type(store) is not StagedStore:
+        return True
+    last, stored = known.seen.last, known.seen.stored
+    seen = last or (None if stored is None else (stored, None))
+    return seen is not None and _rely(spec, store, at, known.meta, seen)
+
+
+def _rely(
+    spec: ZarrSpec, store: StagedStore, at: str, meta: ArrayMeta, seen: tuple[bytes, bytes | None]
+) -> bool:
+    """Have a transaction fail if it ends when the array is another one.
+
+    False: the document is compared anyway, or was changed in the transaction.
+    """
+    key = prefix_of(at) + spec._marker
+
+    def check(document: bytes | None) -> bytes | None:
+        found = None if document is None else spec._parsed(document, None, at)
+        if isinstance(found, ArrayMeta):
+            found = replace(found, attributes=meta.attributes)
+        if found == meta:
+            return document
+        raise ConflictError(
+            f'ABORTED: Error writing "{spec._key(at)}": Metadata is inconsistent: others '
+            "changed it after the array was opened in this transaction; do everything again",
+            key=spec._key(at),
+        )
+
+    relies: bool = store.owner._staging.rely(store, key, seen, check)
+    return relies
+
+
+def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
+    meta, prefix = spec._metadata(), prefix_of(at)
+    if spec._mode.delete_existing:
+        store.clear_prefix(prefix)
+    documents, seen = facts_of(meta, spec._field).documents, Seen()
+    if _stored(store, prefix, documents, seen):
+        if type(store) is StagedStore:
+            store.owner._staging.arrays.make(store, prefix + spec._marker, meta)
+        return meta, seen
+    if spec._mode.open:  # somebody else created it in the meantime
+        existing = _existing(spec, store, at)
+        if existing is not None:
+            spec._check(existing[0])
+            return existing
+    raise ExistsError(
+        f"there is a node already: {spec._key(at)!r} is present in {store}; to open it "
+        "give open=True, to replace it delete_existing=True",
+        kind="node_exists",
+        path=at,
+        key=spec._key(at),
+    )
+
+
+def _stored(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) -> bool:
+    """Store the documents of an array unless it is there; only several take a flow."""
+    (name, document), *others = documents.items()
+    if others:
+        return drive.run(commit(prefix, documents, seen), store)
+    return create_document(store, prefix + name, document, seen)
