@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
 
-__all__ = ["Door", "files", "gcs", "s3", "spec"]
+__all__ = ["Door", "Files", "files", "gcs", "s3", "serving", "spec"]
 
 
 class Door:
@@ -167,7 +167,8 @@ class _GcsHandler(_Handler):
 
 
 @contextmanager
-def _serving(handler: Any) -> Iterator[int]:
+def serving(handler: Any) -> Iterator[int]:
+    """A server, by its port."""
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever)
@@ -182,7 +183,7 @@ def _serving(handler: Any) -> Iterator[int]:
 @contextmanager
 def _door(port: int, handler: type[_Handler] = _Handler) -> Iterator[Door]:
     door = Door(port)
-    with _serving(type("Handler", (handler,), {"door": door})) as own:
+    with serving(type("Handler", (handler,), {"door": door})) as own:
         door.url = f"http://127.0.0.1:{own}"
         yield door
 
@@ -279,5 +280,5 @@ class Files(http.server.SimpleHTTPRequestHandler):
 @contextmanager
 def files(folder: Path) -> Iterator[Door]:
     """A web server of a folder."""
-    with _serving(partial(Files, directory=str(folder))) as port, _door(port) as door:
+    with serving(partial(Files, directory=str(folder))) as port, _door(port) as door:
         yield door

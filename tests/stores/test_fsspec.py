@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
+import gzip
 import os
 import pickle
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
 import tessarr
-from stores.servers import Files
+from stores.servers import Files, serving
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.store import CountingStore, LocalStore, open_store
 from tessarr.stores import FsspecStore, FSStore, LRUStoreCache, PrefixStore, ZipStore
@@ -46,14 +45,8 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
     """The URL of a server of ``tmp_path``, with ranges and without, and what it was asked."""
     requests: list[str] = []
     handler = type("Handler", (Server,), {"requests": requests, "ranges": request.param})
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(handler, directory=str(tmp_path))
-    ) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", requests
-        server.shutdown()
-        thread.join()
+    with serving(partial(handler, directory=str(tmp_path))) as port:
+        yield f"http://127.0.0.1:{port}", requests
 
 
 def test_a_hierarchy_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path) -> None:
@@ -100,6 +93,34 @@ def test_a_part_of_a_shard_is_not_the_whole(tmp_path: Path, site: tuple[str, lis
     asked = len(requests)
     np.testing.assert_array_equal(array[:50, :50], data[:50, :50])
     assert len(requests) == asked
+
+
+class Compressing(Files):
+    """Gives the compressed file beside one where it may."""
+
+    def translate_path(self, path: str) -> str:
+        return f"{super().translate_path(path)}{'.gz' if self.compresses() else ''}"
+
+    def end_headers(self) -> None:
+        if self.compresses():
+            self.send_header("Content-Encoding", "gzip")
+        super().end_headers()
+
+    def compresses(self) -> bool:
+        return "gzip" in self.headers["Accept-Encoding"]
+
+
+def test_parts_are_asked_for_as_they_are_stored(tmp_path: Path) -> None:
+    """A part of what a server has compressed would be no part of the value."""
+    value = b"0123456789" * 20_000
+    (tmp_path / "a").write_bytes(value)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(value))
+    with serving(partial(Compressing, directory=str(tmp_path))) as port:
+        store = FsspecStore.from_url(f"http://127.0.0.1:{port}")
+        assert store.get("a") == value
+        part = store.open_value("a")
+        assert part is not None
+        assert (part.size, part.read(150_003, 4)) == (len(value), b"3456")
 
 
 @pytest.mark.parametrize("key", ["%2e%2e/secret", "a?b", "a#b", "a b", "a%20b", "é/ü", "a+b&c=d"])

@@ -63,8 +63,8 @@ def one_thread() -> Iterator[None]:
 
 def made(**settings: Any) -> tuple[Meeting, tessarr.Array]:
     store = Meeting()
-    asked: dict[str, Any] = {"compressors": None, **settings}
-    return store, tessarr.create_array(ForeignStore(store), data=VALUES, **asked)
+    asked: dict[str, Any] = {"data": VALUES, "compressors": None, **settings}
+    return store, tessarr.create_array(ForeignStore(store), **asked)
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -79,10 +79,33 @@ def test_futures_wait_together() -> None:
 @pytest.mark.usefixtures("one_thread")
 def test_parts_of_many_shards_wait_together() -> None:
     """What lies apart in shards is asked for at the same time, in all of them."""
-    store, array = made(shards=(2, 16384), chunks=(1, 4096))
-    store.meets = threading.Barrier(40)  # the first and the last subchunk of a row, of 20 shards
-    columns = [0, 12288]
-    np.testing.assert_array_equal(array.oindex[::2, columns], VALUES[::2, columns])
+    values = np.tile(VALUES, 8)
+    store, array = made(data=values, shards=(2, 1 << 17), chunks=(1, 4096))
+    store.meets = threading.Barrier(40)  # the first and a distant subchunk of a row, of 20 shards
+    columns = [0, 100_000]
+    np.testing.assert_array_equal(array.oindex[::2, columns], values[::2, columns])
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_distant_parts_of_a_chunk_wait_together() -> None:
+    """What lies apart in a chunk that is stored as it is is asked for at the same time."""
+    values = np.tile(VALUES, 8)
+    store, array = made(data=values, chunks=values.shape)
+    store.meets = threading.Barrier(40)
+    np.testing.assert_array_equal(array[:, 7], values[:, 7])
+
+
+@pytest.mark.parametrize(
+    ("settings", "requests"),
+    [({"shards": (4, 16384), "chunks": (1, 2048)}, 2), ({"chunks": VALUES.shape}, 1)],
+    ids=["shards", "a chunk"],
+)
+def test_small_gaps_are_read_over(settings: dict[str, Any], requests: int) -> None:
+    """Where each request is waited for, it is worth more bytes than in a file."""
+    store, array = made(**settings)
+    store.asked.clear()
+    np.testing.assert_array_equal(array[:4, 5], VALUES[:4, 5])
+    assert len(store.asked) == requests  # and the index of a shard
 
 
 def test_a_shard_of_which_all_subchunks_are_touched_is_one_request() -> None:

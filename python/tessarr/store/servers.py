@@ -285,14 +285,15 @@ async def _gcs_change(fs: Any, path: str, data: bytes | None, tag: str | None) -
 
 async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
     options = dict(fs.kwargs)
-    if span is not None:
-        options["headers"] = {**options.get("headers", {}), "Range": span}
+    if span is not None:  # of the bytes as they are: of an encoding a part says nothing
+        ranged = {"Range": span, "Accept-Encoding": "identity"}
+        options["headers"] = {**options.get("headers", {}), **ranged}
     session = await fs.set_session()
     async with session.get(fs.encode_url(path), **options) as answer:
         fs._raise_not_found_for_status(answer, path)
         data = await answer.read()
-        ranged = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
-        return data, ranged, answer.headers.get("ETag")
+        content_range = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
+        return data, content_range, answer.headers.get("ETag")
 
 
 _PARTIAL: Final = 206

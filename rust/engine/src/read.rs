@@ -24,17 +24,22 @@ use parts::{Parts, Subchunks, Wanted};
 pub(crate) use parts::Target;
 pub use together::read_together;
 
-/// Bytes that one more read request is worth; smaller gaps are read over.
-const GAP_BYTES: u64 = 8 << 10;
+/// What a request is worth: how much is read by one.
+#[derive(Clone, Copy)]
+struct Worth {
+    /// Bytes that one more is worth; smaller gaps are read over.
+    gap: u64,
+    /// Uncompressed chunks are read and copied in pieces of about this size.
+    slab: usize,
+    /// Subchunks are fetched together up to this size.
+    group: u64,
+}
 
-/// Uncompressed chunks are read and copied in pieces of about this size.
-const SLAB_BYTES: usize = 256 << 10;
+/// Where they are answered at once: pieces stay in the processor's cache.
+const QUICK: Worth = Worth { gap: 8 << 10, slab: 256 << 10, group: 1 << 20 };
 
-/// Subchunks are fetched together up to this size.
-const GROUP_BYTES: u64 = 1 << 20;
-
-/// The same where each request is waited for: there they are few rather than quick.
-const WAITED_BYTES: u64 = 128 << 20;
+/// Where each is waited for: there they are few rather than quick.
+const WAITED: Worth = Worth { gap: 64 << 10, slab: 128 << 20, group: 128 << 20 };
 
 /// Larger chunks of which several reads want parts are read by each as if it were alone.
 const SHARED_BYTES: u64 = 4 << 20;
@@ -106,7 +111,7 @@ impl<'a> Reader<'a> {
     fn want(&self, parts: &Parts<'_, '_>) -> Want {
         let level = parts.level;
         let waits = self.operation.store.concurrency() > 0;
-        let together = waits && level.decoded_bytes as u64 <= WAITED_BYTES;
+        let together = waits && level.decoded_bytes as u64 <= WAITED.group;
         match &level.body {
             _ if together && parts.is_full(self.array) => Want::Whole,
             Body::Shard(shard) if together && self.wants_all(shard, parts) => Want::Whole,
@@ -172,10 +177,10 @@ impl<'a> Reader<'a> {
     ) -> Result<()> {
         let inside = parts.inside(shard)?;
         if source.in_memory().is_none() {
-            let together = if source.size() <= GROUP_BYTES {
+            let together = if source.size() <= QUICK.group {
                 inside.subchunks() == self.subchunks_of(shard, parts)
             } else {
-                source.size() <= WAITED_BYTES && parts.is_full(self.array)
+                source.size() <= WAITED.group && parts.is_full(self.array)
             };
             if together && (parts.wanted.len() > 1 || !shard::is_known(shard, source)) {
                 // All of a shard, its index included, is one request.
@@ -226,8 +231,7 @@ impl<'a> Reader<'a> {
         entries: &[Entry],
     ) -> Result<()> {
         let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
-        let together = if concurrency > 0 { WAITED_BYTES } else { GROUP_BYTES };
-        let groups = group(entries, start + source.size(), together)?;
+        let groups = group(entries, start + source.size(), worth(concurrency))?;
         let run = if self.spread || concurrency > 0 {
             let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
             Run::decide(groups.len(), bytes, concurrency)
@@ -333,15 +337,15 @@ impl<'a> Reader<'a> {
         }
         let (low, high) = portion.span();
         let piece = portion.piece;
-        if let Some((axis, places)) = slabs(portion, low, high) {
-            let mut done = 0;
-            while done < piece.places(axis) {
-                let end = piece.places(axis).min(done + places);
-                let piece = &piece.slab(axis, done..end);
-                self.raw(&Portion { piece, ..*portion }, target, source, scratch)?;
-                done = end;
-            }
-            return Ok(());
+        let concurrency = self.operation.store.concurrency();
+        if let Some((axis, places)) = slabs(portion, low, high, worth(concurrency)) {
+            let count = piece.places(axis).div_ceil(places);
+            let run = if concurrency > 0 { Run::decide(count, 0, concurrency) } else { Run::Here };
+            return run.each(count, self.operation.interrupt, &|number, scratch| {
+                let done = number * places;
+                let piece = &piece.slab(axis, done..piece.places(axis).min(done + places));
+                self.raw(&Portion { piece, ..*portion }, target, source, scratch)
+            });
         }
         let mut buffer = scratch.take();
         let done = (|| {
@@ -461,27 +465,35 @@ pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize
     }
 }
 
+/// What a request is worth to a store that wants so many under way.
+fn worth(concurrency: usize) -> Worth {
+    if concurrency > 0 {
+        WAITED
+    } else {
+        QUICK
+    }
+}
+
 /// The axis along which to read slab by slab, and the places of one slab: one,
 /// where that saves more bytes than its requests cost; else as many as stay in
-/// the processor's cache between reading and copying.
-fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize) -> Option<(usize, usize)> {
+/// the processor's cache between reading and copying, or as are worth one request.
+fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize, worth: Worth) -> Option<(usize, usize)> {
     let Portion { level, piece, origin } = *portion;
     let axes = 0..origin.len();
     let axis = axes.filter(|&axis| piece.places(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
     let places = piece.places(axis);
     let (first, last) = Portion { piece: &piece.slab(axis, 0..1), ..*portion }.span();
     let apart = (last - first).saturating_mul(places);
-    if (high - low).saturating_sub(apart) as u64 > GAP_BYTES * places as u64 {
+    if (high - low).saturating_sub(apart) as u64 > worth.gap * places as u64 {
         return Some((axis, 1));
     }
     // Points are in no order: a few of them may span as much as all.
-    let fit = (places * SLAB_BYTES / (high - low)).max(1);
+    let fit = (places * worth.slab / (high - low)).max(1);
     (fit < places && !piece.is_joint(axis)).then_some((axis, fit))
 }
 
-/// Cut `entries`, which are in their order and before `size`, into groups to fetch together, of up
-/// to so many bytes.
-fn group(entries: &[Entry], size: u64, together: u64) -> Result<Vec<Group>> {
+/// Cut `entries`, which are in their order and before `size`, into groups to fetch together.
+fn group(entries: &[Entry], size: u64, worth: Worth) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     let (mut start, mut end) = (0u64, 0u64);
     for (number, entry) in entries.iter().enumerate() {
@@ -492,7 +504,7 @@ fn group(entries: &[Entry], size: u64, together: u64) -> Result<Vec<Group>> {
                 "the shard index points to {bytes} bytes from {offset}, the shard has {size}"
             ))
         })?;
-        let joins = entry.offset <= end.saturating_add(GAP_BYTES) && after.max(end) - start <= together;
+        let joins = entry.offset <= end.saturating_add(worth.gap) && after.max(end) - start <= worth.group;
         match groups.last_mut() {
             Some(group) if joins => {
                 end = end.max(after);
