@@ -68,6 +68,7 @@ __all__ = [
     "key_of",
     "look",
     "ordered",
+    "overlaps_itself",
     "prefixed",
     "put",
     "read_together",

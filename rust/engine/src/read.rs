@@ -38,8 +38,9 @@ struct Worth {
 /// Where they are answered at once: pieces stay in the processor's cache.
 const QUICK: Worth = Worth { gap: 8 << 10, slab: 256 << 10, group: 1 << 20 };
 
-/// Where each is waited for: there they are few rather than quick.
-const WAITED: Worth = Worth { gap: 64 << 10, slab: 128 << 20, group: 128 << 20 };
+/// Where each is waited for: there they are few rather than quick. Of slabs there may be as many under way as the
+/// store wants, each with its memory.
+const WAITED: Worth = Worth { gap: 64 << 10, slab: 16 << 20, group: 128 << 20 };
 
 /// Larger chunks of which several reads want parts are read by each as if it were alone.
 const SHARED_BYTES: u64 = 4 << 20;
