@@ -25,6 +25,7 @@ __all__ = [
     "look",
     "near",
     "outside",
+    "overlaps_itself",
     "selected",
 ]
 
@@ -85,6 +86,11 @@ def copied(values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None) -
 def assign(values: npt.NDArray[Any], view: View, items: npt.NDArray[Any]) -> None:
     """Store elements, of the shape of a view, at its positions."""
     checked(_engine.put, values, view, items)
+
+
+def overlaps_itself(values: npt.NDArray[Any]) -> bool:
+    """Return whether two elements of an array may share bytes."""
+    return _engine.overlaps_itself(values)
 
 
 def checked(work: Callable[..., T], *arguments: Any) -> T:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr._engine import overlaps_itself
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.cast.converting import conversion
@@ -14,7 +13,7 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import NOTHING, failed
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore, handle
-from tessarr.tensorstore.in_memory import look, near, selected
+from tessarr.tensorstore.in_memory import look, near, overlaps_itself, selected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
