@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import fsspec.asyn
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from stores import servers
 from stores.programs import go, start
 from stores.servers import Door
 from tessarr.errors import UnsupportedError
+from tessarr.store.servers import fetched, server_of
 from tessarr.stores import FsspecStore
 
 COUNT = 5  # changes of each process
@@ -153,3 +155,15 @@ def test_a_server_without_conditions(s3: Door, tmp_path: Path) -> None:
     tessarr.open_array(plain)[0] = 1
     assert not any("If-Match" in headers or "If-None-Match" in headers for headers in door.headers)
     assert array[:].sum() == 4
+
+
+def test_the_thread_of_the_loop_does_not_wait_for_itself() -> None:
+    fs = fsspec.filesystem("http")
+    server = server_of(fs)
+    assert server is not None
+
+    async def inside() -> None:
+        with pytest.raises(NotImplementedError, match="cannot wait"):
+            fetched(fs, server, "http://127.0.0.1:9/key", None)
+
+    fsspec.asyn.sync(fs.loop, inside, timeout=10)

@@ -123,9 +123,11 @@ def _waited(
     What fsspec has for it wakes who waits twice, as that waits for the lock of an event then: with
     many requests under way this takes as long as all else that the loop does.
     """
+    running = None
     with suppress(RuntimeError):
-        if asyncio.get_running_loop() is loop:
-            raise NotImplementedError("the thread that is to do it cannot wait for it")
+        running = asyncio.get_running_loop()
+    if running is loop:
+        raise UnsupportedError("the thread that is to do it cannot wait for it")
     ended = allocate_lock()
     result: list[T] = []
     failed: list[BaseException] = []
