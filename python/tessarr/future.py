@@ -36,7 +36,11 @@ class Future(concurrent.futures.Future[T]):
         self.set_running_or_notify_cancel()
 
     def _told(self, result: Any, error: BaseException | None) -> None:
-        """Complete the work (called by the engine)."""
+        """Complete the work (called by the engine, again where Ctrl-C interrupted that)."""
+        if self.done():
+            with self._condition:
+                self._condition.notify_all()
+            return
         if error is None:
             self.set_result(result)
         else:
@@ -44,7 +48,12 @@ class Future(concurrent.futures.Future[T]):
 
     def set_result(self, result: Any) -> None:
         """Complete the work."""
-        super().set_result(result if self._finish is None else self._finish(result))
+        try:
+            value = result if self._finish is None else self._finish(result)
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+            self.set_exception(error)
+        else:
+            super().set_result(value)
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -284,6 +285,28 @@ def test_ctrl_c_at_no_time_tears_a_commit() -> None:
         assert keys["key"] == bytes([number])
         assert array.read().result().tolist() == [0, number, number, 0]
     assert times > 20
+
+
+@pytest.mark.parametrize("native", [True, False], ids=["tensorstore", "tessarr"])
+def test_ctrl_c_at_no_time_leaves_a_read_untold(native: bool) -> None:
+    """Who reads himself is interrupted while the result is told; that comes all the same, once."""
+    array = tessarr.create_array({}, data=np.arange(4), chunks=(2,))
+    view = ts.open({"driver": "tessarr", "store": array.store}).result()
+    read: Callable[[], Any] = view.read if native else partial(array.read, ...)
+    times = 0
+    for moment in range(1000):
+        with only_thread_busy():
+            future, ended = read(), SimpleQueue[Any]()
+            future.add_done_callback(ended.put)
+            interrupted = _interrupted_after(moment, future.result)
+        assert future.result(60).tolist() == [0, 1, 2, 3]
+        if native:  # the standard library's futures do not promise that
+            assert ended.get(timeout=60) is future
+            assert ended.empty()
+        times += interrupted
+        if not interrupted:
+            break
+    assert times > 3
 
 
 def _interrupted_after(calls: int, work: Callable[[], object]) -> bool:

@@ -66,6 +66,39 @@ def test_what_was_cancelled_stays_so() -> None:
             ask()
 
 
+@pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError])
+def test_what_a_callback_raises_is_reported(
+    error: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    promise, future = ts.Promise.new()
+    seen: list[ts.Future[int]] = []
+
+    def fail(_: ts.Future[int]) -> None:
+        raise error
+
+    for callback in (fail, seen.append, fail, seen.append):
+        future.add_done_callback(callback)
+    promise.set_result(1)
+    assert seen == [future, future]
+    assert [record.exc_info[0] for record in caplog.records if record.exc_info] == [error, error]
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_is_raised_when_all_know_the_end(end: type[BaseException]) -> None:
+    promise, future = ts.Promise.new()
+    seen: list[ts.Future[int]] = []
+
+    def leave(_: ts.Future[int]) -> None:
+        raise end
+
+    for callback in (seen.append, leave, seen.append, leave, seen.append):
+        future.add_done_callback(callback)
+    with pytest.raises(end):
+        promise.set_result(1)
+    assert seen == [future] * 3
+    assert future.result() == 1
+
+
 def test_callbacks_are_called_once() -> None:
     promise, future = ts.Promise.new()
     seen: list[ts.Future[int]] = []

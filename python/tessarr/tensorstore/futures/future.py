@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from _queue import Empty, SimpleQueue
 from _thread import LockType, allocate_lock
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import suppress
 from inspect import iscoroutine
 from math import isnan
@@ -53,7 +54,16 @@ class Future(Generic[T]):
     (True, 3, True)
     """
 
-    __slots__ = ("__weakref__", "_begin", "_callbacks", "_lock", "_state", "_value", "_work")
+    __slots__ = (
+        "__weakref__",
+        "_begin",
+        "_callbacks",
+        "_lock",
+        "_state",
+        "_uncalled",
+        "_value",
+        "_work",
+    )
 
     if not TYPE_CHECKING:
         __class_getitem__ = classmethod(GenericAlias)
@@ -62,6 +72,7 @@ class Future(Generic[T]):
     _state: int
     _value: Any
     _callbacks: list[Callable[[Future[T]], object]] | None
+    _uncalled: Iterator[Callable[[Future[T]], object]] | None  # once it is done
     _begin: Callable[[Future[T]], object] | None
     _work: Callable[[], object] | None
 
@@ -86,7 +97,7 @@ class Future(Generic[T]):
         made: Future[T] = object.__new__(cls)
         made._lock = allocate_lock()
         made._state = PENDING
-        made._value = made._callbacks = made._begin = made._work = None
+        made._value = made._begin = made._work = made._callbacks = made._uncalled = None
         return made
 
     # The producer's side
@@ -97,17 +108,40 @@ class Future(Generic[T]):
         with self._lock:
             if self._state != PENDING:
                 return False
+            if self._callbacks:
+                self._uncalled = iter(self._callbacks)
             self._value = value
             self._state = state
-            callbacks, self._callbacks = self._callbacks, None
-            self._begin = self._work = None
-        for callback in callbacks or ():
-            self._tell(callback)
+            self._callbacks = self._begin = self._work = None
+        if self._uncalled is not None:
+            self._call(self._uncalled)
         return True
 
+    def _call(self, callbacks: Iterator[Callable[[Future[T]], object]]) -> None:
+        """Call callbacks, each once, whatever becomes of others; report what they raise.
+
+        What is to end the program is raised then. A signal, too, which may come between any two of
+        them, has the others called first.
+        """
+        try:
+            for callback in callbacks:
+                try:
+                    callback(self)
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException:  # that a future was cancelled is no Exception
+                    import logging
+
+                    logging.getLogger("tessarr").exception("a callback of %r failed", self)
+        except BaseException:
+            self._call(callbacks)
+            raise
+
     def _told(self, result: Any, error: BaseException | None) -> None:
-        """End with a result, or an error (called by the engine)."""
-        if error is None:
+        """End with a result, or an error (called by the engine, again where Ctrl-C came between)."""
+        if self._state != PENDING:
+            self._call(self._uncalled or iter(()))
+        elif error is None:
             self._finish(DONE, result)
         else:
             self._finish(FAILED, error)
@@ -127,14 +161,6 @@ class Future(Generic[T]):
             self.cancel()
         else:
             self._end_with(other.result)
-
-    def _tell(self, callback: Callable[[Future[T]], object]) -> None:
-        try:
-            callback(self)
-        except Exception:
-            import logging
-
-            logging.getLogger("tessarr").exception("a callback of %r failed", self)
 
     # The consumer's side
 
@@ -242,20 +268,16 @@ class Future(Generic[T]):
         elif deadline is not None:
             left = deadline - time.time()
             timeout = left if timeout is None else min(timeout, left)
-        waiter = allocate_lock()
-        waiter.acquire()
-
-        def wake(_: Future[T]) -> None:
-            waiter.release()
-
-        if not self._add(wake):
+        ends: SimpleQueue[Future[T]] = SimpleQueue()
+        if not self._add(ends.put):
             return
-        if timeout is None:
-            waiter.acquire()  # ends early where a signal handler raises
-        elif not waiter.acquire(timeout=max(0.0, min(timeout, _LONGEST))):
-            self.remove_done_callback(wake)
+        try:
+            # Ends early where a signal handler raises.
+            ends.get(timeout=None if timeout is None else max(0.0, min(timeout, _LONGEST)))
+        except Empty:
+            self.remove_done_callback(ends.put)
             if self._state == PENDING:
-                raise TimeoutError
+                raise TimeoutError from None
 
     def _add(self, callback: Callable[[Future[T]], object]) -> bool:
         """Have `callback` called at the end; False if that is past."""
@@ -279,14 +301,14 @@ class Future(Generic[T]):
             It may be called in any thread. What it raises is reported, and stops nothing.
         """
         if not self._add(callback):
-            self._tell(callback)
+            self._call(iter((callback,)))
 
     def remove_done_callback(self, callback: Callable[[Future[T]], object]) -> int:
         """Forget what `add_done_callback` was told; return how often it was told so."""
         if self._state != PENDING:
             return 0
         with self._lock:
-            if not self._callbacks:
+            if self._callbacks is None:
                 return 0
             kept = [other for other in self._callbacks if other != callback]
             removed = len(self._callbacks) - len(kept)

@@ -16,7 +16,7 @@ use tessarr_engine::{pool, read, Error, Kind, Result};
 
 use super::viewed::Spread;
 use super::{interruptibly, ArrayBase, Memory, State};
-use crate::error::{is_exit, to_py};
+use crate::error::{foreign, is_exit, to_py};
 
 /// What is read or written, and the future that is told how it ended.
 pub(crate) struct Transfer {
@@ -40,8 +40,13 @@ pub(crate) struct Part {
 /// What Ctrl-C raised in the thread that waits.
 type Raised = Arc<Mutex<Option<Error>>>;
 
+/// Have who waits raise an error.
+fn raise(raised: &Raised, error: Error) {
+    *raised.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+}
+
 /// What is done with the end of one of several parts, whose number comes first.
-type End<'e> = &'e (dyn Fn(usize, Result<Arena>) + Sync);
+type Ended<'e> = &'e (dyn Fn(usize, Result<Arena>) + Sync);
 
 /// Have threads of the engine do transfers; who waits for one of them may help.
 pub(crate) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
@@ -78,13 +83,14 @@ fn concurrency<'t>(transfers: impl IntoIterator<Item = &'t Transfer>) -> usize {
 /// Do them, and tell the futures, whatever happens. Who waits may be interrupted, but what was
 /// begun goes on: a worker does again what was not told.
 fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
-    let pending: Vec<Pending> = transfers.into_iter().map(Pending::new).collect();
+    let raised = (runner == Runner::Caller).then_some(told);
+    let pending: Vec<Pending> = transfers.into_iter().map(|one| Pending::new(one, raised)).collect();
     match runner {
         // What went wrong with all, those are told whose parts have not ended.
         Runner::Worker => drop(pool::guarded(|| each(&pending, None))),
         Runner::Caller => {
-            if let Err(raised) = interruptibly(|interrupt| each(&pending, Some(interrupt))) {
-                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(raised);
+            if let Err(error) = interruptibly(|interrupt| each(&pending, Some(interrupt))) {
+                raise(told, error);
                 let left: Vec<Transfer> = pending.into_iter().filter_map(Pending::untold).collect();
                 pool::spawn(concurrency(&left), move |_| run(left, Runner::Worker, &Raised::default()));
                 return;
@@ -162,7 +168,7 @@ fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
 }
 
 /// Do those of `parts` that are `alike`.
-fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: End<'_>) {
+fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: Ended<'_>) {
     let Part { base, state, selection, memory, writes, .. } = parts[alike[0]];
     if let [_] = alike {
         return ended(0, base.get().transfer(state, interrupt, selection, memory, *writes));
@@ -218,9 +224,14 @@ impl Transfer {
     }
 }
 
+/// How often a future is told the same: more often than somebody's signals come between.
+const TIMES: usize = 8;
+
 /// A transfer that was begun.
 struct Pending {
     transfer: Transfer,
+    /// Where who waits is told what to raise, if that is who does it.
+    raised: Option<Raised>,
     /// None: the future was told.
     ends: Mutex<Option<Ends>>,
 }
@@ -232,10 +243,10 @@ struct Ends {
 }
 
 impl Pending {
-    fn new(transfer: Transfer) -> Self {
+    fn new(transfer: Transfer, raised: Option<&Raised>) -> Self {
         let left = transfer.parts.len();
         let parts = transfer.parts.iter().map(|_| None).collect();
-        Pending { transfer, ends: Mutex::new(Some(Ends { parts, left })) }
+        Pending { transfer, raised: raised.cloned(), ends: Mutex::new(Some(Ends { parts, left })) }
     }
 
     fn ends(&self) -> MutexGuard<'_, Option<Ends>> {
@@ -261,13 +272,19 @@ impl Pending {
         let ended = self.transfer.parts.iter().zip(parts);
         let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
         // All are delivered, whatever becomes of one.
-        let (result, error) = match ended.fold(Ok(()), PyResult::and) {
+        let end = match ended.fold(Ok(()), PyResult::and) {
             Ok(()) => (Some(&self.transfer.result), None),
-            Err(error) => (None, Some(error)),
+            Err(error) => (None, Some(error.into_value(py))),
         };
-        let told = self.transfer.future.call_method1(py, intern!(py, "_told"), (result, error));
-        // A cancelled future refuses its result: nothing to do.
-        drop(told);
+        // Ctrl-C may come between, or a callback end the program: all are told before that.
+        for _ in 0..TIMES {
+            let told = self.transfer.future.call_method1(py, intern!(py, "_told"), (&end.0, &end.1));
+            match (told, &self.raised) {
+                (Ok(_), _) => break,
+                (Err(raised), Some(waits)) => raise(waits, foreign(py, raised)),
+                (Err(raised), None) => raised.write_unraisable(py, Some(self.transfer.future.bind(py))),
+            }
+        }
     }
 
     /// The transfer, unless its future was told.
