@@ -233,3 +233,54 @@ def test_resized_in_memory_behind_a_slash() -> None:
     world.create()[...] = [1, 2, 3, 4]
     grown(world)
     assert world.ended() == (None, [1, 2, 3, 4, 0])
+
+
+@pytest.mark.parametrize("recheck", [True, False, "open"])
+def test_what_was_replaced_is_opened_in_a_transaction(recheck: Any) -> None:
+    """Other handles know the array that was there before, which is told as there."""
+
+    def work(world: World) -> None:
+        kept = world.create()
+        kept[...] = [1, 2, 3, 4]
+        world.change({"data_type": "int32"})
+        del world.keys["c/0"], world.keys["c/1"]
+        world.transaction = world.ts.Transaction()
+        again = world.open(transaction=world.transaction, recheck_cached_metadata=recheck)
+        assert again.dtype.name == ("int16" if recheck is False else "int32")
+        again[:1].write(9).copy.result()
+        assert kept.dtype.name == "int16"
+
+    mine, other = both("zarr3", lambda _: {"driver": "memory", "path": "a/"}, work)
+    assert mine == other
+    assert mine[0] is (ValueError if recheck is False else None)
+
+
+def test_two_caches_tell_two_arrays_of_one_place() -> None:
+    """A transaction relies on what was looked at, and not on what the other cache recalls then."""
+    world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
+    world.create()[...] = [1, 2, 3, 4]
+    pool = {"cache_pool": {"total_bytes_limit": 1 << 20}}
+    world.context, looks = world.ts.Context(pool, world.context), world.context
+    kept = world.open()
+    world.change({"data_type": "int32"})
+    staged = {"transaction": world.transaction}
+    first = ours.open(world.spec, context=looks, recheck_cached_metadata=True, **staged).result()
+    again = world.open(recheck_cached_metadata=False, **staged)
+    assert (kept.dtype, first.dtype, again.dtype) == (ours.int16, ours.int32, ours.int32)
+    del world.keys["c/0"], world.keys["c/1"]
+    again[:1].write(9).copy.result()
+    assert world.ended() == (None, [9, 0, 0, 0])
+
+
+def test_what_is_opened_twice_has_to_be_the_same_array() -> None:
+    """Others replace it in between, and put the first one back."""
+    world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
+    world.create()[...] = [1, 2, 3, 4]
+    world.staged()[:1].write(9).copy.result()
+    world.change({"attributes": {"a": 1}})
+    world.staged()
+    world.change({"data_type": "int32"})
+    with pytest.raises(ValueError, match="Metadata is inconsistent"):
+        world.staged()
+    world.change({"data_type": "int16"})
+    assert world.ended() == (None, [9, 2, 3, 4])

@@ -138,7 +138,7 @@ class Future(Generic[T]):
             raise
 
     def _told(self, result: Any, error: BaseException | None) -> None:
-        """End with a result, or an error (called by the engine, again where Ctrl-C came between)."""
+        """End with a result, or an error (called by the engine; again, if Ctrl-C came between)."""
         if self._state != PENDING:
             self._call(self._uncalled or iter(()))
         elif error is None:

@@ -323,10 +323,18 @@ class Staging:
             assert isinstance(stage, StagedStore)
             return not (self._repeatable or self._atomic) and stage.assume(key, value, version)
 
-    def rely(self, stage: Store, key: str, seen: tuple[bytes, bytes | None], check: Change) -> bool:
+    def rely(
+        self,
+        stage: Store,
+        key: str,
+        seen: tuple[bytes, bytes | None],
+        check: Change,
+        *,
+        now: bool = False,
+    ) -> bool:
         """Have it compared in the end whether a document is what it was when it was seen.
 
-        False, and nothing: it was changed here, or reads have to repeat.
+        False, and nothing: it was changed here, seen as something else, or reads have to repeat.
 
         Parameters
         ----------
@@ -336,14 +344,22 @@ class Staging:
             What it was, and its version, if that is known.
         check
             Returns another one that others have made of it since if that is as good, or raises an
-            error.
+            error. All checks of a document, which are of one class, ask for the same.
+        now
+            Whether it was seen now, and so the error is raised now, where something else was seen
+            before.
         """
         with self._lock:
             self.check()
             assert isinstance(stage, StagedStore)
             relies = not self._repeatable and stage.rely(key, *seen)
-            if relies:
+            before = self._changes.get((id(stage), key), [])
+            checks = [change for change in before if type(change) is type(check)]
+            if relies and not checks:
                 self.may_redo(stage, key, check)
+            if now and not relies and len(checks) == len(before):  # it was not changed here
+                for change in checks:
+                    change(seen[0])
             return relies
 
     # Arrays

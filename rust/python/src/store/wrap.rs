@@ -315,7 +315,7 @@ impl StagedStore {
 
     /// Have it compared in the end whether a key that is only read here has what somebody has seen: this
     /// version, or, without one, this value; or else what `redo` takes instead. False, and nothing, where it
-    /// was changed here.
+    /// was changed here, or something else was seen before.
     fn rely(&self, py: Python<'_>, key: &str, data: &[u8], version: Option<&[u8]>) -> PyResult<bool> {
         let seen = match version.and_then(engine::Version::new) {
             Some(version) => engine::Expected::Version(version),

@@ -491,18 +491,20 @@ class ZarrDriver(Driver):
         return start(work, here=self._access.in_memory and using.transaction is None)
 
 
-def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
-    """Refuse metadata by which what handles know of chunks and elements is wrong.
+def is_same(known: ArrayMeta, found: ArrayMeta) -> bool:
+    """Return whether what handles know of chunks and elements holds for metadata that were found.
 
-    Raises
-    ------
-    ArgumentError
-        If more than the shape, the attributes and the names of dimensions has changed.
+    More than the shape, the attributes and the names of dimensions has not changed.
     """
     if found is known:
-        return
+        return True
     free = {name: getattr(known, name) for name in ("shape", "attributes", "dimension_names")}
-    if found.rank != known.rank or replace(found, **free) != known:
+    return found.rank == known.rank and replace(found, **free) == known
+
+
+def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
+    """Raise an error if metadata are those of another array."""
+    if not is_same(known, found):
         raise ArgumentError(
             "the metadata are no longer those with which it was opened: somebody created the "
             "array anew; open it again"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tessarr import drive
@@ -50,7 +50,7 @@ def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] |
     node = spec._parsed(document, store, at)
     if isinstance(node, ArrayMeta):
         if type(store) is StagedStore:
-            _rely(spec, store, at, node, seen.last or (document, None))
+            _Same(spec, at, node).lasts(store, seen.last or (document, None), now=True)
         return node, seen
     raise MetadataError(
         f"there is a group, and no array, at {at!r} of {store}",
@@ -66,32 +66,41 @@ def may_recall(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
         return True
     last, stored = known.seen.last, known.seen.stored
     seen = last or (None if stored is None else (stored, None))
-    return seen is not None and _rely(spec, store, at, known.meta, seen)
+    return seen is not None and _Same(spec, at, known.meta).lasts(store, seen)
 
 
-def _rely(
-    spec: ZarrSpec, store: StagedStore, at: str, meta: ArrayMeta, seen: tuple[bytes, bytes | None]
-) -> bool:
-    """Have a transaction fail if it ends when the array is another one.
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """Has a transaction fail if it ends when the array that was opened in it is another one."""
 
-    False: the document is compared anyway, or was changed in the transaction.
-    """
-    key = prefix_of(at) + spec._marker
+    spec: ZarrSpec
+    at: str
+    meta: ArrayMeta
 
-    def check(document: bytes | None) -> bytes | None:
-        found = None if document is None else spec._parsed(document, None, at)
+    def lasts(
+        self, store: StagedStore, seen: tuple[bytes, bytes | None], *, now: bool = False
+    ) -> bool:
+        """Have it compared in the end with what was seen, now or before.
+
+        False: it is compared with something else, or was changed in the transaction.
+        """
+        key = prefix_of(self.at) + self.spec._marker
+        relies: bool = store.owner._staging.rely(store, key, seen, self, now=now)
+        return relies
+
+    def __call__(self, document: bytes | None) -> bytes | None:
+        """Return a document that tells the same; attributes may be others."""
+        found = None if document is None else self.spec._parsed(document, None, self.at)
         if isinstance(found, ArrayMeta):
-            found = replace(found, attributes=meta.attributes)
-        if found == meta:
+            found = replace(found, attributes=self.meta.attributes)
+        if found == self.meta:
             return document
+        key = self.spec._key(self.at)
         raise ConflictError(
-            f'ABORTED: Error writing "{spec._key(at)}": Metadata is inconsistent: others '
-            "changed it after the array was opened in this transaction; do everything again",
-            key=spec._key(at),
+            f'ABORTED: Error writing "{key}": Metadata is inconsistent: others changed it after '
+            "the array was opened in this transaction; do everything again",
+            key=key,
         )
-
-    relies: bool = store.owner._staging.rely(store, key, seen, check)
-    return relies
 
 
 def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:

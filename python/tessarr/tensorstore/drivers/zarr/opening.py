@@ -13,7 +13,7 @@ from tessarr.flow.open import prefix_of
 from tessarr.space import IndexTransform
 from tessarr.store import MemoryStore
 from tessarr.tensorstore.context.caching import Known, bound_of, memory_of, over, pool_of
-from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
+from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver, is_same
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
 from tessarr.tensorstore.drivers.zarr.finding import find_metadata, may_recall
 from tessarr.tensorstore.drivers.zarr.spec import ZarrSpec
@@ -85,6 +85,8 @@ class OpeningSpec(ZarrSpec):
         elif transaction is None and memory is not None:
             known = Known(meta, now, seen)
             memory.add((store, key), known)
+        elif known and not is_same(known.meta, meta):
+            known = None  # that of the array that is there outside, or was
         driver = ZarrDriver(
             array, self._field, self, store=store, looked_s=now, known=known, seen=seen
         )

@@ -42,6 +42,8 @@ fn what_was_relied_upon_may_be_replaced_by_what_is_as_good() -> Result<()> {
             let above: &dyn Store = &staged;
             let seen = || Expected::Bytes(Arc::new(b"read".to_vec()));
             assert!(staged.rely("a", seen())? && staged.rely("a", seen())?);
+            let other = Expected::Bytes(Arc::new(b"other".to_vec()));
+            assert!(!staged.rely("a", other)?);
             above.put("b", b"new")?;
             assert!(!staged.rely("b", seen())?);
             inner.put("a", others.as_bytes())?;
