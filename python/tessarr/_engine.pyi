@@ -198,12 +198,8 @@ class ArrayBase:
     @property
     def _is_native(self) -> bool: ...
     def _statistics(
-        self,
-        axes: Sequence[_Axis],
-        shape: Sequence[int],
-        not_stored: bool,
-        fully_stored: bool,
-    ) -> tuple[bool, bool]: ...
+        self, view: View, not_stored: bool, fully_stored: bool
+    ) -> tuple[bool, bool] | None: ...
     def _store_kept(
         self, first: bytes | None = None, last: bytes | None = None, *, stays: bool = False
     ) -> None: ...
