@@ -433,8 +433,9 @@ class KvStoreBase:
     """Base of `KvStore`: what it is, where its keys are, and what stands before each.
 
     The spec is bound, and its path not used. Keys in memory are read and changed here; else the
-    methods ``_read``, ``_write`` and ``_clear`` of the subclass begin it. ``_staged`` and ``_staged_range`` give the
-    store that stages changes, and ``_refused`` the error of what cannot be done.
+    methods ``_read``, ``_write`` and ``_clear`` of the subclass begin it. ``_staged`` and
+    ``_staged_range`` give the store that stages changes, and ``_refused`` the error of what cannot
+    be done.
     """
 
     def __new__(

@@ -89,8 +89,8 @@ def test_what_is_below_the_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
 @pytest.mark.parametrize(
     ("driver", "keys"),
     [
-        ("zarr3", ["c/00/0", "c/0/+1", "c/0", "c/0/0/0", "c//0", "0/0", "c/0/99999999999999999999"]),
-        ("zarr", ["00.0", "0.+1", "0", "0.0.0", ".0", "c.0.0", "0.99999999999999999999"]),
+        ("zarr3", ["c/00/0", "c/0/+1", "c/0", "c/0/0/0", "c//0", "0/0", "c/0/2" + "0" * 19]),
+        ("zarr", ["00.0", "0.+1", "0", "0.0.0", ".0", "c.0.0", "0.2" + "0" * 19]),
     ],
 )
 def test_keys_that_no_chunk_has_are_none(driver: str, keys: list[str]) -> None:
