@@ -198,12 +198,8 @@ class ArrayBase:
     @property
     def _is_native(self) -> bool: ...
     def _statistics(
-        self,
-        axes: Sequence[_Axis],
-        shape: Sequence[int],
-        not_stored: bool,
-        fully_stored: bool,
-    ) -> tuple[bool, bool]: ...
+        self, view: View, not_stored: bool, fully_stored: bool
+    ) -> tuple[bool, bool] | None: ...
     def _store_kept(
         self, first: bytes | None = None, last: bytes | None = None, *, stays: bool = False
     ) -> None: ...
@@ -436,9 +432,10 @@ _Ends: TypeAlias = tuple[bytes, bytes]
 class KvStoreBase:
     """Base of `KvStore`: what it is, where its keys are, and what stands before each.
 
-    The spec is bound, and its path not used. Keys in memory are changed here; else the methods
-    ``_write`` and ``_clear`` of the subclass begin it. ``_staged`` and ``_staged_range`` give the
-    store that stages changes, and ``_refused`` the error of what cannot be done.
+    The spec is bound, and its path not used. Keys in memory are read and changed here; else the
+    methods ``_read``, ``_write`` and ``_clear`` of the subclass begin it. ``_staged`` and
+    ``_staged_range`` give the store that stages changes, and ``_refused`` the error of what cannot
+    be done.
     """
 
     def __new__(
@@ -481,6 +478,33 @@ class KvStoreBase:
     def __contains__(self, key: str | bytes, /) -> bool: ...
     def __setitem__(self, key: str | bytes, value: str | bytes | None, /) -> None: ...
     def __delitem__(self, key: str | bytes, /) -> None: ...
+    def read(
+        self,
+        key: str | bytes,
+        *,
+        if_not_equal: str | bytes | None = None,
+        staleness_bound: float | None = None,
+        batch: Any | None = None,
+        byte_range: slice | None = None,
+    ) -> Any:
+        """Read the value of a key; that it is absent is no error.
+
+        Parameters
+        ----------
+        key
+            Behind the path.
+        if_not_equal
+            A generation: where the value still has it, it is not read, and the state of the
+            result is "unspecified".
+        staleness_bound
+            Since when the value may have been remembered: nothing is, it is always read.
+        batch
+            What collects reads until it is submitted.
+        byte_range
+            Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
+            ones, ``slice(-5, None)``.
+        """
+
     def write(
         self,
         key: str | bytes,

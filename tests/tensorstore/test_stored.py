@@ -66,6 +66,56 @@ def test_what_is_beyond_the_shape_is_not_stored(layout: ts.ChunkLayout) -> None:
     assert _statistics(store[:2]) == (False, True)
 
 
+@pytest.mark.parametrize("layout", [PLAIN, SHARDED])
+def test_what_is_below_the_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
+    """Positions that are none may be asked for where a bound is implicit."""
+    driver = _store(layout)._driver
+
+    def told(view: ts.IndexTransform) -> tuple[bool | None, bool | None]:
+        return _statistics(handle(driver, view))
+
+    whole = ts.IndexTransform(ts.IndexDomain(shape=[8, 12])).translate_by[2, 3]
+    down = ts.IndexTransform(
+        domain=whole.domain,
+        output=[ts.OutputIndexMap(0, -4, 1), ts.OutputIndexMap(1, -3, 1)],
+    )
+    assert told(down[2:8]) == (False, False)
+    assert told(down[2:4]) == (True, False)
+    assert told(down[4:6, 3:6]) == (False, True)
+    assert told(down[3:6, 3:6]) == (False, False)
+    assert told(down[2:2]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("driver", "keys"),
+    [
+        ("zarr3", ["c/00/0", "c/0/+1", "c/0", "c/0/0/0", "c//0", "0/0", "c/0/2" + "0" * 19]),
+        ("zarr", ["00.0", "0.+1", "0", "0.0.0", ".0", "c.0.0", "0.2" + "0" * 19]),
+    ],
+)
+def test_keys_that_no_chunk_has_are_none(driver: str, keys: list[str]) -> None:
+    store = _store(PLAIN, driver=driver)
+    assert _statistics(store[4:6, 3:6]) == (True, False)
+    store[...] = 1
+    store[:2, :3] = 0
+    store[6:, 9:] = 0
+    for key in keys:
+        store.kvstore[key] = b"x"
+    assert _statistics(store) == (False, False)
+    assert _statistics(store[:2, :3]) == (True, False)
+    store[:2, :3] = store[6:, 9:] = 1
+    assert _statistics(store) == (False, True)
+
+
+def test_an_array_without_dimensions_has_one_chunk() -> None:
+    for driver in ("zarr3", "zarr"):
+        spec = {"driver": driver, "kvstore": "memory://"}
+        store = ts.open(spec, create=True, dtype="int8", shape=[], fill_value=0).result()
+        assert _statistics(store) == (True, False)
+        store[...] = 1
+        assert _statistics(store) == (False, True)
+
+
 class _Counted(dict[str, bytes]):
     """A store that counts how often it is listed, and asked for keys."""
 

@@ -252,14 +252,31 @@ impl Array {
         matches!(self.keys, KeyEncoding::Numbers { .. })
     }
 
-    /// The chunk that has `key`; None if none has, or keys are not made of numbers. What `made` holds
-    /// is replaced.
-    pub fn cell_of_key(&self, prefix: &str, key: &str, made: &mut String) -> Option<PerAxis<u64>> {
-        let KeyEncoding::Numbers { separator, .. } = self.keys else { return None };
-        let numbers = key.strip_prefix(prefix)?.split(separator);
-        let cell: PerAxis<u64> = numbers.filter_map(|number| number.parse().ok()).collect();
-        let whole = cell.len() == self.cuts.len() && self.format_key(prefix, &cell, made).is_ok();
-        (whole && made == key).then_some(cell)
+    /// The chunk that has `key`; None if none has, or keys are not made of numbers.
+    pub fn cell_of_key(&self, prefix: &str, key: &str) -> Option<PerAxis<u64>> {
+        let KeyEncoding::Numbers { with_c, separator } = self.keys else { return None };
+        let key = key.strip_prefix(prefix)?;
+        let numbers = match (with_c, self.cuts.is_empty()) {
+            (true, true) => return (key == "c").then(PerAxis::new),
+            (false, true) => return (key == "0").then(PerAxis::new),
+            (true, false) => key.strip_prefix('c')?.strip_prefix(separator)?,
+            (false, false) => key,
+        };
+        let numbers = numbers.as_bytes().split(|&byte| char::from(byte) == separator);
+        let cell: PerAxis<u64> = numbers.map(decimal).collect::<Option<_>>()?;
+        (cell.len() == self.cuts.len()).then_some(cell)
+    }
+}
+
+/// The number that is written so by [`push_decimal`].
+fn decimal(text: &[u8]) -> Option<u64> {
+    let append = |number: u64, digit: &u8| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    };
+    match text {
+        [] | [b'0', _, ..] => None,
+        digits => digits.iter().try_fold(0, append),
     }
 }
 

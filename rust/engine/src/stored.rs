@@ -143,10 +143,10 @@ impl Search<'_> {
         array.format_key(prefix, &highs, &mut last)?;
         let alike = first.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
         let start = first.as_bytes()[..alike].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-        let (mut found, mut made) = (Vec::new(), String::new());
+        let mut found = Vec::new();
         let all = KeyRange { first: b"", end: b"" };
         self.operation.store.list_range(&first[..start], all, &mut |key| {
-            found.extend(array.cell_of_key(prefix, key, &mut made).and_then(|cell| division.find(&cell)));
+            found.extend(array.cell_of_key(prefix, key).and_then(|cell| division.find(&cell)));
         })?;
         found.sort_unstable();
         Ok(Some(found))

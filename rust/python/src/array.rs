@@ -19,6 +19,7 @@ use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::overlay;
 use tessarr_engine::pool::{self, Pile};
 use tessarr_engine::selection::{Field, Request, Selection};
+use tessarr_engine::space::Dim;
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{read, stored, write, Error, Kind};
@@ -31,7 +32,7 @@ pub(crate) use viewed::part;
 use crate::description::Description;
 use crate::elements::{self, Elements, Handles};
 use crate::error::{foreign, is_exit, to_py};
-use crate::selection::{basic, requests, selected, Along, AxisArgument};
+use crate::selection::{basic, requests, Along, AxisArgument};
 use crate::space::View;
 use crate::store::Store;
 
@@ -401,26 +402,33 @@ impl ArrayBase {
         this.run(py, &state, &selection, &Memory::to_write(elements, &value)?, true).map(drop)
     }
 
-    /// Tell whether nothing, and whether everything, is stored of a selection in `shape`, which may
-    /// be larger than that of the array. Nothing is right of what is not asked.
+    /// Tell whether nothing, and whether everything, is stored of what a view sees of the array as it is now,
+    /// or of what is beyond it; None if there are positions below the origin. Nothing is right of what is not
+    /// asked.
     fn _statistics(
         &self,
         py: Python<'_>,
-        axes: Vec<AxisArgument<'_>>,
-        shape: Vec<u64>,
+        view: &View,
         not_stored: bool,
         fully_stored: bool,
-    ) -> PyResult<(bool, bool)> {
-        let state = self.state();
-        let selected = selected(&axes, &vec![0; axes.len()])?;
-        let selection = Selection::new(&selected, &shape).map_err(|error| to_py(py, error))?;
+    ) -> PyResult<Option<(bool, bool)>> {
+        let (state, view) = (self.state(), view.inner());
+        if view.dims.iter().any(Dim::is_empty) {
+            return Ok(Some((true, true)));
+        }
+        let failed = |error| to_py(py, error);
+        let Some(around) = view.around(&state.array.shape).map_err(failed)? else { return Ok(None) };
+        let lowered = view.lowered(&around).map_err(failed)?;
+        let shape: PerAxis<u64> = around.iter().map(|&size| size as u64).collect();
+        let requests = lowered.requests(&vec![0; lowered.buffer.len()]);
+        let selection = Selection::new(&requests, &shape).map_err(failed)?;
         let asked = stored::Statistics { not_stored, fully_stored };
         let find = |interrupt: Interrupt<'_>| {
             stored::stored(self.operation(&state, Some(interrupt)), &selection, asked)
         };
         let found = py.detach(|| interruptibly(find)).and_then(|found| found);
-        let found = found.map_err(|error| to_py(py, error))?;
-        Ok((found.not_stored, found.fully_stored))
+        let found = found.map_err(failed)?;
+        Ok(Some((found.not_stored, found.fully_stored)))
     }
 
     /// What `_read` does, of the array as it is now, to be begun by `read_together`: the result is `out`.

@@ -131,7 +131,7 @@ pub(crate) fn requests<'a>(
 }
 
 /// The engine's requests for `axes`, of which each has a stride.
-pub(crate) fn selected<'a>(axes: &'a [AxisArgument<'_>], strides: &[isize]) -> PyResult<Vec<Request<'a>>> {
+fn selected<'a>(axes: &'a [AxisArgument<'_>], strides: &[isize]) -> PyResult<Vec<Request<'a>>> {
     let request = |(axis, &stride): (&'a AxisArgument<'_>, &isize)| {
         Ok(match axis {
             AxisArgument::Range(start, step, count) => {

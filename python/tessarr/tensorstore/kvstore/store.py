@@ -78,6 +78,15 @@ class KvStore(KvStoreBase):
         def _transaction(self) -> Transaction | None: ...
         @_transaction.setter
         def _transaction(self, transaction: Transaction | None) -> None: ...
+        def read(
+            self,
+            key: str | bytes,
+            *,
+            if_not_equal: str | bytes | None = None,
+            staleness_bound: float | None = None,
+            batch: Batch | None = None,
+            byte_range: slice | None = None,
+        ) -> Future[ReadResult]: ...
         def write(
             self,
             key: str | bytes,
@@ -225,33 +234,15 @@ class KvStore(KvStoreBase):
 
     # Reading
 
-    def read(
+    def _read(
         self,
-        key: str | bytes,
-        *,
-        if_not_equal: str | bytes | None = None,
-        staleness_bound: float | None = None,
-        batch: Batch | None = None,
-        byte_range: slice | None = None,
+        full: str,
+        if_not_equal: str | bytes | None,
+        staleness_bound: float | None,
+        batch: Batch | None,
+        byte_range: slice | None,
     ) -> Future[ReadResult]:
-        """Read the value of a key; that it is absent is no error.
-
-        Parameters
-        ----------
-        key
-            Behind the path.
-        if_not_equal
-            A generation: where the value still has it, it is not read, and the state of the
-            result is "unspecified".
-        staleness_bound
-            Since when the value may have been remembered: nothing is, it is always read.
-        batch
-            What collects reads until it is submitted.
-        byte_range
-            Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
-            ones, ``slice(-5, None)``.
-        """
-        full = self._key(key)
+        """Begin to read the value of a key of the store."""
         known = None if if_not_equal is None else as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:

@@ -153,9 +153,7 @@ impl View {
             let (maps, axes) = (self.maps.len(), shape.len());
             return Err(selection(format!("a view of {maps} axes, the array has {axes}")));
         }
-        if let Some(dim) = self.dims.iter().find(|dim| !dim.is_finite()) {
-            return Err(selection(format!("the dimension {dim} is not finite")));
-        }
+        self.check_finite()?;
         let size: PerDimension<usize> = self.dims.iter().map(|dim| dim.size() as usize).collect();
         // Bounds that are implicit may be others when they are looked at again: what is beyond others is
         // wrong also where these leave nothing now.
@@ -165,6 +163,31 @@ impl View {
             }
         }
         Ok(size)
+    }
+
+    fn check_finite(&self) -> Result<()> {
+        match self.dims.iter().find(|dim| !dim.is_finite()) {
+            Some(dim) => Err(selection(format!("the dimension {dim} is not finite"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The shape of the smallest array that has all positions, and is not smaller than one of a shape along any
+    /// axis; None if there are positions below the origin. The view is not empty.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if a bound of the view is infinite, or an index array has an item outside of its bounds.
+    pub fn around(&self, shape: &[u64]) -> Result<Option<PerDimension<usize>>> {
+        self.check_finite()?;
+        let mut around = PerDimension::new();
+        for (map, &len) in self.maps.iter().zip(shape) {
+            let (least, most) = self.reached(map)?;
+            if least < 0 {
+                return Ok(None);
+            }
+            around.push((len as usize).max(most as usize + 1));
+        }
+        Ok(Some(around))
     }
 
     fn check_inside(&self, k: usize, map: &Map, len: usize) -> Result<()> {

@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString, PyType};
-use pyo3::{PyTraverseError, PyVisit};
+use pyo3::{IntoPyObjectExt, PyTraverseError, PyVisit};
 use tessarr_engine::{Error, Kind};
 
 use super::memory::MemoryStore;
@@ -149,9 +149,10 @@ impl Chosen {
 
 /// Base of `KvStore`: what it is, where its keys are, and what stands before each.
 ///
-/// The spec is bound, and its path not used. Keys in memory are changed here; else the methods `_write` and
-/// `_clear` of the subclass begin it. `_staged` and `_staged_range` give the store that stages changes,
-/// `_refused` the error of what cannot be done, and `_lost` is told of a read that others made useless.
+/// The spec is bound, and its path not used. Keys in memory are read and changed here; else the methods
+/// `_read`, `_write` and `_clear` of the subclass begin it. `_staged` and `_staged_range` give the store that
+/// stages changes, `_refused` the error of what cannot be done, and `_lost` is told of a read that others made
+/// useless.
 #[pyclass(subclass, frozen, mapping, module = "tessarr._engine")]
 pub(crate) struct KvStoreBase {
     #[pyo3(get, name = "_spec")]
@@ -408,6 +409,42 @@ impl KvStoreBase {
     fn __delitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, store) = KvStoreBase::at(slf, key, true)?;
         store.get().delete(slf.py(), &key)
+    }
+
+    /// Read the value of a key; that it is absent is no error.
+    ///
+    /// Parameters
+    /// ----------
+    /// key
+    ///     Behind the path.
+    /// if_not_equal
+    ///     A generation: where the value still has it, it is not read, and the state of the
+    ///     result is "unspecified".
+    /// staleness_bound
+    ///     Since when the value may have been remembered: nothing is, it is always read.
+    /// batch
+    ///     What collects reads until it is submitted.
+    /// byte_range
+    ///     Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
+    ///     ones, ``slice(-5, None)``.
+    #[pyo3(signature = (key, *, if_not_equal = None, staleness_bound = None, batch = None, byte_range = None))]
+    fn read<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+        if_not_equal: Option<&Bound<'py, PyAny>>,
+        staleness_bound: Option<&Bound<'py, PyAny>>,
+        batch: Option<&Bound<'py, PyAny>>,
+        byte_range: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        let key = this.whole(key)?;
+        let options = (if_not_equal, staleness_bound, batch, byte_range);
+        if !matches!(options, (None, None, None, None)) || !this.is_brief(py) {
+            return slf
+                .call_method1(intern!(py, "_read"), (key, if_not_equal, staleness_bound, batch, byte_range));
+        }
+        let found = this.place(py).store.get().read_stamped(py, &key, None, None, None);
+        KvStoreBase::told(py, found.and_then(|found| found.into_bound_py_any(py)))
     }
 
     /// Replace the value of a key.

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tessarr.space import lower
 from tessarr.space.maps import position
 from tessarr.tensorstore.schema.bounds import extents
 
@@ -32,23 +31,21 @@ def statistics(
     not_stored, fully_stored
         What to find out; None is told of what is not asked.
     """
-    nothing = everything = True
-    inside = _from_origin(view) if view.size else None
-    if inside is not None:
-        ends = [end for _, end in extents(inside)]
-        reach = tuple(map(max, array._meta.shape, ends))
-        axes = lower(inside, reach).axes
-        nothing, everything = array._statistics(axes, reach, not_stored, fully_stored)
-    everything = everything and view.size == (inside.size if inside else 0)
+    found = array._statistics(view._as_view(), not_stored, fully_stored)
+    if found is None:  # some is below the origin, where nothing is stored
+        inside = _from_origin(view)
+        rest = None
+        if inside is not None:
+            rest = array._statistics(inside._as_view(), not_stored, fully_stored=False)
+        found = rest is None or rest[0], False
+    nothing, everything = found
     return nothing if not_stored else None, everything if fully_stored else None
 
 
 def _from_origin(view: IndexTransform) -> IndexTransform | None:
-    """Return the positions of a view that are not below the origin, if there are any."""
+    """Return the positions of a view that are not below the origin, if there are any; some are."""
     dims = view.domain.dims
     below = [one for one, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
-    if not below:
-        return view
     kept = reduce(np.logical_and, (position(one, dims) >= 0 for one in below))
     if not kept.any():
         return None
