@@ -31,7 +31,7 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     ArgumentError
         If they have more axes, or are none of the data type.
     TypeError
-        If an array is of a type that NumPy does not cast safely, or elements of text or bytes are something else.
+        If an array is of a type that NumPy does not cast safely, or an element is no text or bytes.
     OverflowError
         If a number is beyond the data type.
     """
