@@ -1,4 +1,4 @@
-"""Text, bytes and JSON in memory: what is no element is refused, before anything is stored."""
+"""Text, bytes and JSON: what is no element is refused, before anything is stored."""
 
 from __future__ import annotations
 
@@ -13,6 +13,13 @@ import tessarr.tensorstore as ts
 def _store(name: str) -> ts.TensorStore:
     spec = {"driver": "array", "dtype": name, "array": ["a", "b", "c"], "rank": 1}
     return ts.open(spec).result()
+
+
+def _stored(name: str) -> ts.TensorStore:
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    store = ts.open(spec, create=True, dtype=name, shape=[3]).result()
+    store.write(_store(name).read().result()).result()
+    return store
 
 
 @pytest.mark.parametrize(
@@ -36,6 +43,39 @@ def test_what_is_no_element_is_refused(name: str, value: Any, error: type[Except
     with pytest.raises(error):
         store.write(value).result()
     assert store.read().result().tolist() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error"),
+    [
+        ("ustring", np.array(["a", None, "c"], "O"), TypeError),
+        ("ustring", ["a", 3, "c"], TypeError),
+        ("ustring", ["a", ["b"], "c"], TypeError),
+        ("ustring", np.array([b"a", b"b", b"c"]), TypeError),
+        ("ustring", np.arange(3), TypeError),
+        ("ustring", ["a", "\ud800", "c"], ValueError),
+        ("string", [b"a", None, b"c"], TypeError),
+        ("string", np.array(["a", "b", "c"]), TypeError),
+    ],
+)
+@pytest.mark.parametrize("where", [_store, _stored])
+def test_it_does_not_become_text(where: Any, name: str, values: Any, error: Any) -> None:
+    store = where(name)
+    before = store.read().result().tolist()
+    with pytest.raises(error):
+        store.write(values).result()
+    assert store.read().result().tolist() == before
+
+
+@pytest.mark.parametrize("where", [_store, _stored])
+def test_text_is_of_objects(where: Any) -> None:
+    store = where("ustring")
+    for values in (["d", "é", ""], np.array(["d", "é", ""]), np.array(["d", "é", ""], "O")):
+        store.write("x").result()
+        store.write(values).result()
+        found = store.read().result()
+        assert (found.dtype, found.tolist()) == (np.dtype("O"), ["d", "é", ""])
+        assert {type(one) for one in found} == {str}
 
 
 @pytest.mark.parametrize(

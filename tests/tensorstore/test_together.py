@@ -46,6 +46,9 @@ def rows(folder: Path) -> list[Any]:
 
 ROW, PLACE = ts.OutputIndexMap(input_dimension=0), ts.OutputIndexMap(input_dimension=2, offset=4)
 TWICE = ts.IndexTransform(domain=ts.IndexDomain(shape=[6, 2, 3]), output=[ROW, PLACE])
+BETWEEN = ts.OutputIndexMap(index_array=[[[0, 5]], [[2, 0]]])
+ALSO = ts.OutputIndexMap(index_array=[[[39, 0]], [[7, 7]]])
+APART = ts.IndexTransform(domain=ts.IndexDomain(shape=[2, 3, 2]), output=[BETWEEN, ALSO])
 PICKED = [0, 5, 2, 0], [39, 0, 7, 7]
 SQUARE = [[0, 5], [2, 0]], [[39, 0], [7, 7]]
 VIEWS: dict[str, Callable[[Any], Any]] = {
@@ -62,15 +65,22 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "an outer product": lambda a: a.oindex[[4, 1], [30, 2, 30]],
     "a diagonal": lambda a: a[ts.d[0, 1].diagonal],
     "twice": lambda a: a[TWICE],
+    "points apart": lambda a: a[APART],
+    "points apart, backwards": lambda a: a[APART][::-1, :, ::-1].transpose([1, 2, 0]),
 }  # fmt: skip
+OF_TYPES = {
+    "int32": VALUES,
+    "string": VALUES.astype("S").astype("O"),
+    "ustring": VALUES.astype("U").astype("O"),
+}
 
 
-@pytest.mark.parametrize("dtype", ["int32", "string"])
+@pytest.mark.parametrize("dtype", OF_TYPES)
 @pytest.mark.parametrize("name", VIEWS)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -> None:
     """Elements come to their places at once, or by a buffer; objects, too."""
-    values = VALUES if dtype == "int32" else VALUES.astype("S").astype("O")
+    values = OF_TYPES[dtype]
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri() + "/"}
     layout = ts.ChunkLayout(chunk_shape=[4, 10])
     array = ts.open(spec, create=True, dtype=dtype, shape=[6, 40], chunk_layout=layout).result()
@@ -85,6 +95,23 @@ def test_views_of_one_array(tmp_path: Path, name: str, order: Any, dtype: str) -
     assert made[1].result() is out
     np.testing.assert_array_equal(made[0].result(), expected)
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_layers_of_text(name: str) -> None:
+    """Objects that are read by a buffer come to their places among those of other layers."""
+    values = OF_TYPES["ustring"][:3]
+    layers: list[Any] = [ts.array(row, dtype="ustring") for row in values]
+    for k in (0, 2):
+        spec = {"driver": "zarr3", "kvstore": "memory://"}
+        layers[k] = ts.open(spec, create=True, dtype="ustring", shape=[20, 2]).result()
+        layers[k].write(values[k].reshape(20, 2)).result()
+        layers[k] = layers[k].vindex[np.arange(40) // 2, np.arange(40) % 2]
+    six = np.array([0, 2, 1, 1, 0, 2])
+    view = VIEWS[name](ts.stack(layers)[six])
+    expected = VIEWS[name](ts.array(values[six], dtype="ustring")).read().result()
+    np.testing.assert_array_equal(view.read().result(), expected)
+    np.testing.assert_array_equal(view.read(order="F").result(), expected)
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+import weakref
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import tessarr
 from tessarr import codecs
 from tessarr._engine import ArrayBase, Description, MemoryStore, read_together
 from tessarr.future import Future
+from tessarr.tensorstore import IndexDomain, IndexTransform, OutputIndexMap
 
 BYTES = {"kind": "bytes", "unit_bytes": 4, "swap": False}
 CHAIN: dict[str, Any] = {"order": None, "array_bytes": BYTES, "bytes_bytes": []}
@@ -132,6 +135,25 @@ def test_futures_are_told_what_a_resize_in_between_leaves() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+class Owning(np.ndarray[Any, Any]):
+    """An array that may keep others alive, as only subclasses do."""
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [0, 2, 1]])
+def test_a_read_that_its_own_target_keeps_is_collected(order: list[int]) -> None:
+    """Also where dimensions that belong together are apart, and what is read comes by a buffer."""
+    points = OutputIndexMap(index_array=[[[0], [1]], [[2], [3]]])
+    domain = IndexDomain(shape=[2, 2, 4])
+    view = IndexTransform(domain=domain, output=[points, OutputIndexMap(input_dimension=2)])
+    view = view.transpose(order)
+    out = np.zeros(view.domain.shape, "int32").view(Owning)
+    out.kept = handle()._reading_view(view._view, out.dtype, out)  # type: ignore[attr-defined]
+    seen = weakref.ref(out)
+    del out
+    gc.collect()
+    assert seen() is None
 
 
 @pytest.mark.parametrize("key", [slice(0, None, 1 << 62), slice(None, None, -(1 << 62))])

@@ -7,6 +7,7 @@
 
 mod item;
 
+use std::any::TypeId;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 use crate::copy::{copy, each_row, in_pieces, Axis, Item as Copied, Walk};
@@ -19,6 +20,31 @@ const BLOCK: usize = 512;
 
 /// Items that are converted by one thread: it takes longer than waking another one.
 const TASK: usize = 128 << 10;
+
+/// Do some work with the types of a name, if there are such ones: what an item is, and the number that it is
+/// loaded as unless another one is asked for.
+macro_rules! typed {
+    ($name:expr, $item:ident as $held:ident => $work:expr) => {
+        typed! {
+            $name, $item as $held => $work;
+            "b1" Bit as i8, "int2" Signed<2> as i8, "int4" Signed<4> as i8,
+            "uint2" Unsigned<2> as i8, "uint4" Unsigned<4> as i8,
+            "i1" i8 as i8, "i2" i16 as i16, "i4" i32 as i32, "i8" i64 as i64,
+            "u1" u8 as u8, "u2" u16 as u16, "u4" u32 as u32, "u8" u64 as u64,
+            "f4" f32 as f32, "f8" f64 as f64, "c8" Complex<f32> as f32, "c16" Complex<f64> as f64
+        }
+    };
+    ($name:expr, $item:ident as $held:ident => $work:expr; $($known:literal $type:ty as $number:ty),*) => {
+        match $name {
+            $($known => {
+                type $item = $type;
+                type $held = $number;
+                Some($work)
+            })*
+            _ => None,
+        }
+    };
+}
 
 /// A type of numbers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,14 +69,11 @@ impl Number<'_> {
     /// How many bytes an item has; None if there is no such type.
     #[must_use]
     pub fn bytes(&self) -> Option<usize> {
-        Some(match *self {
-            Number::Named("b1" | "i1" | "u1" | "int2" | "int4" | "uint2" | "uint4") | Number::Byte(_) => 1,
-            Number::Named("i2" | "u2" | "f2" | "bfloat16") => 2,
-            Number::Named("i4" | "u4" | "f4") => 4,
-            Number::Named("i8" | "u8" | "f8" | "c8") => 8,
-            Number::Named("c16") => 16,
-            Number::Named(_) => return None,
-        })
+        match *self {
+            Number::Byte(_) => Some(1),
+            Number::Named("f2" | "bfloat16") => Some(2),
+            Number::Named(name) => typed!(name, Item as _Held => size_of::<Item>()),
+        }
     }
 
     /// The type of both parts of a complex number.
@@ -132,6 +155,12 @@ type LoadRow<H> = unsafe fn(&Tables, *const u8, isize, &mut [H]);
 /// Safety contract: there they are writable.
 type StoreRow<H> = unsafe fn(&Tables, *mut u8, isize, &[H]);
 
+/// How a row is loaded or stored, and whether its items are such numbers already.
+struct Row<F> {
+    by: F,
+    same: bool,
+}
+
 /// What is converted: the arguments of [`convert`], whose promise holds for the methods.
 struct Work<'a> {
     axes: &'a [Axis<'a>],
@@ -147,41 +176,22 @@ impl Work<'_> {
     /// # Safety
     /// The promise of [`Work`].
     unsafe fn by_float(&self) -> Result<()> {
-        let load = match self.from {
-            Number::Byte(_) => load_row::<_, Told>(),
-            Number::Named(name) => match name {
-                "f2" => load_row::<_, Float16>(),
-                "bfloat16" => load_row::<_, BFloat16>(),
-                "b1" => load_row::<_, Bit>(),
-                "int2" => load_row::<_, Signed<2>>(),
-                "int4" => load_row::<_, Signed<4>>(),
-                "uint2" => load_row::<_, Unsigned<2>>(),
-                "uint4" => load_row::<_, Unsigned<4>>(),
-                "i1" => load_row::<_, i8>(),
-                "u1" => load_row::<_, u8>(),
-                "i2" => load_row::<_, i16>(),
-                "u2" => load_row::<_, u16>(),
-                "i4" => load_row::<_, i32>(),
-                "u4" => load_row::<_, u32>(),
-                "i8" => load_row::<_, i64>(),
-                "u8" => load_row::<_, u64>(),
-                "f4" => load_row::<_, f32>(),
-                "f8" if matches!(self.to, Number::Byte(_)) => load_row::<_, Odd>(),
-                "f8" => load_row::<_, f64>(),
-                "c8" => load_row::<_, Complex<f32>>(),
-                "c16" if matches!(self.to, Number::Byte(_)) => load_row::<_, Complex<Odd>>(),
-                "c16" => load_row::<_, Complex<f64>>(),
-                _ => return Err(unknown()),
-            },
+        let load = match (self.from, self.to) {
+            (Number::Byte(_), _) => Some(load_row::<_, Told>()),
+            (Number::Named("f2"), _) => Some(load_row::<_, Float16>()),
+            (Number::Named("bfloat16"), _) => Some(load_row::<_, BFloat16>()),
+            (Number::Named("f8"), Number::Byte(_)) => Some(load_row::<_, Odd>()),
+            (Number::Named("c16"), Number::Byte(_)) => Some(load_row::<_, Complex<Odd>>()),
+            (Number::Named(name), _) => typed!(name, Item as _Held => load_row::<f32, Item>()),
         };
         let store = match self.to {
-            Number::Byte(_) => store_row::<_, Told>(),
-            Number::Named("f2") => store_row::<_, Float16>(),
-            Number::Named("bfloat16") => store_row::<_, BFloat16>(),
-            Number::Named(name) => store_named(name)?,
+            Number::Byte(_) => Some(store_row::<_, Told>()),
+            Number::Named("f2") => Some(store_row::<_, Float16>()),
+            Number::Named("bfloat16") => Some(store_row::<_, BFloat16>()),
+            Number::Named(name) => typed!(name, Item as _Held => store_row::<f32, Item>()),
         };
         // SAFETY: the caller's promise; the types are those of the work.
-        unsafe { self.run::<f32>("f4", load, store) }
+        unsafe { self.run(load, store) }
     }
 
     /// By the type of the source or of its real part, or by `i8` if it has less bits.
@@ -190,38 +200,24 @@ impl Work<'_> {
     /// The promise of [`Work`].
     unsafe fn by_number(&self) -> Result<()> {
         let (Number::Named(from), Number::Named(to)) = (self.from, self.to) else { return Err(unknown()) };
-        // SAFETY: the caller's promise; the types are those of the work.
-        unsafe {
-            match from {
-                "b1" => self.run::<i8>("i1", load_row::<_, Bit>(), store_named(to)?),
-                "int2" => self.run::<i8>("i1", load_row::<_, Signed<2>>(), store_named(to)?),
-                "int4" => self.run::<i8>("i1", load_row::<_, Signed<4>>(), store_named(to)?),
-                "uint2" => self.run::<i8>("i1", load_row::<_, Unsigned<2>>(), store_named(to)?),
-                "uint4" => self.run::<i8>("i1", load_row::<_, Unsigned<4>>(), store_named(to)?),
-                "i1" => self.run::<i8>(from, load_row::<_, i8>(), store_named(to)?),
-                "u1" => self.run::<u8>(from, load_row::<_, u8>(), store_named(to)?),
-                "i2" => self.run::<i16>(from, load_row::<_, i16>(), store_named(to)?),
-                "u2" => self.run::<u16>(from, load_row::<_, u16>(), store_named(to)?),
-                "i4" => self.run::<i32>(from, load_row::<_, i32>(), store_named(to)?),
-                "u4" => self.run::<u32>(from, load_row::<_, u32>(), store_named(to)?),
-                "i8" => self.run::<i64>(from, load_row::<_, i64>(), store_named(to)?),
-                "u8" => self.run::<u64>(from, load_row::<_, u64>(), store_named(to)?),
-                "f4" => self.run::<f32>(from, load_row::<_, f32>(), store_named(to)?),
-                "f8" => self.run::<f64>(from, load_row::<_, f64>(), store_named(to)?),
-                "c8" => self.run::<f32>("f4", load_row::<_, Complex<f32>>(), store_named(to)?),
-                "c16" => self.run::<f64>("f8", load_row::<_, Complex<f64>>(), store_named(to)?),
-                _ => Err(unknown()),
-            }
-        }
+        let done = typed!(from, Item as Held => {
+            let store = typed!(to, Item as _Held => store_row::<Held, Item>());
+            // SAFETY: the caller's promise; the types are those of the work.
+            unsafe { self.run(Some(load_row::<Held, Item>()), store) }
+        });
+        done.unwrap_or_else(|| Err(unknown()))
     }
 
-    /// By `H`, which is also the type of that name.
+    /// By `H`.
     ///
     /// # Safety
     /// The promise of [`Work`]; `load` loads items of its one type and `store` stores those of the other.
-    unsafe fn run<H: Copy + Default>(&self, name: &str, load: LoadRow<H>, store: StoreRow<H>) -> Result<()> {
-        let own = Number::Named(name);
-        let (loads, stores) = (self.from != own, self.to != own);
+    unsafe fn run<H: Copy + Default>(
+        &self,
+        load: Option<Row<LoadRow<H>>>,
+        store: Option<Row<StoreRow<H>>>,
+    ) -> Result<()> {
+        let (Some(load), Some(store)) = (load, store) else { return Err(unknown()) };
         let (numbers, nearest) = (tables(self.from), tables(self.to));
         let walk = Walk { axes: self.axes.into(), src: self.source, dst: self.target };
         in_pieces(&[walk], TASK, &|axes, source, target| {
@@ -234,16 +230,16 @@ impl Work<'_> {
                 // SAFETY: the caller's promise: the rows are those of `axes`. What is made a slice has that
                 // type, side by side and aligned.
                 unsafe {
-                    if !loads && beside(source, step) {
-                        return store(nearest, target, stride, from_raw_parts(source.cast(), count));
+                    if load.same && beside(source, step) {
+                        return (store.by)(nearest, target, stride, from_raw_parts(source.cast(), count));
                     }
-                    if !stores && beside(target, stride) {
-                        return load(numbers, source, step, from_raw_parts_mut(target.cast(), count));
+                    if store.same && beside(target, stride) {
+                        return (load.by)(numbers, source, step, from_raw_parts_mut(target.cast(), count));
                     }
                     for begin in (0..count).step_by(BLOCK) {
                         let (at, block) = (begin as isize, &mut block[..BLOCK.min(count - begin)]);
-                        load(numbers, source.wrapping_offset(at * step), step, block);
-                        store(nearest, target.wrapping_offset(at * stride), stride, block);
+                        (load.by)(numbers, source.wrapping_offset(at * step), step, block);
+                        (store.by)(nearest, target.wrapping_offset(at * stride), stride, block);
                     }
                 }
             });
@@ -251,64 +247,24 @@ impl Work<'_> {
     }
 }
 
-/// # Errors
-/// `Kind::Argument` if no such type can be stored from any number.
-fn store_named<H: Copy>(name: &str) -> Result<StoreRow<H>>
-where
-    Bit: Store<H>,
-    Signed<2>: Store<H>,
-    Signed<4>: Store<H>,
-    Unsigned<2>: Store<H>,
-    Unsigned<4>: Store<H>,
-    i8: Store<H>,
-    u8: Store<H>,
-    i16: Store<H>,
-    u16: Store<H>,
-    i32: Store<H>,
-    u32: Store<H>,
-    i64: Store<H>,
-    u64: Store<H>,
-    f32: Store<H>,
-    f64: Store<H>,
-{
-    Ok(match name {
-        "b1" => store_row::<_, Bit>(),
-        "int2" => store_row::<_, Signed<2>>(),
-        "int4" => store_row::<_, Signed<4>>(),
-        "uint2" => store_row::<_, Unsigned<2>>(),
-        "uint4" => store_row::<_, Unsigned<4>>(),
-        "i1" => store_row::<_, i8>(),
-        "u1" => store_row::<_, u8>(),
-        "i2" => store_row::<_, i16>(),
-        "u2" => store_row::<_, u16>(),
-        "i4" => store_row::<_, i32>(),
-        "u4" => store_row::<_, u32>(),
-        "i8" => store_row::<_, i64>(),
-        "u8" => store_row::<_, u64>(),
-        "f4" => store_row::<_, f32>(),
-        "f8" => store_row::<_, f64>(),
-        "c8" => store_row::<_, Complex<f32>>(),
-        "c16" => store_row::<_, Complex<f64>>(),
-        _ => return Err(unknown()),
-    })
+/// The way that this processor does best.
+fn load_row<H: 'static, I: Load<H> + 'static>() -> Row<LoadRow<H>> {
+    let same = TypeId::of::<H>() == TypeId::of::<I>();
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return Row { by: wide::load::<H, I>, same };
+    }
+    Row { by: load::<H, I>, same }
 }
 
 /// The way that this processor does best.
-fn load_row<H, I: Load<H>>() -> LoadRow<H> {
+fn store_row<H: Copy + 'static, I: Store<H> + 'static>() -> Row<StoreRow<H>> {
+    let same = TypeId::of::<H>() == TypeId::of::<I>();
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        return wide::load::<H, I>;
+        return Row { by: wide::store::<H, I>, same };
     }
-    load::<H, I>
-}
-
-/// The way that this processor does best.
-fn store_row<H: Copy, I: Store<H>>() -> StoreRow<H> {
-    #[cfg(target_arch = "x86_64")]
-    if std::arch::is_x86_feature_detected!("avx2") {
-        return wide::store::<H, I>;
-    }
-    store::<H, I>
+    Row { by: store::<H, I>, same }
 }
 
 /// # Safety

@@ -8,6 +8,7 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.indexing import objects
+from tessarr.tensorstore.schema.data_type import element
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -30,15 +31,15 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     ArgumentError
         If they have more axes, or are none of the data type.
     TypeError
-        If an array is of a type that NumPy does not cast safely.
+        If an array is of a type that NumPy does not cast safely, or an element is no text or bytes.
     OverflowError
         If a number is beyond the data type.
     """
-    if type(source) is np.ndarray and source.dtype == data_type.dtype:
-        return source
     wanted = data_type.dtype
     if wanted.kind == "O":
-        return objects(source, rank if data_type.name == "json" else _DEEPEST)
+        return _objects(source, data_type, rank)
+    if type(source) is np.ndarray and source.dtype == wanted:
+        return source
     if isinstance(source, np.ndarray) or (
         hasattr(source, "__array__") and not isinstance(source, np.generic)
     ):
@@ -51,6 +52,17 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
             values = values.astype(wanted, casting="safe")
     else:
         values = _converted(source, wanted)
+    return values
+
+
+def _objects(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
+    if data_type.name == "json":
+        return objects(source, rank)
+    values = objects(source, _DEEPEST).astype("O", copy=False)
+    # None would be stored as an empty element.
+    if not all(issubclass(one, data_type.type) for one in set(map(type, values.flat))):
+        for value in values.flat:
+            element(value, data_type)
     return values
 
 

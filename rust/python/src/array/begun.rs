@@ -205,16 +205,21 @@ impl Part {
         Ok(())
     }
 
-    /// Read in the thread of who waits for it.
+    /// Read in the thread of who waits for it; Ctrl-C raises what is pending.
     pub(super) fn read(&self, py: Python<'_>) -> PyResult<()> {
-        let arena = self.base.get().run(py, &self.state, &self.selection, &self.memory, false)?;
-        self.deliver(py, self.spread().map(|()| arena))
+        let Part { base, state, selection, memory, .. } = self;
+        let work = |interrupt: Interrupt<'_>| {
+            let arena = base.get().transfer(state, Some(interrupt), selection, memory, false)?;
+            self.spread().map(|()| arena)
+        };
+        self.deliver(py, py.detach(|| interruptibly(work)).and_then(|done| done))
     }
 
     /// Show Python's collector what it keeps.
     pub(super) fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         visit.call(&self.base)?;
-        visit.call(&self.buffer)
+        visit.call(&self.buffer)?;
+        self.spread.iter().try_for_each(|spread| spread.visit(visit))
     }
 }
 

@@ -6,6 +6,7 @@ use numpy::npyffi::NPY_TYPES;
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::copy::Item;
 use tessarr_engine::selection::Selection;
 use tessarr_engine::space::{copy_all, Lowered, PerDimension, Side, Steps, View};
@@ -24,7 +25,7 @@ pub(crate) struct Spread {
     /// Whether they are objects, which are copied where Python's lock is held.
     objects: bool,
     /// Kept for as long as it is written to.
-    _out: Py<PyUntypedArray>,
+    out: Py<PyUntypedArray>,
 }
 
 // SAFETY: buffer and target are kept by the part of a transfer, whose places nobody else writes to.
@@ -48,6 +49,10 @@ impl Spread {
             // SAFETY: as above; both are arrays of objects.
             self.copy.iter().for_each(|(steps, from, to)| unsafe { copy_objects(steps, *from, *to) });
         }
+    }
+
+    pub(super) fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.out)
     }
 }
 
@@ -132,7 +137,7 @@ fn placed(
             let steps = Steps::between(&lowered.shape, &Side::items(&lowered.steps(item.bytes)), &target);
             let copy = [(steps, data(&buffer).cast_const(), data(out))];
             let strides: PerDimension<isize> = strides(elements, &buffer).iter().copied().collect();
-            (buffer, 0, strides, Some(Spread { copy, item, objects, _out: out.clone().unbind() }))
+            (buffer, 0, strides, Some(Spread { copy, item, objects, out: out.clone().unbind() }))
         }
     };
     let selection = Selection::new(&lowered.requests(&strides), &state.array.shape)

@@ -235,8 +235,11 @@ def _elements_of(
 ) -> tuple[ElementType, Shape, np.dtype[Any], np.dtype[Any], Fields | None]:
     """Return what is looked at of each element, its shape, and how NumPy finds it in what."""
     dtype, shape = element_of(data_type, field)
+    if data_type.elements is not None:
+        # The engine makes objects as well as NumPy's own text, which would become objects here.
+        return dtype, shape, dtype.dtype, dtype.dtype, None
     fields, stored = None, data_type.numpy
-    if data_type.elements is None and stored.names and not field.as_void:
+    if stored.names and not field.as_void:
         fields = fields_of(field.name or stored.names[0], stored)
         stored = fields.dtype
     return dtype, shape, dtype.dtype, stored, fields
