@@ -122,6 +122,13 @@ def test_elements_as_bytes(context: ts.Context) -> None:
     assert a.read().result().tolist() == [265, 1026, 3]
 
 
+@pytest.mark.parametrize("dtype", ["ustring", "string"])
+def test_elements_of_any_length_have_no_bytes_to_look_at(context: ts.Context, dtype: str) -> None:
+    opened(context, create=True, dtype=dtype, shape=[3])
+    with pytest.raises(ArgumentError, match="open_as_void: .* of any length"):
+        opened(context, members={"open_as_void": True})
+
+
 def test_big_endian_and_text_of_fixed_length(context: ts.Context) -> None:
     big = opened(context, "zarr", members={"metadata": {"dtype": ">i4", "shape": [4]}}, create=True)
     big[...] = [1, 2, 3, 4]

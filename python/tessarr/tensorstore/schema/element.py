@@ -66,9 +66,12 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     Raises
     ------
     ArgumentError
-        If a field has to be chosen, or there is none of that name.
+        If a field has to be chosen, or there is none of that name; or its bytes, of which there is
+        no fixed number.
     """
     if field.as_void:
+        if stored.elements is not None:
+            raise ArgumentError(f"open_as_void: {stored} has elements of any length")
         return Element(byte, (stored.item_bytes,))
     names = stored.numpy.names if stored.elements is None else None
     if not names:
