@@ -125,7 +125,7 @@ def test_elements_as_bytes(context: ts.Context) -> None:
 @pytest.mark.parametrize("dtype", ["ustring", "string"])
 def test_elements_of_any_length_have_no_bytes_to_look_at(context: ts.Context, dtype: str) -> None:
     opened(context, create=True, dtype=dtype, shape=[3])
-    with pytest.raises(ArgumentError, match="open_as_void: .* of any length"):
+    with pytest.raises(ArgumentError, match="elements of any length"):
         opened(context, members={"open_as_void": True})
 
 
