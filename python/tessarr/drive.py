@@ -66,15 +66,21 @@ class Put:
 
 @dataclass(slots=True)
 class Seen:
-    """What a document was when somebody looked last, and its version; None: nobody knows."""
+    """What a document was when somebody looked last; None: nobody knows."""
 
-    last: tuple[bytes, bytes] | None = None
-    stored: bytes | None = None
-    """What a transaction made of it, whose version nobody knows."""
+    last: tuple[bytes, bytes | None] | None = None
+    """The document and its version; None: it has none, or a transaction stored it."""
 
     def became(self, document: bytes) -> None:
         """Learn what a transaction made of it."""
-        self.stored = document
+        self.last = document, None
+
+    def take(self) -> tuple[bytes, bytes] | None:
+        """Return it once, to somebody who changes it if it still has that version."""
+        last, self.last = self.last, None
+        if last is None or last[1] is None:
+            return None
+        return last[0], last[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +214,13 @@ def seen_document(store: Store, key: str) -> tuple[bytes, Seen] | None:
     if found is None:
         return None
     document, version = found
-    return document, Seen(None if version is None else (document, version))
+    return document, Seen((document, version))
 
 
 def create_document(store: Store, key: str, data: bytes, seen: Seen) -> bool:
     """Store a document unless the key is present; return whether that was done."""
     done, version = store.write(key, data, b"")
-    if done and version is not None:
+    if done:
         seen.last = data, version
     return done
 
@@ -241,7 +247,7 @@ def _as_seen(
     store: Store, key: str, make: Callable[[bytes | None], bytes | None], seen: Seen
 ) -> bool:
     """Change a document that was seen, if it is still so; False: nothing has changed."""
-    last, seen.last = seen.last, None
+    last = seen.take()
     if last is None:
         return False
     old, version = last
@@ -252,7 +258,7 @@ def _as_seen(
     if made is old:
         return False
     done, new = store.write(key, made, version)
-    if done and made is not None and new is not None:
+    if done and made is not None:
         seen.last = made, new
     return done
 

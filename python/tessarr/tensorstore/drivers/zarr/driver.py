@@ -463,7 +463,7 @@ class ZarrDriver(Driver):
 
         Where nothing is removed, it is enough to compare it in the end.
         """
-        last, self._seen.last = self._seen.last, None
+        last = self._seen.take()
         grown = reshaped(array._meta, how.applied(array._meta.shape))
         if last is None or self._above() or shrinks(array._meta, grown):
             return False

@@ -50,7 +50,7 @@ def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] |
     node = spec._parsed(document, store, at)
     if isinstance(node, ArrayMeta):
         if type(store) is StagedStore:
-            _Same(spec, at, node).lasts(store, seen.last or (document, None), now=True)
+            _Same(spec, at, node).lasts(store, seen, now=True)
         return node, seen
     raise MetadataError(
         f"there is a group, and no array, at {at!r} of {store}",
@@ -62,11 +62,7 @@ def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] |
 
 def may_recall(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
     """Return whether what others know holds; in a transaction that is compared in the end."""
-    if type(store) is not StagedStore:
-        return True
-    last, stored = known.seen.last, known.seen.stored
-    seen = last or (None if stored is None else (stored, None))
-    return seen is not None and _Same(spec, at, known.meta).lasts(store, seen)
+    return type(store) is not StagedStore or _Same(spec, at, known.meta).lasts(store, known.seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +73,15 @@ class _Same:
     at: str
     meta: ArrayMeta
 
-    def lasts(
-        self, store: StagedStore, seen: tuple[bytes, bytes | None], *, now: bool = False
-    ) -> bool:
+    def lasts(self, store: StagedStore, seen: Seen, *, now: bool = False) -> bool:
         """Have it compared in the end with what was seen, now or before.
 
-        False: it is compared with something else, or was changed in the transaction.
+        False: nobody knows what that was, it is compared with something else, or it was changed in
+        the transaction.
         """
         key = prefix_of(self.at) + self.spec._marker
-        relies: bool = store.owner._staging.rely(store, key, seen, self, now=now)
-        return relies
+        last, staging = seen.last, store.owner._staging
+        return last is not None and staging.rely(store, key, last, self, now=now)
 
     def __call__(self, document: bytes | None) -> bytes | None:
         """Return a document that tells the same; attributes may be others."""
