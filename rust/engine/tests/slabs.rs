@@ -1,13 +1,21 @@
 //! Large uncompressed chunks in files, of which reads take slabs and single places.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::operation::Operation;
 use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::read;
 use tessarr_engine::selection::{Request, Selection};
-use tessarr_engine::store::{LocalStore, Settings, Store};
+use tessarr_engine::store::{
+    Listing, LocalStore, Made, Need, Object, Settings, Store, Updater, Version, Want,
+};
+use tessarr_engine::{Kind, Result};
 
 const SIDE: usize = 1000;
 
@@ -25,12 +33,15 @@ fn indices() -> impl Strategy<Value = Vec<i64>> {
     prop_oneof![steps, mixed]
 }
 
-#[test]
-fn slabs_hold_what_was_asked_for() {
-    let folder = std::env::temp_dir().join(format!("tessarr-slabs-{}", std::process::id()));
+fn model() -> Vec<u32> {
+    (0..(SIDE * SIDE) as u32).map(|item| item.wrapping_mul(2_654_435_761)).collect()
+}
+
+/// A file in a new folder that has one chunk, in other order and byte order, and its array.
+fn stored(name: &str) -> (PathBuf, LocalStore, Array) {
+    let folder = std::env::temp_dir().join(format!("tessarr-{name}-{}", std::process::id()));
     let store = LocalStore::new(&folder, Settings::default()).unwrap();
-    let model: Vec<u32> = (0..(SIDE * SIDE) as u32).map(|item| item.wrapping_mul(2_654_435_761)).collect();
-    let bytes: Vec<u8> = model.iter().flat_map(|item| item.to_be_bytes()).collect();
+    let bytes: Vec<u8> = model().iter().flat_map(|item| item.to_be_bytes()).collect();
     (&store as &dyn Store).put("c/0/0", &bytes).unwrap();
     let chain = Chain {
         order: Some(vec![1, 0]),
@@ -48,7 +59,82 @@ fn slabs_hold_what_was_asked_for() {
         store_fill: false,
         missing: Missing::Fill,
     });
-    let array = array.unwrap();
+    (folder, store, array.unwrap())
+}
+
+/// A file of which each read takes some time.
+struct Slow {
+    file: Box<dyn Object>,
+    reads: Arc<AtomicUsize>,
+}
+
+impl Object for Slow {
+    fn size(&self) -> u64 {
+        self.file.size()
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.file.version()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(20));
+        self.file.read_at(offset, out)
+    }
+}
+
+/// A store of such files.
+#[derive(Debug)]
+struct SlowStore {
+    files: LocalStore,
+    reads: Arc<AtomicUsize>,
+}
+
+impl Store for SlowStore {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        let slow = |file| Box::new(Slow { file, reads: self.reads.clone() }) as Box<dyn Object>;
+        Ok(self.files.open(key, want)?.map(slow))
+    }
+
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        self.files.update(key, need, updater)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.files.list(prefix)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.files.list_dir(prefix)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.files.delete_prefix(prefix)
+    }
+}
+
+#[test]
+fn who_interrupts_is_asked_between_slabs() {
+    let (folder, files, array) = stored("asked");
+    let reads = Arc::new(AtomicUsize::new(0));
+    let store = SlowStore { files, reads: reads.clone() };
+    let operation = Operation { array: &array, store: &store, prefix: "", interrupt: Some(&|| true) };
+    let mut out = vec![0u32; SIDE * SIDE];
+    // The columns lie one behind the other in the file; without their ends they are no single run.
+    let range = |count, stride| Request::Range { start: 0, step: 1, count, stride };
+    let requests = [range(SIDE - 1, 4), range(SIDE, 4 * SIDE as isize)];
+    let selection = Selection::new(&requests, &array.shape).unwrap();
+    let done = unsafe { read::read(operation, &selection, out.as_mut_ptr().cast()) };
+    assert!(done.is_err_and(|error| error.kind == Kind::Interrupted));
+    assert!((1..16).contains(&reads.load(Ordering::Relaxed)), "{reads:?}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn slabs_hold_what_was_asked_for() {
+    let (folder, store, array) = stored("slabs");
+    let model = model();
     let operation = Operation { array: &array, store: &store, prefix: "", interrupt: None };
     let read = |requests: &[Request<'_>], items: usize| {
         let mut out = vec![0u32; items];
