@@ -597,6 +597,31 @@ def test_the_least_and_the_most_elements(driver: str, kind: str, count: int) -> 
             assert agree(here, there), (name, shape, here, there)
 
 
+_GRIDS: list[JSON] = [
+    *({"shape": [50, 30]}, {"shape": [-1, 30]}, {"shape": [0, 30]}),
+    *({"shape_soft_constraint": [50, 30]}, {"shape_soft_constraint": [-1, 7]}),
+    *({"shape_soft_constraint": [16, None]}, {"shape_soft_constraint": [50, 0], "elements": 300}),
+    *({"aspect_ratio": [2, 1]}, {"aspect_ratio_soft_constraint": [5, 1]}),
+    *({"elements": 100}, {"elements_soft_constraint": 100}, {"elements_soft_constraint": 300}),
+]
+
+
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("write", _GRIDS, ids=repr)
+def test_soft_constraints_on_chunks_that_are_read_and_written_alike(
+    driver: str, write: JSON
+) -> None:
+    """In format 3 those on written chunks come first, in format 2 those on read ones."""
+    metadata: JSON = {"codecs": []} if driver == "zarr3" else {}
+    cases = []
+    for read in _GRIDS:
+        layout = {"write_chunk": write, "read_chunk": read}
+        schema = {"dtype": "int16", "domain": {"shape": [101, 60]}, "chunk_layout": layout}
+        mine = outcome(lambda s=schema: made(driver, metadata, s))
+        cases.append((schema, mine, outcome(lambda s=schema: created(driver, metadata, s))))
+    compare(cases)
+
+
 _SCALARS: list[JSON] = [
     {"driver": "zarr3", "rank": 0},
     {"driver": "zarr3", "schema": {"rank": 0, "dtype": "int8"}},
