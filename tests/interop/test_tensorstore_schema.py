@@ -476,6 +476,19 @@ def _codecs(ts: Any, one: JSON, other: JSON) -> Any:
     return schema.codec.to_json()
 
 
+@pytest.mark.parametrize("sizes", [(1, None), (None, 1), (2, 2)])
+def test_the_size_of_elements_that_are_not_shuffled_is_not_told(
+    sizes: tuple[int | None, int | None],
+) -> None:
+    specs: list[JSON] = []
+    for shuffle, size in zip((None, "noshuffle"), sizes, strict=True):
+        options = {"shuffle": shuffle, "typesize": size}
+        given = {name: value for name, value in options.items() if value is not None}
+        specs.append({"driver": "zarr3", "codecs": [{"name": "blosc", "configuration": given}]})
+    for one, other in (specs, specs[::-1]):
+        assert _codecs(ours, one, other) == _codecs(theirs, one, other)
+
+
 def test_schemas_are_indexed_alike() -> None:
     """A view of a schema is the one that TensorStore makes."""
     from interop.test_tensorstore_space import Cases as Acts
