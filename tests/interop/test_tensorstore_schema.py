@@ -476,6 +476,19 @@ def _codecs(ts: Any, one: JSON, other: JSON) -> Any:
     return schema.codec.to_json()
 
 
+@pytest.mark.parametrize("sizes", [(1, None), (None, 1), (2, 2)])
+def test_the_size_of_elements_that_are_not_shuffled_is_not_told(
+    sizes: tuple[int | None, int | None],
+) -> None:
+    specs: list[JSON] = []
+    for shuffle, size in zip((None, "noshuffle"), sizes, strict=True):
+        options = {"shuffle": shuffle, "typesize": size}
+        given = {name: value for name, value in options.items() if value is not None}
+        specs.append({"driver": "zarr3", "codecs": [{"name": "blosc", "configuration": given}]})
+    for one, other in (specs, specs[::-1]):
+        assert _codecs(ours, one, other) == _codecs(theirs, one, other)
+
+
 def test_schemas_are_indexed_alike() -> None:
     """A view of a schema is the one that TensorStore makes."""
     from interop.test_tensorstore_space import Cases as Acts
@@ -595,6 +608,31 @@ def test_the_least_and_the_most_elements(driver: str, kind: str, count: int) -> 
         for shape in ([100, 100], [0, 5], []):
             _, here, there = both(layout, name, shape)
             assert agree(here, there), (name, shape, here, there)
+
+
+_GRIDS: list[JSON] = [
+    *({"shape": [50, 30]}, {"shape": [-1, 30]}, {"shape": [0, 30]}),
+    *({"shape_soft_constraint": [50, 30]}, {"shape_soft_constraint": [-1, 7]}),
+    *({"shape_soft_constraint": [16, None]}, {"shape_soft_constraint": [50, 0], "elements": 300}),
+    *({"aspect_ratio": [2, 1]}, {"aspect_ratio_soft_constraint": [5, 1]}),
+    *({"elements": 100}, {"elements_soft_constraint": 100}, {"elements_soft_constraint": 300}),
+]
+
+
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("write", _GRIDS, ids=repr)
+def test_soft_constraints_on_chunks_that_are_read_and_written_alike(
+    driver: str, write: JSON
+) -> None:
+    """In format 3 those on written chunks come first, in format 2 those on read ones."""
+    metadata: JSON = {"codecs": []} if driver == "zarr3" else {}
+    cases = []
+    for read in _GRIDS:
+        layout = {"write_chunk": write, "read_chunk": read}
+        schema = {"dtype": "int16", "domain": {"shape": [101, 60]}, "chunk_layout": layout}
+        mine = outcome(lambda s=schema: made(driver, metadata, s))
+        cases.append((schema, mine, outcome(lambda s=schema: created(driver, metadata, s))))
+    compare(cases)
 
 
 _SCALARS: list[JSON] = [

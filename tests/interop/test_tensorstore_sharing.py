@@ -289,3 +289,32 @@ def test_functions_that_are_coroutines_read_in_a_batch() -> None:
         return list(await future)
 
     assert asyncio.run(main()) == [5, 6, 7, 8]
+
+
+@both
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+@pytest.mark.parametrize("layer", ["", "cast"])
+def test_specs_tell_the_bounds_that_others_of_the_context_have_made(
+    ts: Any, driver: str, layer: str
+) -> None:
+    context, spec = ts.Context(), {"driver": driver, "kvstore": "memory://"}
+    one = ts.open(spec, context=context, create=True, dtype=ts.int8, shape=[4]).result()
+    other = ts.open(spec, context=context).result()
+    shown = ts.cast(other, ts.int16) if layer else other
+    one.resize(exclusive_max=[8]).result()
+    json = shown.spec().to_json()
+    assert json.get("base", json)["metadata"]["shape"] == [8]
+    upper = {"zarr3": 8, "zarr": 4}[driver]  # of format 2, those of the handle are told
+    assert json["transform"]["input_exclusive_max"] == [[upper]]
+    assert shown.shape == (4,)
+    assert shown.resolve().result().shape == (8,)
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_the_spec_of_what_was_created_anew_is_that_of_what_was_opened(driver: str) -> None:
+    """TensorStore does not tell it."""
+    context, spec = ours.Context(), {"driver": driver, "kvstore": "memory://"}
+    old = ours.open(spec, context=context, create=True, dtype=ours.int8, shape=[4]).result()
+    options: Any = {"create": True, "delete_existing": True, "dtype": ours.int16, "shape": [5, 6]}
+    ours.open(spec, context=context, **options).result()
+    assert old.spec().to_json()["metadata"]["shape"] == [4]

@@ -50,3 +50,17 @@ def test_what_was_read_as_soon_as_it_was_written_is_no_conflict_later(tmp_path: 
         time.sleep(0.05)
         inside[2] = 2
     assert array.read().result().tolist() == [1, 1, 2, 1, 1, 1, 1, 1]
+
+
+def test_what_another_transaction_looks_at_again_is_no_conflict(tmp_path: Path) -> None:
+    """What was written has a version, which it is known by until the young file is read again."""
+    context = ts.Context()
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
+    ts.open(spec, context=context, create=True, dtype=ts.uint8, shape=[8]).result()
+    keys = ts.KvStore.open(spec["kvstore"], context=context).result()
+    one, other = (ts.Transaction(repeatable_read=True) for _ in range(2))
+    keys.with_transaction(one).read("absent").result()
+    for transaction in (one, other):
+        ts.open(spec, context=context, transaction=transaction).result()
+    one.commit_sync()
+    other.commit_sync()

@@ -100,9 +100,7 @@ class Part:
         nothing_else(configuration, at)
         if name == "transpose" and "order" not in options:
             raise ArgumentError(f"{at}: transpose has no order")
-        if options.get("shuffle") == "noshuffle":
-            options.pop("typesize", None)
-        return cls(name, known.kind, options)
+        return cls(name, known.kind, _without_unused(options))
 
     @property
     def subchunks(self) -> Chain | None:
@@ -139,7 +137,7 @@ class Part:
                 options[option] = old.merged(value, strict=strict)
             else:
                 options[option] = _merged_option(self.name, option, old, value)
-        return replace(self, options=options)
+        return replace(self, options=_without_unused(options))
 
     def axes(self, rank: int) -> Shape:
         """Return the order of a transposition.
@@ -155,6 +153,13 @@ class Part:
         if len(order) != rank:
             raise ArgumentError(f"transpose: {list(order)} is not a permutation of {rank} axes")
         return tuple(order)
+
+
+def _without_unused(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options without the size of elements where nothing is shuffled."""
+    if options.get("shuffle") == "noshuffle":
+        options.pop("typesize", None)
+    return options
 
 
 def _listed(value: Any) -> Any:

@@ -42,8 +42,15 @@ def apart(layout: LayoutConstraints) -> Asked:
     return write, read
 
 
-def alike(layout: LayoutConstraints) -> Asked:
+def alike(layout: LayoutConstraints, *, read_first: bool = True) -> Asked:
     """Return what is asked of chunks that are read and written alike.
+
+    Parameters
+    ----------
+    layout
+        What is asked of either.
+    read_first
+        Whether soft constraints on read chunks hold where there are others on write chunks.
 
     Raises
     ------
@@ -51,7 +58,8 @@ def alike(layout: LayoutConstraints) -> Asked:
         If constraints on read and on write chunks contradict each other.
     """
     write, read, _ = layout.grids
-    return read.merged(write, "write_chunk"), None
+    found = read.merged(write, "write_chunk") if read_first else write.merged(read, "read_chunk")
+    return found, None
 
 
 def choose(asked: Asked, extent: View, rank: int) -> tuple[Shape, Shape]:

@@ -24,7 +24,7 @@ pub use self::memory::{CacheCounts, CachePool};
 use self::object::{RangedObject, WholeObject};
 pub use self::shelf::Fresh;
 use self::shelf::{Answer, Found, Part, Whole};
-use super::{joined, read_all};
+use super::joined;
 use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::Result;
 use crate::store;
@@ -106,7 +106,7 @@ impl CachedStore {
             Written::Absent => keep(Part::Value, Answer::Absent),
             Written::Ranges { size, mut ranges } => match &mut ranges[..] {
                 [(0, bytes)] if bytes.len() as u64 == size => {
-                    let whole = Whole { bytes: std::mem::take(bytes), version };
+                    let whole = Whole { bytes: std::mem::take(bytes), version, state: version };
                     keep(Part::Value, Answer::Whole(Arc::new(whole)));
                 }
                 // Without a version nothing tells whether the rest is still of the same value.
@@ -142,7 +142,7 @@ impl CachedStore {
         };
         let (size, version) = (object.size(), object.version());
         if size <= self.memory.limit && (wants_whole(want, size) || object.bytes().is_some()) {
-            let whole = Arc::new(Whole { bytes: read_all(&*object)?, version });
+            let whole = Arc::new(Whole::of(&*object)?);
             self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
             return Ok(Some(Box::new(WholeObject(whole))));
         }
@@ -287,8 +287,7 @@ impl Store for CachedStore {
                 (Some(whole), _) => Some(WholeObject(whole.clone())),
                 // What is small is read at once, and so is remembered as a whole afterwards.
                 (None, Some(object)) if need.current && is_open && self.is_small(object) => {
-                    let (bytes, version) = (read_all(object)?, object.version());
-                    Some(WholeObject(Arc::new(Whole { bytes, version })))
+                    Some(WholeObject(Arc::new(Whole::of(object)?)))
                 }
                 _ => None,
             };

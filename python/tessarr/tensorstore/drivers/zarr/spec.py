@@ -137,6 +137,7 @@ class ZarrSpec(PlacedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
+        driver.follow()
         meta = driver._array._meta
         kept: tuple[Any, ...] = driver.specs.get(minimal, (None, None, None, None))
         of, made, seen, told = kept

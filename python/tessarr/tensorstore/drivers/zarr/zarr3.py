@@ -172,9 +172,9 @@ class Zarr3(Constraints):
 
     def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
         """Return what is asked of the lengths of chunks."""
-        # Codecs may say that there are no shards.
-        whole = self.chain is not None and self.chain.height == 0
-        return (alike if whole else apart)(layout.leading(chunked))
+        if self.chain is not None and self.chain.height == 0:  # codecs say that there are no shards
+            return alike(layout.leading(chunked), read_first=False)
+        return apart(layout.leading(chunked))
 
     def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of chunks that are read, and of those that are written."""

@@ -19,6 +19,10 @@ impl Object for WholeObject {
         self.0.version
     }
 
+    fn state(&self) -> Option<Version> {
+        self.0.state
+    }
+
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         read_from(&self.0.bytes, offset, out)
     }
@@ -66,6 +70,10 @@ impl Object for RangedObject {
 
     fn version(&self) -> Option<Version> {
         self.version
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.opened.get().map_or(self.version, |object| object.state())
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

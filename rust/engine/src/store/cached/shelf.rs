@@ -6,7 +6,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::{Listing, Version};
+use super::super::{read_all, Listing, Object, Version};
+use crate::error::Result;
 
 /// Which answer about a key or a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +30,15 @@ impl Part {
 pub(super) struct Whole {
     pub(super) bytes: Vec<u8>,
     pub(super) version: Option<Version>,
+    /// The state in which it was, which may be too young to be a version.
+    pub(super) state: Option<Version>,
+}
+
+impl Whole {
+    /// Reads a value that is open.
+    pub(super) fn of(object: &dyn Object) -> Result<Self> {
+        Ok(Whole { bytes: read_all(object)?, version: object.version(), state: object.state() })
+    }
 }
 
 /// An answer.

@@ -181,6 +181,23 @@ fn what_was_written_is_known_without_reading_it() {
 }
 
 #[test]
+fn what_was_written_is_the_same_when_it_is_read_as_too_young_for_a_version() -> Result<()> {
+    let folder = Folder::new();
+    let (cache, _, _) = compared(&folder);
+    let store: &dyn Store = &cache;
+    for value in [&b"small"[..], &vec![1; 1 << 21]] {
+        store.put("k", value)?;
+        let seen = Expected::of(store.open("k", Want::Ranges)?.as_deref())?;
+        for want in [Want::Ranges, Want::Whole, Want::Ranges] {
+            cache.clear();
+            assert!(seen.matches(store.open("k", want)?.as_deref())?);
+            assert!(seen.matches(store.open("k", want)?.as_deref())?);
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn new_parts_of_what_was_written_are_known_without_reading_them() {
     let folder = Folder::new();
     let (cache, counting, local) = compared(&folder);
