@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable, Generator
+from operator import attrgetter
+from threading import Condition, get_ident, main_thread
 from typing import Any, TypeVar
 
 __all__ = ["Future"]
 
 T = TypeVar("T")
+
+
+class _Condition(Condition):
+    """One that a signal does not leave held: no code of Python runs where it begins and ends."""
+
+    __enter__ = property(attrgetter("_lock.__enter__"))
+    __exit__ = property(attrgetter("_lock.__exit__"))
 
 
 class Future(concurrent.futures.Future[T]):
@@ -31,16 +40,13 @@ class Future(concurrent.futures.Future[T]):
 
     def __init__(self, finish: Callable[[Any], T] | None = None) -> None:
         super().__init__()
+        self._condition.__class__ = _Condition
         self._finish = finish
         self._work: Callable[[], object] | None = None  # does it here, if nobody has begun it
         self.set_running_or_notify_cancel()
 
     def _told(self, result: Any, error: BaseException | None) -> None:
-        """Complete the work (called by the engine, again where Ctrl-C interrupted that)."""
-        if self.done():
-            with self._condition:
-                self._condition.notify_all()
-            return
+        """Complete the work (called by the engine, in a thread where no signal raises errors)."""
         if error is None:
             self.set_result(result)
         else:
@@ -68,7 +74,9 @@ class Future(concurrent.futures.Future[T]):
         TimeoutError
             If it takes longer.
         """
-        if timeout is None and self._work is not None and not self.done():
+        # What tells others that it is done would be torn by a signal.
+        here = timeout is None and get_ident() != main_thread().ident
+        if here and self._work is not None and not self.done():
             self._work()
         return super().result(timeout)
 

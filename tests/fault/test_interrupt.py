@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -9,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -113,13 +115,14 @@ def only_thread_busy() -> Generator[None]:
 def test_ctrl_c_ends_the_wait_and_not_the_write() -> None:
     """Who waits does the work where no thread is free; interrupted, he leaves it to others."""
     array = tessarr.create_array(Slow(), shape=(40,), dtype="u1", chunks=(1,))
+    view = _viewed(array)
     with only_thread_busy():
-        write = array.write(..., 1)
+        write = view.write(1)
         threading.Timer(0.1, signal.raise_signal, (signal.SIGINT,)).start()
         with pytest.raises(KeyboardInterrupt):
             write.result()
         assert not write.done()
-    assert write.result(60) is None
+    write.result(60)
     np.testing.assert_array_equal(array[:], np.ones(40, "u1"))
 
 
@@ -287,26 +290,97 @@ def test_ctrl_c_at_no_time_tears_a_commit() -> None:
     assert times > 20
 
 
-@pytest.mark.parametrize("native", [True, False], ids=["tensorstore", "tessarr"])
-def test_ctrl_c_at_no_time_leaves_a_read_untold(native: bool) -> None:
-    """Who reads himself is interrupted while the result is told; that comes all the same, once."""
+def _viewed(array: tessarr.Array) -> ts.TensorStore:
+    return ts.open({"driver": "tessarr", "store": array.store}).result()
+
+
+def _collected(array: tessarr.Array) -> ts.Future[Any]:
+    with ts.Batch() as batch:
+        return ts.cast(_viewed(array), ts.float64).read(batch=batch)
+
+
+READS: dict[str, Callable[[tessarr.Array], Any]] = {
+    "tessarr": lambda array: array.read(...),
+    "view": lambda array: _viewed(array).read(),
+    "cast": lambda array: ts.cast(_viewed(array), ts.float64).read(),
+    "stack": lambda array: ts.stack([_viewed(array)] * 2).read(),
+    "batch": _collected,
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_ctrl_c_at_no_time_leaves_a_read_untold(read: str) -> None:
+    """Who reads himself is interrupted while the result is told; others are told all the same."""
     array = tessarr.create_array({}, data=np.arange(4), chunks=(2,))
-    view = ts.open({"driver": "tessarr", "store": array.store}).result()
-    read: Callable[[], Any] = view.read if native else partial(array.read, ...)
-    times = 0
+    # The main thread reads itself where no other one is free; not so Tessarr's own futures.
+    busy = nullcontext if read == "tessarr" else only_thread_busy
+    interrupted = 0
     for moment in range(1000):
-        with only_thread_busy():
-            future, ended = read(), SimpleQueue[Any]()
-            future.add_done_callback(ended.put)
-            interrupted = _interrupted_after(moment, future.result)
-        assert future.result(60).tolist() == [0, 1, 2, 3]
-        if native:  # the standard library's futures do not promise that
-            assert ended.get(timeout=60) is future
-            assert ended.empty()
-        times += interrupted
-        if not interrupted:
+        with busy():
+            future, told = READS[read](array), SimpleQueue[Any]()
+            future.add_done_callback(told.put)
+            waiting = [_begun(wait, future, told) for wait in (_waits, _awaits)]
+            ended = not _interrupted_after(moment, future.result)
+        for thread in waiting:
+            thread.join(60)
+        results = [told.get(timeout=60) for _ in range(3)]
+        for result in [*(one for one in results if one is not future), future.result(60)]:
+            assert np.asarray(result).ravel()[:4].tolist() == [0, 1, 2, 3]
+        assert sum(one is future for one in results) == 1
+        assert told.empty()
+        interrupted += not ended
+        if ended:
             break
-    assert times > 3
+    assert interrupted > 3
+
+
+@pytest.mark.parametrize("end", ["set_result", "cancel"])
+def test_ctrl_c_at_no_time_leaves_a_promise_half_kept(end: str) -> None:
+    """It is kept and all are told, or nothing has happened and it can be kept again."""
+    interrupted = 0
+    for moment in range(1000):
+        promise, future = ts.Promise.new()
+        told = SimpleQueue[Any]()
+        future.add_done_callback(told.put)
+        keep = partial(promise.set_result, 5) if end == "set_result" else future.cancel
+        ended = not _interrupted_after(moment, keep)
+        if not future.done():
+            assert told.empty()
+            keep()
+        assert told.get(timeout=60) is future
+        assert told.empty()
+        assert future.cancelled() == (end == "cancel")
+        interrupted += not ended
+        if ended:
+            break
+    assert interrupted > 3
+
+
+def _begun(wait: Callable[..., None], future: Any, told: SimpleQueue[Any]) -> threading.Thread:
+    """Begin a thread that waits for a future and does not read itself."""
+    ready = threading.Event()
+    thread = threading.Thread(target=wait, args=(future, told, ready), daemon=True)
+    thread.start()
+    assert ready.wait(60)
+    return thread
+
+
+def _waits(future: Any, told: SimpleQueue[Any], ready: threading.Event) -> None:
+    ready.set()
+    told.put(future.result(60))
+
+
+def _awaits(future: Any, told: SimpleQueue[Any], ready: threading.Event) -> None:
+    async def wait() -> Any:
+        return await future
+
+    async def both() -> None:
+        waiting = asyncio.ensure_future(wait())
+        await asyncio.sleep(0)
+        ready.set()
+        told.put(await asyncio.wait_for(waiting, 60))
+
+    asyncio.run(both())
 
 
 def _interrupted_after(calls: int, work: Callable[[], object]) -> bool:
@@ -318,6 +392,7 @@ def _interrupted_after(calls: int, work: Callable[[], object]) -> bool:
             raise KeyboardInterrupt
 
     before = sys.getprofile()
+    gc.disable()  # what it would call raises nothing
     sys.setprofile(look)
     try:
         work()
@@ -325,6 +400,7 @@ def _interrupted_after(calls: int, work: Callable[[], object]) -> bool:
         return True
     finally:
         sys.setprofile(before)
+        gc.enable()
     return False
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tessarr.store import MemoryStore
 from tessarr.store.kept import sharing
-from tessarr.tensorstore.futures.future import PENDING, Future, failed
+from tessarr.tensorstore.futures.future import PENDING, Again, Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.together import Together, submitted
 
@@ -103,7 +103,8 @@ class Batch:
             if source._state != PENDING:
                 future._finish(source._state, source._value)
                 return
-            source.add_done_callback(lambda done: future._finish(done._state, done._value))
+            follow = Again(lambda done: future._finish(done._state, done._value))
+            source.add_done_callback(follow)
             source.force()
 
         with self._lock:

@@ -6,7 +6,7 @@ from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from tessarr.tensorstore.futures.future import DONE, Future, failed
+from tessarr.tensorstore.futures.future import DONE, Again, Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 
@@ -26,9 +26,9 @@ def converted(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
         if done.cancelled():
             made.cancel()
         else:
-            made._end_with(lambda: convert(done.result()))
+            made._follow(lambda: convert(done.result()))
 
-    source.add_done_callback(ended)
+    source.add_done_callback(Again(ended))
     return made
 
 
@@ -57,15 +57,13 @@ def all_done(
         return start(finish, here=True)
     made: Future[U] = Future._pending()
     lock = allocate_lock()
-    left = len(waiting)
+    left = {id(source) for source in waiting}
 
-    def ended(_: Future[Any]) -> None:
-        nonlocal left
+    def ended(source: Future[Any]) -> None:
         with lock:
-            left -= 1
-            if left:
-                return
-        made._end_with(finish)
+            left.discard(id(source))
+        if not left:
+            made._follow(finish)
 
     def help_all() -> None:
         for source in waiting:
@@ -73,7 +71,7 @@ def all_done(
 
     made._begin, made._work = force_all, help_all
     for source in waiting:
-        source.add_done_callback(ended)
+        source.add_done_callback(Again(ended))
     return made
 
 
@@ -88,10 +86,10 @@ def chained(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]
 
     def begun(done: Future[Any]) -> None:
         following = chained(done, begin)
-        following.add_done_callback(made._end_as)
+        following.add_done_callback(Again(made._end_as))
         following.force()
 
-    source.add_done_callback(begun)
+    source.add_done_callback(Again(begun))
     source.force()
     return made
 

@@ -7,16 +7,19 @@ from _queue import Empty, SimpleQueue
 from _thread import LockType, allocate_lock
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import suppress
+from functools import partial
 from inspect import iscoroutine
 from math import isnan
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
+from tessarr.tensorstore.futures.threads import is_interruptible, submit
+
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
-__all__ = ["NOTHING", "Future", "FutureLike", "failed", "finished"]
+__all__ = ["NOTHING", "Again", "Future", "FutureLike", "failed", "finished"]
 
 T = TypeVar("T")
 
@@ -26,6 +29,10 @@ PENDING: Final = 0
 DONE: Final = 1
 FAILED: Final = 2
 CANCELLED: Final = 3
+
+
+class Again(partial[object]):
+    """A callback that raises nothing; where a signal does, another thread calls it again."""
 
 
 class Future(Generic[T]):
@@ -54,16 +61,7 @@ class Future(Generic[T]):
     (True, 3, True)
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_begin",
-        "_callbacks",
-        "_lock",
-        "_state",
-        "_uncalled",
-        "_value",
-        "_work",
-    )
+    __slots__ = ("__weakref__", "_begin", "_callbacks", "_lock", "_state", "_value", "_work")
 
     if not TYPE_CHECKING:
         __class_getitem__ = classmethod(GenericAlias)
@@ -72,7 +70,6 @@ class Future(Generic[T]):
     _state: int
     _value: Any
     _callbacks: list[Callable[[Future[T]], object]] | None
-    _uncalled: Iterator[Callable[[Future[T]], object]] | None  # once it is done
     _begin: Callable[[Future[T]], object] | None
     _work: Callable[[], object] | None
 
@@ -97,51 +94,58 @@ class Future(Generic[T]):
         made: Future[T] = object.__new__(cls)
         made._lock = allocate_lock()
         made._state = PENDING
-        made._value = made._begin = made._work = made._callbacks = made._uncalled = None
+        made._value = made._begin = made._work = made._callbacks = None
         return made
 
     # The producer's side
 
     def _finish(self, state: int, value: Any) -> bool:
+        """End, unless it has, and call the callbacks; return whether it ends so.
+
+        A signal, which Python looks for after calls, raises an error before it ends, or when all
+        are called.
+        """
         if self._state != PENDING:
             return False
-        with self._lock:
-            if self._state != PENDING:
-                return False
-            if self._callbacks:
-                self._uncalled = iter(self._callbacks)
-            self._value = value
-            self._state = state
-            self._callbacks = self._begin = self._work = None
-        if self._uncalled is not None:
-            self._call(self._uncalled)
+        left = None
+        try:
+            with self._lock:
+                if self._state != PENDING:
+                    return False
+                if self._callbacks:
+                    left = iter(self._callbacks)
+                self._value = value
+                self._state = state
+                self._callbacks = self._begin = self._work = None
+            if left is not None:
+                self._call(left)
+        except BaseException:
+            if left is not None and self._state != PENDING:
+                self._call(left)
+            raise
         return True
 
     def _call(self, callbacks: Iterator[Callable[[Future[T]], object]]) -> None:
-        """Call callbacks, each once, whatever becomes of others; report what they raise.
-
-        What is to end the program is raised then. A signal, too, which may come between any two of
-        them, has the others called first.
-        """
-        try:
-            for callback in callbacks:
-                try:
-                    callback(self)
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException:  # that a future was cancelled is no Exception
+        """Call callbacks; report what they raise, or raise it then, if it is to end the program."""
+        raised = None
+        for callback in callbacks:
+            try:
+                callback(self)
+            except BaseException as error:  # that a future was cancelled is no Exception
+                if type(callback) is Again:
+                    submit(partial(callback, self))
+                elif not isinstance(error, (KeyboardInterrupt, SystemExit)):
                     import logging
 
                     logging.getLogger("tessarr").exception("a callback of %r failed", self)
-        except BaseException:
-            self._call(callbacks)
-            raise
+                    continue
+                raised = raised or error
+        if raised is not None:
+            raise raised
 
     def _told(self, result: Any, error: BaseException | None) -> None:
-        """End with a result, or an error (called by the engine; again, if Ctrl-C came between)."""
-        if self._state != PENDING:
-            self._call(self._uncalled or iter(()))
-        elif error is None:
+        """End with a result, or an error (called by the engine; again, if a signal came)."""
+        if error is None:
             self._finish(DONE, result)
         else:
             self._finish(FAILED, error)
@@ -155,12 +159,25 @@ class Future(Generic[T]):
         else:
             self._finish(DONE, value)
 
+    def _follow(self, work: Callable[..., T], *arguments: Any) -> None:
+        """End as `work` does, for an `Again`: who is interrupted leaves it to others."""
+        if self._state != PENDING:
+            return
+        try:
+            value = work(*arguments)
+        except BaseException as error:
+            if isinstance(error, (KeyboardInterrupt, SystemExit)) and is_interruptible():
+                raise
+            self._finish(FAILED, error)
+        else:
+            self._finish(DONE, value)
+
     def _end_as(self, other: Future[T] | concurrent.futures.Future[T]) -> None:
         """End as another future did."""
         if other.cancelled():
             self.cancel()
         else:
-            self._end_with(other.result)
+            self._follow(other.result)
 
     # The consumer's side
 
@@ -330,7 +347,7 @@ class Future(Generic[T]):
                 with suppress(RuntimeError):  # the loop was closed: nobody waits
                     loop.call_soon_threadsafe(wake)
 
-            self.add_done_callback(tell)
+            self.add_done_callback(Again(tell))
             self.force()
             try:
                 yield from waiter
@@ -376,7 +393,7 @@ def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Fut
             ) from None
     running = asyncio.run_coroutine_threadsafe(wrapped(), loop)
     running.add_done_callback(into._end_as)
-    into.add_done_callback(lambda done: running.cancel() if done.cancelled() else None)
+    into.add_done_callback(Again(lambda done: running.cancel() if done.cancelled() else None))
 
 
 FutureLike: TypeAlias = Future[T] | Awaitable[T] | T

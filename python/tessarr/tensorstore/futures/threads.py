@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
-from _thread import allocate_lock, get_ident
+from _thread import get_ident
 from collections.abc import Callable
 from contextvars import copy_context
 from functools import partial
@@ -16,31 +16,30 @@ from queue import SimpleQueue
 from threading import RLock, Thread, main_thread
 from typing import Final
 
-__all__ = ["submit", "submit_whole"]
+__all__ = ["is_interruptible", "submit", "submit_whole"]
 
 _MOST: Final = 32
 
 
 class _Task:
-    """Work that is done once, by whoever is first."""
+    """Work that is done once, by whoever is first; what a signal has interrupted, by another."""
 
-    __slots__ = ("_begun", "_context", "_pool", "_work")
+    __slots__ = ("_context", "_once", "_pool")
 
     def __init__(self, pool: _Pool, work: Callable[[], object]) -> None:
-        self._begun = allocate_lock()
         self._context = copy_context()
+        self._once = iter((work,))
         self._pool = pool
-        self._work: Callable[[], object] | None = work
 
     def __call__(self) -> None:
-        if not self._begun.acquire(blocking=False):
-            return
-        work, self._work = self._work, None
-        assert work is not None
-        try:
-            self._context.run(work)
-        finally:
-            self._pool.ended()
+        for work in self._once:
+            try:
+                self._context.run(work)
+            except BaseException:
+                self._pool.submit(work)
+                raise
+            finally:
+                self._pool.ended()
 
 
 class _Pool:
@@ -110,6 +109,8 @@ _pools: dict[int, _Pool] = {}  # by process: a fork leaves its threads behind
 def submit(work: Callable[[], object]) -> Callable[[], None]:
     """Have `work` done in a thread of this process; it has to report its errors itself.
 
+    What raises an error all the same, as Ctrl-C came before it began, is done again.
+
     Returns
     -------
     callable
@@ -132,5 +133,10 @@ def submit_whole(work: Callable[[], object]) -> Callable[[], None]:
 
 
 def _help(task: Callable[[], None]) -> None:
-    if get_ident() != main_thread().ident:
+    if not is_interruptible():
         task()
+
+
+def is_interruptible() -> bool:
+    """Return whether this is the thread in which signals raise errors."""
+    return get_ident() == main_thread().ident

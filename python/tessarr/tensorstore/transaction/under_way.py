@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr.tensorstore.futures.after import converted
-from tessarr.tensorstore.futures.future import Future, T
+from tessarr.tensorstore.futures.future import Again, Future, T
 from tessarr.tensorstore.futures.writes import WriteFutures
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class UnderWay:
             return
         if self._end is not None:
             future.force()
-        future.add_done_callback(self._remove)
+        future.add_done_callback(Again(self._remove))
 
     def _remove(self, future: Future[Any] | None) -> None:
         """Take note that something has ended; if nothing is under way any more, go on."""
