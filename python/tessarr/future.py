@@ -7,10 +7,12 @@ as Tessarr does.
 from __future__ import annotations
 
 import concurrent.futures
+from _queue import Empty, SimpleQueue
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from operator import attrgetter
 from threading import Condition, get_ident, main_thread
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 __all__ = ["Future"]
 
@@ -20,8 +22,9 @@ T = TypeVar("T")
 class _Condition(Condition):
     """One that a signal does not leave held: no code of Python runs where it begins and ends."""
 
-    __enter__ = property(attrgetter("_lock.__enter__"))
-    __exit__ = property(attrgetter("_lock.__exit__"))
+    if not TYPE_CHECKING:
+        __enter__ = property(attrgetter("_lock.__enter__"))
+        __exit__ = property(attrgetter("_lock.__exit__"))
 
 
 class Future(concurrent.futures.Future[T]):
@@ -74,11 +77,36 @@ class Future(concurrent.futures.Future[T]):
         TimeoutError
             If it takes longer.
         """
+        self._wait(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end and return the error; None if there is a result.
+
+        Parameters
+        ----------
+        timeout
+            The most seconds to wait.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer.
+        """
+        self._wait(timeout)
+        return super().exception(0)
+
+    def _wait(self, timeout: float | None) -> None:
+        """Wait for the end, or for some time."""
         # What tells others that it is done would be torn by a signal.
         here = timeout is None and get_ident() != main_thread().ident
         if here and self._work is not None and not self.done():
             self._work()
-        return super().result(timeout)
+        if not self.done():
+            ends: SimpleQueue[Any] = SimpleQueue()
+            self.add_done_callback(ends.put)
+            with suppress(Empty):
+                ends.get(timeout=None if timeout is None else max(0.0, timeout))
 
     def __await__(self) -> Generator[Any, None, T]:
         import asyncio
