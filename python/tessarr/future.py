@@ -81,18 +81,7 @@ class Future(concurrent.futures.Future[T]):
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """Wait for the end and return the error; None if there is a result.
-
-        Parameters
-        ----------
-        timeout
-            The most seconds to wait.
-
-        Raises
-        ------
-        TimeoutError
-            If it takes longer.
-        """
+        """Wait for the end, as `result` does, and return the error; None if there is a result."""
         self._wait(timeout)
         return super().exception(0)
 
