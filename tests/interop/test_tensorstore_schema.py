@@ -635,6 +635,24 @@ def test_soft_constraints_on_chunks_that_are_read_and_written_alike(
     compare(cases)
 
 
+@pytest.mark.parametrize("metadata", [{}, {"codecs": []}], ids=repr)
+@pytest.mark.parametrize("usage", ["write_chunk", "read_chunk"])
+def test_constraints_on_what_codecs_encode_together(metadata: JSON, usage: str) -> None:
+    """They choose nothing; where nothing is sharded, a hard aspect ratio has to fit the others."""
+    some: list[JSON] = [
+        *({"aspect_ratio": [1, 2]}, {"aspect_ratio": [2, 1]}, {"aspect_ratio": [0, 2]}),
+        *({"aspect_ratio_soft_constraint": [2, 1]}, {"aspect_ratio": [3, 0], "elements": 64}),
+        *({"elements": 100}, {"elements": 64}, {"elements_soft_constraint": 64}),
+    ]
+    cases = []
+    for one, codec in itertools.product(some, some):
+        layout = {usage: one, "codec_chunk": codec}
+        schema = {"dtype": "int16", "domain": {"shape": [100, 100]}, "chunk_layout": layout}
+        mine = outcome(lambda s=schema: made("zarr3", metadata, s))
+        cases.append((schema, mine, outcome(lambda s=schema: created("zarr3", metadata, s))))
+    compare(cases)
+
+
 _SCALARS: list[JSON] = [
     {"driver": "zarr3", "rank": 0},
     {"driver": "zarr3", "schema": {"rank": 0, "dtype": "int8"}},

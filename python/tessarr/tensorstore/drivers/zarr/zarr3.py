@@ -172,9 +172,15 @@ class Zarr3(Constraints):
 
     def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
         """Return what is asked of the lengths of chunks."""
-        if self.chain is not None and self.chain.height == 0:  # codecs say that there are no shards
-            return alike(layout.leading(chunked), read_first=False)
-        return apart(layout.leading(chunked))
+        leading = layout.leading(chunked)
+        if self.chain is None or self.chain.height > 0:
+            return apart(leading)
+        # Codecs say that there are no shards. The aspect ratio of what they encode together has to
+        # fit, and chooses nothing.
+        found, read = alike(leading, read_first=False)
+        _, _, codec = leading.grids
+        found.merged(codec.hard()._replace(elements=None), "codec_chunk")
+        return found, read
 
     def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of chunks that are read, and of those that are written."""
