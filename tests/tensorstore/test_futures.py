@@ -21,6 +21,7 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -97,6 +98,23 @@ def test_what_ends_the_program_is_raised_when_all_know_the_end(end: type[BaseExc
         promise.set_result(1)
     assert seen == [future] * 3
     assert future.result() == 1
+
+
+def test_a_callback_that_ends_a_thread_does_not_end_one_of_ours(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    gone = [_left_by(sys.exit) for _ in range(40)]  # more than there are threads
+    assert [future.result(60) for future in gone] == [5] * 40
+    assert start(lambda: 6).result(60) == 6
+    assert all(record.exc_info for record in caplog.records)
+
+
+def _left_by(leave: Callable[[], object]) -> ts.Future[int]:
+    may = threading.Event()
+    future = start(lambda: may.wait(60) and 5)
+    future.add_done_callback(lambda _: leave())
+    may.set()
+    return future
 
 
 def test_callbacks_are_called_once() -> None:

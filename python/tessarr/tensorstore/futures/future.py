@@ -132,7 +132,7 @@ class Future(Generic[T]):
             try:
                 callback(self)
             except BaseException as error:  # that a future was cancelled is no Exception
-                if type(callback) is Again:
+                if type(callback) is Again and is_interruptible():
                     submit(partial(callback, self))
                 elif not isinstance(error, (KeyboardInterrupt, SystemExit)):
                     import logging

@@ -36,7 +36,8 @@ class _Task:
             try:
                 self._context.run(work)
             except BaseException:
-                self._pool.submit(work)
+                if is_interruptible():
+                    self._pool.submit(work)
                 raise
             finally:
                 self._pool.ended()
@@ -89,7 +90,14 @@ class _Pool:
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
-            task()
+            try:
+                task()
+            except (
+                BaseException
+            ):  # a callback wants to end the program, which only the main thread can
+                import logging
+
+                logging.getLogger("tessarr").exception("what a thread was to do failed")
             del task  # so that what it worked on is not kept until there is more to do
 
     def _end(self) -> None:
