@@ -315,7 +315,8 @@ class Future(Generic[T]):
         Parameters
         ----------
         callback
-            It may be called in any thread. What it raises is reported, and stops nothing.
+            It may be called in any thread. What it raises is reported, and stops no other one;
+            what is to end the program, such as `KeyboardInterrupt`, is raised when all are called.
         """
         if not self._add(callback):
             self._call(iter((callback,)))
