@@ -2,14 +2,17 @@
 
 mod counting;
 mod foreign;
+mod generation;
 mod keyed;
 mod local;
 mod memory;
 mod python;
+mod reading;
 mod split;
 mod stamped;
 mod transaction;
 mod wrap;
+mod writing;
 
 use std::sync::Arc;
 
@@ -20,7 +23,8 @@ use pyo3::PyClass;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
-use self::stamped::{ReadResult, TimestampedStorageGeneration, Unread};
+use self::reading::Unread;
+use self::stamped::{ReadResult, TimestampedStorageGeneration};
 use crate::error::{foreign, to_py};
 
 /// More bytes are copied while other threads of Python run.
@@ -198,7 +202,7 @@ impl Store {
         data: Option<&Bound<'_, PyAny>>,
         expected: Option<&[u8]>,
     ) -> PyResult<TimestampedStorageGeneration> {
-        stamped::write(py, self, key, data, expected)
+        writing::write(py, self, key, data, expected)
     }
 
     /// Call `work` while nobody else holds `key`, which need not exist, and give
@@ -263,8 +267,8 @@ impl Store {
         known: Option<&[u8]>,
         span: Option<(i64, Option<i64>)>,
         most: Option<u64>,
-    ) -> PyResult<stamped::Answer> {
-        stamped::read(py, self, key, known.unwrap_or_default(), span, most.unwrap_or(u64::MAX))
+    ) -> PyResult<reading::Answer> {
+        reading::read(py, self, key, known.unwrap_or_default(), span, most.unwrap_or(u64::MAX))
     }
 
     /// Every key that begins with `start` and is from `first` on and before `end`, sorted, each

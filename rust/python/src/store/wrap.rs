@@ -9,7 +9,9 @@ use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::store::{self as engine, New};
 use tessarr_engine::{Error, Result};
 
-use super::stamped::{self, expected_of, TimestampedStorageGeneration};
+use super::generation::expected_of;
+use super::stamped::TimestampedStorageGeneration;
+use super::writing;
 use super::{initializer, Store};
 use crate::error::{argument, foreign, raised_by, to_py};
 use crate::kept::Kept;
@@ -340,7 +342,7 @@ impl StagedStore {
         let (py, staged) = (slf.py(), &slf.get().staged);
         let expect = || expected_of(Some(generation)).map_or(Ok(false), |asked| staged.expect(key, asked));
         let is_later = py.detach(expect).map_err(|error| to_py(py, error))?;
-        let stamp = stamped::write(py, slf.as_super().get(), key, data, (!is_later).then_some(generation))?;
+        let stamp = writing::write(py, slf.as_super().get(), key, data, (!is_later).then_some(generation))?;
         staged.ask(key);
         Ok(stamp)
     }

@@ -1,0 +1,142 @@
+//! The memory of NumPy arrays, as the engine reads to it and writes from it.
+
+use std::ffi::c_int;
+
+use numpy::npyffi::{self, npy_intp, PY_ARRAY_API};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use tessarr_engine::array::PerAxis;
+use tessarr_engine::vlen::Arena;
+
+use crate::elements::{self, Elements, Handles};
+
+/// What the engine reads to or writes from: the memory of a NumPy array, whose owner
+/// is kept, or handles in its place.
+pub(crate) struct Memory {
+    pub(super) address: *mut u8,
+    handles: Option<Handles>,
+}
+
+impl Memory {
+    pub(super) fn to_read(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PyResult<Memory> {
+        Memory::new(elements, array, || Handles::empty(array))
+    }
+
+    pub(super) fn to_write(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PyResult<Memory> {
+        Memory::new(elements, array, || Handles::of(elements, array))
+    }
+
+    fn new(
+        elements: &Elements,
+        array: &Bound<'_, PyUntypedArray>,
+        handles: impl FnOnce() -> PyResult<Handles>,
+    ) -> PyResult<Memory> {
+        if elements.is_fixed() {
+            return Ok(Memory { address: data(array), handles: None });
+        }
+        let handles = handles()?;
+        Ok(Memory { address: handles.address(), handles: Some(handles) })
+    }
+
+    /// The same memory, read to from so many bytes further on.
+    pub(super) fn from(self, start: isize) -> Memory {
+        Memory { address: self.address.wrapping_offset(start), ..self }
+    }
+
+    /// Put what was read into `array`, if it is not there already.
+    pub(super) fn deliver(
+        &self,
+        elements: &Elements,
+        array: &Bound<'_, PyUntypedArray>,
+        arena: Arena,
+    ) -> PyResult<()> {
+        if let Some(handles) = &self.handles {
+            // SAFETY: they were filled by the read that gave the arena; the fill
+            // value stands in the array, which the caller keeps.
+            unsafe { handles.deliver(elements, array) }?;
+        }
+        drop(arena);
+        Ok(())
+    }
+}
+
+// SAFETY: the operation owns a reference to the array; the engine's own rules
+// say who may touch which bytes.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// Refuse a buffer that cannot be read into.
+pub(crate) fn check_target(buffer: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+    if flags(buffer) & npyffi::NPY_ARRAY_WRITEABLE == 0 {
+        return Err(PyValueError::new_err("the buffer to read into is read-only"));
+    }
+    if overlaps_itself(buffer.shape(), buffer.strides(), buffer.dtype().itemsize()) {
+        return Err(PyValueError::new_err("places of the buffer to read into share memory"));
+    }
+    Ok(())
+}
+
+/// The strides of what the engine reads to or writes from in place of `array`.
+pub(super) fn strides(elements: &Elements, array: &Bound<'_, PyUntypedArray>) -> PerAxis<isize> {
+    if elements.is_fixed() {
+        PerAxis::from_slice(array.strides())
+    } else {
+        elements::strides(array.shape())
+    }
+}
+
+/// Whether two items may share bytes. True also for a few layouts of axes
+/// that interleave without meeting, which only `as_strided` makes.
+pub(crate) fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: usize) -> bool {
+    let axes = shape.iter().zip(strides).filter(|(&size, _)| size > 1);
+    let mut axes: PerAxis<(usize, usize)> =
+        axes.map(|(&size, stride)| (stride.unsigned_abs(), size)).collect();
+    axes.sort_unstable();
+    let mut extent = Some(item_bytes);
+    let overlap = axes.into_iter().any(|(stride, size)| {
+        let apart = extent.is_some_and(|extent| stride >= extent);
+        extent = stride.checked_mul(size - 1).and_then(|reach| extent?.checked_add(reach));
+        !apart
+    });
+    overlap && !shape.contains(&0)
+}
+
+/// A new array in C order; its items are not initialised unless they are objects.
+pub(crate) fn empty(
+    dtype: Bound<'_, PyArrayDescr>,
+    shape: impl Iterator<Item = usize>,
+) -> PyResult<Bound<'_, PyUntypedArray>> {
+    let (py, mut shape) = (dtype.py(), shape.map(|size| size as npy_intp).collect::<PerAxis<npy_intp>>());
+    // SAFETY: the shape has as many entries as said; PyArray_Empty takes over
+    // one reference to the dtype, which `into_dtype_ptr` gives, and returns a
+    // new array or null with an exception set.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_Empty(
+            py,
+            shape.len() as c_int,
+            shape.as_mut_ptr(),
+            dtype.into_dtype_ptr(),
+            0,
+        );
+        Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>())
+    }
+}
+
+/// The NumPy scalar of a rank-0 array.
+pub(super) fn scalar<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    array.as_any().get_item(PyTuple::empty(py))
+}
+
+pub(crate) fn data(array: &Bound<'_, PyUntypedArray>) -> *mut u8 {
+    // SAFETY: a live array object has a data pointer.
+    unsafe { (*array.as_array_ptr()).data.cast() }
+}
+
+pub(crate) fn flags(array: &Bound<'_, PyUntypedArray>) -> c_int {
+    // SAFETY: a live array object has flags.
+    unsafe { (*array.as_array_ptr()).flags }
+}
