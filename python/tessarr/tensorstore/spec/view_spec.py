@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.spec.open_mode import OpenMode
     from tessarr.types import JSONObject
 
-__all__ = ["ViewSpec", "base_of", "nested_json", "spec_inside", "without_dtype"]
+__all__ = ["BasedSpec", "ViewSpec", "base_of", "nested_json", "spec_inside", "without_dtype"]
 
 _MAX_LEVELS: Final = 32
 """How many views may be nested, which are opened one in the other."""
@@ -42,11 +43,6 @@ class ViewSpec(DriverSpec):
         self._known = None
         if self._levels() > _MAX_LEVELS:
             raise ArgumentError(f"more than {_MAX_LEVELS} views are nested")
-
-    def _set_base(self, base: Spec, *, shown: bool) -> None:
-        """Say what is viewed: its transform is stated if it is `shown`, and known."""
-        view = base.transform if shown else base._view
-        self._set_nested([Spec._of(base._driver, view, base._context)])
 
     def _levels(self) -> int:
         inner = (one._driver for one in self._nested)
@@ -121,6 +117,30 @@ class ViewSpec(DriverSpec):
         Schema(domain=domain, dtype=data_type).merged(
             Schema(domain=self.schema.domain, dtype=self.schema.dtype)
         )
+
+
+class BasedSpec(ViewSpec):
+    """What a spec says of a view of one array, its base."""
+
+    def _set_base(self, base: Spec, *, shown: bool) -> None:
+        """Say what is viewed: its transform is stated if it is `shown`, and known."""
+        view = base.transform if shown else base._view
+        self._set_nested([Spec._of(base._driver, view, base._context)])
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do: that of the base."""
+        return self._nested[0].open_mode
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._nested[0].kvstore
+
+    @property
+    def base(self) -> Spec:
+        """What is viewed."""
+        return self._nested[0]
 
 
 def nested_json(spec: Spec, naming: Naming, *, include_defaults: bool) -> JSONObject:

@@ -18,7 +18,7 @@ from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, driver_spec
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json
+from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["CastSpec"]
 
 
-class CastSpec(ViewSpec):
+class CastSpec(BasedSpec):
     """What a spec says of a cast."""
 
     name = "cast"
@@ -116,21 +116,6 @@ class CastSpec(ViewSpec):
             if forward is not None:
                 known.update(fill_value=forward(base.fill_value))
         return known
-
-    @property
-    def open_mode(self) -> Any:
-        """What opening may do: that of the base."""
-        return self._nested[0].open_mode
-
-    @property
-    def kvstore(self) -> Any:
-        """Where the base is."""
-        return self._nested[0].kvstore
-
-    @property
-    def base(self) -> Spec:
-        """What is viewed."""
-        return self._nested[0]
 
     def base_of(self, view: IndexTransform) -> Spec:
         """Return what a view of the cast is one of."""

@@ -19,7 +19,7 @@ from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.view_spec import ViewSpec, base_of, nested_json, without_dtype
+from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json, without_dtype
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["DownsampleSpec"]
 
 
-class DownsampleSpec(ViewSpec):
+class DownsampleSpec(BasedSpec):
     """What a spec says of a downsampled view."""
 
     name = "downsample"
@@ -136,21 +136,6 @@ class DownsampleSpec(ViewSpec):
         seen = base._seen().viewed(self._strided())
         known.update(chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units)
         return known.merged(self.schema)
-
-    @property
-    def open_mode(self) -> Any:
-        """What opening may do: that of the base."""
-        return self._nested[0].open_mode
-
-    @property
-    def kvstore(self) -> Any:
-        """Where the base is."""
-        return self._nested[0].kvstore
-
-    @property
-    def base(self) -> Spec:
-        """What is viewed."""
-        return self._nested[0]
 
     def base_of(self, view: IndexTransform) -> Spec | None:
         """Return the spec of what is behind a view: see `DownsampleDriver.base_of`."""
