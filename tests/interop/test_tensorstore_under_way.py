@@ -96,31 +96,60 @@ def test_what_waits_for_a_batch_begins() -> None:
     batch.submit()
 
 
+def at_the_edge(ts: Any, folder: Path, *, sharded: bool) -> tuple[Any, dict[str, Any]]:
+    """Return an array of 5 elements in a chunk of 10, and how others open it."""
+    codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    if sharded:
+        inner = {"chunk_shape": [1], "codecs": codecs}
+        codecs = [{"name": "sharding_indexed", "configuration": inner}]
+    metadata = {
+        "shape": [5],
+        "data_type": "int16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [10]}},
+        "codecs": codecs,
+    }
+    kvstore = {"driver": "file", "path": f"{folder}/{ts.__name__}/"}
+    spec = {"driver": "zarr3", "kvstore": kvstore}
+    return ts.open({**spec, "metadata": metadata}, create=True).result(), spec
+
+
 @pytest.mark.parametrize("sharded", [False, True])
-def test_what_others_let_grow_keeps_what_they_wrote(tmp_path: Path, *, sharded: bool) -> None:
-    """Who wrote all that he knows of a chunk at the edge may not know of all by now."""
+@pytest.mark.parametrize("staged", [False, True])
+def test_what_others_let_grow_keeps_what_they_wrote(
+    tmp_path: Path, *, staged: bool, sharded: bool
+) -> None:
+    """Who writes all that he knows of a chunk at the edge may not know of all by now."""
 
     def found(ts: Any) -> list[int]:
-        codecs = [{"name": "bytes", "configuration": {"endian": "little"}}]
-        if sharded:
-            inner = {"chunk_shape": [1], "codecs": codecs}
-            codecs = [{"name": "sharding_indexed", "configuration": inner}]
-        metadata = {
-            "shape": [5],
-            "data_type": "int16",
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [10]}},
-            "codecs": codecs,
-        }
-        kvstore = {"driver": "file", "path": f"{tmp_path}/{ts.__name__}/{sharded}/"}
-        spec = {"driver": "zarr3", "kvstore": kvstore}
-        array = ts.open({**spec, "metadata": metadata}, create=True).result()
-        transaction = ts.Transaction()
-        array.with_transaction(transaction)[...] = 9
-        grown = ts.open(spec, context=ts.Context()).result().resize(exclusive_max=[30]).result()
-        grown[5:] = 2
-        ts.open(spec, context=ts.Context()).result().with_transaction(transaction)[10] = 7
-        transaction.commit_sync()
+        array, spec = at_the_edge(ts, tmp_path, sharded=sharded)
+        grown = ts.open(spec, context=ts.Context()).result()
+        if staged:
+            transaction = ts.Transaction()
+            array.with_transaction(transaction)[...] = 9
+            grown.resize(exclusive_max=[30]).result()[5:] = 2
+            ts.open(spec, context=ts.Context()).result().with_transaction(transaction)[10] = 7
+            transaction.commit_sync()
+        else:
+            grown.resize(exclusive_max=[30]).result()[5:] = 2
+            array[...] = 9
         after: list[int] = ts.open(spec, context=ts.Context()).result().read().result().tolist()
         return after
 
-    assert found(ours) == found(theirs)
+    mine = found(ours)
+    assert mine == found(theirs)
+    assert mine[:10] == [9] * 5 + [2] * 5
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_what_is_cut_off_is_there_again_after_growing(tmp_path: Path, *, sharded: bool) -> None:
+    """Also if all that is left of its chunk was written meanwhile."""
+
+    def found(ts: Any) -> list[int]:
+        array, _ = at_the_edge(ts, tmp_path, sharded=sharded)
+        array[...] = [1, 2, 3, 4, 5]
+        cut = array.resize(exclusive_max=[3]).result()
+        cut[...] = 9
+        after: list[int] = cut.resize(exclusive_max=[7]).result().read().result().tolist()
+        return after
+
+    assert found(ours) == found(theirs) == [9, 9, 9, 4, 5, 0, 0]

@@ -101,7 +101,6 @@ class Array(Changing):
         "_store",
         "_synchronizer",
         "_viewed",
-        "_whole",
         "_write_empty_chunks",
     )
 
@@ -394,6 +393,7 @@ def _bind(
     synchronizer: Synchronizer | None = None,
     cache_metadata: bool = True,
     missing: Missing = "fill",
+    keeps_past: bool = False,
     viewed: Viewed | None = None,
 ) -> A:
     """Return the array that metadata describes, in a store; nothing is read.
@@ -414,6 +414,9 @@ def _bind(
     missing
         What is read where nothing is stored: "fill", the fill value; or "refuse_chunks", where
         a chunk is missing that is an error, or "refuse", also where a shard lacks a subchunk.
+    keeps_past
+        Whether what others have appended to the last chunks stays where these are written, also
+        while the array does not know of it. With a synchronizer it always does.
     viewed
         What it is a view of.
     """
@@ -450,11 +453,13 @@ def _bind(
     array._cache_metadata = cache_metadata
     array._viewed = viewed
     array._copies = None
-    array._whole = None
     if synchronizer is not None:
         from tessarr.synchronizer import check
 
         check(synchronizer)
+        keeps_past = True
+    if keeps_past:
+        array._keep_past()
     if synchronizer is not None or not cache_metadata:
         array._configure(read_only, direct=False)
     return array

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
-from tessarr._engine import ArrayBase, Description
+from tessarr._engine import ArrayBase
 from tessarr.array.compiled import compiled, settled, with_text
 from tessarr.array.values import Values
 from tessarr.errors import ArgumentError, ReadOnlyError
@@ -24,9 +23,6 @@ class Changing(ArrayBase, Values):
     """An array that can be changed, and follows what others have changed."""
 
     __slots__ = ()
-
-    if TYPE_CHECKING:
-        _whole: tuple[ArrayMeta, ArrayBase] | None
 
     def resize(
         self,
@@ -191,33 +187,6 @@ class Changing(ArrayBase, Values):
         self._meta = found
 
     # What stands behind
-
-    def _whole_chunks(self) -> ArrayBase:
-        """Return what writes to the array as if it ended with its last chunks.
-
-        What others have appended to the last chunks is kept by it, also where this array does
-        not know of it yet.
-        """
-        meta = self._meta
-        whole = tuple(
-            cut.start(cut.count(length))
-            for cut, length in zip(meta.chunk_grid.cuts, meta.shape, strict=True)
-        )
-        if whole == meta.shape:
-            return self
-        described = self._whole
-        if described is None or described[0] is not meta:
-            description = replace(meta, shape=whole).description(
-                store_fill=self._write_empty_chunks
-            )
-            from tessarr.store.transformed import chunk_store
-
-            store, path = chunk_store(self._store, self._path, meta.storage_transformers)
-            read_only = False
-            prefix = open_flow.prefix_of(path)
-            handle = ArrayBase(Description(description), store, prefix, read_only)
-            described = self._whole = (meta, handle)
-        return described[1]
 
     def _check_no_view(self) -> None:
         if self._viewed is not None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tessarr._engine import ArrayBase, Begun, Reading
+    from tessarr._engine import Begun, Reading
     from tessarr.array.lazy import LazyArray
     from tessarr.future import Future
     from tessarr.types import ArrayLike, FieldsLike, SelectionLike, Shape
@@ -54,8 +54,6 @@ class Selecting(Facts):
         _reading: Callable[..., Reading]
         _write: Callable[..., None]
         _write_future: Callable[..., Begun]
-
-        def _whole_chunks(self) -> ArrayBase: ...
 
     # Reading and writing
 
@@ -207,7 +205,7 @@ class Selecting(Facts):
         from tessarr.synchronizer import chunk_keys, held
 
         with held(self._synchronizer, chunk_keys(self._meta, self._path, axes)):
-            self._whole_chunks()._write(axes, out_axes, values, parts)
+            self._write(axes, out_axes, values, parts)
 
     def _choose(
         self, normalize: _Normalize, key: Any, names: FieldsLike | None = None

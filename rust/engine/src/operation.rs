@@ -25,6 +25,9 @@ pub struct Operation<'a> {
     pub store: &'a dyn Store,
     /// What its chunk keys start with: "" or ending in "/".
     pub prefix: &'a str,
+    /// What stands past the edge of the array stays in chunks that are written, as others may have let it
+    /// grow: else it becomes fill, and what is overwritten up to the edge is not read.
+    pub keeps_past: bool,
     /// Asked about every 50 ms.
     pub interrupt: Option<Interrupt<'a>>,
 }
@@ -109,9 +112,9 @@ impl<'s> Portion<'_, 's> {
         divide(self.piece, self.origin, cuts)
     }
 
-    /// Every element that lies inside `array` is touched.
-    pub fn is_full(&self, array: &Array) -> bool {
-        self.piece.covers(self.origin, &self.level.shape, &array.shape)
+    /// Every element is touched that lies inside `bounds`, if there are any.
+    pub fn is_full(&self, bounds: Option<&[u64]>) -> bool {
+        self.piece.covers(self.origin, &self.level.shape, bounds)
     }
 
     /// Every element of the chunk is touched, also outside of the array, as one box.
@@ -159,7 +162,19 @@ pub struct Chunk<'k, 's> {
     pub spread: bool,
 }
 
+impl<'a> Operation<'a> {
+    /// Nobody interrupts it, and what it writes is fill past the edge.
+    pub fn new(array: &'a Array, store: &'a dyn Store, prefix: &'a str) -> Self {
+        Operation { array, store, prefix, keeps_past: false, interrupt: None }
+    }
+}
+
 impl Operation<'_> {
+    /// Where what a write has to know of a chunk ends, if it does.
+    pub(crate) fn bounds(&self) -> Option<&[u64]> {
+        (!self.keeps_past).then_some(&self.array.shape)
+    }
+
     /// Do `work` for every chunk that `selection` touches; errors say which it was. The store
     /// wants `concurrency` of them under way.
     pub fn each_chunk(

@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         let waits = self.operation.store.concurrency() > 0;
         let together = waits && level.decoded_bytes as u64 <= WAITED.group;
         match &level.body {
-            _ if together && parts.is_full(self.array) => Want::Whole,
+            _ if together && parts.is_full(&self.array.shape) => Want::Whole,
             Body::Shard(shard) if together && self.wants_all(shard, parts) => Want::Whole,
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
             _ if level.is_raw() => Want::Ranges,
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
             let together = if source.size() <= QUICK.group {
                 inside.subchunks() == self.subchunks_of(shard, parts)
             } else {
-                source.size() <= WAITED.group && parts.is_full(self.array)
+                source.size() <= WAITED.group && parts.is_full(&self.array.shape)
             };
             if together && (parts.wanted.len() > 1 || !shard::is_known(shard, source)) {
                 // All of a shard, its index included, is one request.
@@ -307,7 +307,7 @@ impl<'a> Reader<'a> {
         let handles = sized(handles, portion.level.decoded_bytes)?;
         let mut elements = Vec::new();
         portion.level.load(source, handles, &mut elements, scratch)?;
-        if !portion.is_full(self.array) {
+        if !portion.is_full(Some(&self.array.shape)) {
             let gathered = portion.of_copy(Direction::FromCell, |copy| {
                 let places = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
                 // SAFETY: the portion lies inside the chunk, all of whose handles

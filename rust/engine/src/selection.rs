@@ -285,12 +285,13 @@ impl<'a> Piece<'a> {
         }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
     }
 
-    /// Every index of the cell at `origin` with `shape` that lies inside the
-    /// array is selected, each axis by itself, with all its bytes.
-    pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: &[u64]) -> bool {
+    /// Every index of the cell at `origin` with `shape`, that lies inside the
+    /// `bounds` if there are any, is selected, each axis by itself, with all its bytes.
+    pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: Option<&[u64]>) -> bool {
         self.selection.whole_items
             && self.axes.iter().enumerate().all(|(axis, part)| {
-                let inside = shape[axis].min(bounds[axis].saturating_sub(origin[axis]));
+                let within = bounds.map_or(u64::MAX, |bounds| bounds[axis].saturating_sub(origin[axis]));
+                let inside = shape[axis].min(within);
                 match part {
                     Part::Range { step, count, .. } => {
                         *count as u64 == inside && (step.unsigned_abs() == 1 || inside <= 1)

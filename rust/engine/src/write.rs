@@ -1,7 +1,7 @@
 //! Writing: from the caller's buffer to keys.
 //!
-//! A chunk is *full* when every element inside the array is written: then
-//! nothing is read. Else its current value is decoded, merged and encoded
+//! A chunk is *full* when every element inside the array is written, or, where what stands past its
+//! edge is to stay, every element: then nothing is read. Else its current value is decoded, merged and encoded
 //! under the key's lock, so that no other writer's part is lost. In a shard
 //! the untouched subchunks keep their encoded bytes; nobody decodes them.
 
@@ -43,8 +43,8 @@ pub(crate) trait New<'a>: Sync {
     /// The array index at which it begins.
     fn origin(&self) -> &[u64];
 
-    /// Every element inside `array` is new.
-    fn is_full(&self, array: &Array) -> bool;
+    /// Every element is new that lies inside `bounds`, if there are any.
+    fn is_full(&self, bounds: Option<&[u64]>) -> bool;
 
     /// The bytes of all of it, where they lie as they are stored without codecs.
     fn run(&self) -> Option<&'a [u8]>;
@@ -91,7 +91,7 @@ impl<'a> Writer<'a> {
 
     /// Changes the chunk or shard at `key`.
     pub(crate) fn chunk(&self, key: &str, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<()> {
-        let full = new.is_full(self.array);
+        let full = new.is_full(self.operation.bounds());
         let need = Need::of_current(!full);
         let made = self.operation.store.update(key, need, &mut |object| {
             let change = self.change(new, object.map(Source::of), full, scratch)?;
@@ -116,7 +116,7 @@ impl<'a> Writer<'a> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let level = new.level();
-        let full = new.is_full(self.array);
+        let full = new.is_full(self.operation.bounds());
         self.operation.store.update(key, Need::of_current(!full), &mut |object| {
             let _turn = self.operation.store.decoding()?;
             let values = match full {

@@ -305,7 +305,7 @@ fn run(case: &Case) {
     })
     .unwrap();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let operation = Operation { array: &array, store: &*store, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &*store, "a/");
     let total: usize = case.shape.iter().product::<u64>() as usize;
     let mut model = vec![7u16; total];
     let mut next = 100u16;

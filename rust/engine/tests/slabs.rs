@@ -119,7 +119,7 @@ fn who_interrupts_is_asked_between_slabs() {
     let (folder, files, array) = stored("asked");
     let reads = Arc::new(AtomicUsize::new(0));
     let store = SlowStore { files, reads: reads.clone() };
-    let operation = Operation { array: &array, store: &store, prefix: "", interrupt: Some(&|| true) };
+    let operation = Operation { interrupt: Some(&|| true), ..Operation::new(&array, &store, "") };
     let mut out = vec![0u32; SIDE * SIDE];
     // The columns lie one behind the other in the file; without their ends they are no single run.
     let range = |count, stride| Request::Range { start: 0, step: 1, count, stride };
@@ -135,7 +135,7 @@ fn who_interrupts_is_asked_between_slabs() {
 fn slabs_hold_what_was_asked_for() {
     let (folder, store, array) = stored("slabs");
     let model = model();
-    let operation = Operation { array: &array, store: &store, prefix: "", interrupt: None };
+    let operation = Operation::new(&array, &store, "");
     let read = |requests: &[Request<'_>], items: usize| {
         let mut out = vec![0u32; items];
         let selection = Selection::new(requests, &array.shape).unwrap();

@@ -49,7 +49,7 @@ fn compile(chunk: u64, chain: Chain) -> Array {
 }
 
 fn operation<'a>(array: &'a Array, store: &'a dyn Store) -> Operation<'a> {
-    Operation { array, store, prefix: "a/", interrupt: None }
+    Operation::new(array, store, "a/")
 }
 
 /// The box from one corner to before another.

@@ -50,6 +50,8 @@ pub(crate) struct ArrayBase {
     read_only: AtomicBool,
     /// Whether basic keys are handled here; if not, Python is asked about every key.
     direct: AtomicBool,
+    /// Whether what stands past the edge stays in chunks that are written.
+    keeps_past: AtomicBool,
     /// Small reads that wait for a thread.
     waiting: Pile<Transfer>,
     /// What keeps aside what is written.
@@ -99,7 +101,8 @@ impl ArrayBase {
     }
 
     fn operation<'a>(&'a self, state: &'a State, interrupt: Option<Interrupt<'a>>) -> Operation<'a> {
-        Operation { array: &state.array, store: &*self.store, prefix: &self.prefix, interrupt }
+        let keeps_past = self.keeps_past.load(Ordering::Relaxed);
+        Operation { keeps_past, interrupt, ..Operation::new(&state.array, &*self.store, &self.prefix) }
     }
 
     fn transfer<'a>(
@@ -214,9 +217,15 @@ impl ArrayBase {
             prefix: prefix.into(),
             read_only,
             direct,
+            keeps_past: AtomicBool::new(false),
             waiting: Pile::default(),
             above: OnceLock::new(),
         }
+    }
+
+    /// From now on let what stands past the edge stay in chunks that are written.
+    fn _keep_past(&self) {
+        self.keeps_past.store(true, Ordering::Relaxed);
     }
 
     /// From now on keep aside what is written.

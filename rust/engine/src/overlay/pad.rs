@@ -290,7 +290,7 @@ impl<'a> New<'a> for KeptNew<'a, '_> {
     }
 
     /// Also outside of the array: it may be larger by now than who wrote to it knew.
-    fn is_full(&self, _array: &Array) -> bool {
+    fn is_full(&self, _bounds: Option<&[u64]>) -> bool {
         self.pad.is_full(self.level)
     }
 

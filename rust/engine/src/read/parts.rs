@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
-use crate::array::{Array, Level, PerAxis, Shard};
+use crate::array::{Level, PerAxis, Shard};
 use crate::copy::{self, Item};
 use crate::error::{Error, Result};
 use crate::operation::{origin_of, Address, Portion};
@@ -74,8 +74,8 @@ impl<'p, 's> Parts<'p, 's> {
         self.wanted.iter().try_for_each(|wanted| work(&self.portion(wanted), wanted.target))
     }
 
-    pub(super) fn is_full(&self, array: &Array) -> bool {
-        self.wanted.iter().any(|wanted| self.portion(wanted).is_full(array))
+    pub(super) fn is_full(&self, bounds: &[u64]) -> bool {
+        self.wanted.iter().any(|wanted| self.portion(wanted).is_full(Some(bounds)))
     }
 
     /// Which subchunks they touch of the shard that this is.

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::{check_writable, New, Parts, Touched, Work, Writer};
-use crate::array::{Array, Level, PerAxis, Shard};
+use crate::array::{Level, PerAxis, Shard};
 use crate::copy::{self, Item};
 use crate::error::Result;
 use crate::operation::{origin_of, Address, Operation, Portion};
@@ -27,8 +27,8 @@ impl<'a> New<'a> for Given<'a, '_, '_> {
         self.portion.origin
     }
 
-    fn is_full(&self, array: &Array) -> bool {
-        self.portion.is_full(array)
+    fn is_full(&self, bounds: Option<&[u64]>) -> bool {
+        self.portion.is_full(bounds)
     }
 
     fn run(&self) -> Option<&'a [u8]> {

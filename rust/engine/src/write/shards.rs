@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         encoded: &mut Encoded<'a>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let full = new.is_full(self.array);
+        let full = new.is_full(self.operation.bounds());
         if let (true, true, Some(bytes)) = (full, shard.level.is_raw(), new.run()) {
             let stored = !self.is_fill(&shard.level, bytes);
             encoded.borrow(stored.then_some(bytes));

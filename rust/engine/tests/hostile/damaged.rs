@@ -93,7 +93,7 @@ proptest! {
         let folder = Folder::new(if local { "damaged" } else { "unused" });
         let (memory, files) = (MemoryStore::new(), LocalStore::new(&folder.0, Settings::default()).unwrap());
         let store: &dyn Store = if local { &files } else { &memory };
-        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        let operation = Operation::new(&array, store, "a/");
         write_all(operation, 0).unwrap();
         let mut bytes = store.get(KEY).unwrap().unwrap();
         damages.iter().for_each(|damage| apply(damage, &mut bytes));
@@ -128,7 +128,7 @@ proptest! {
     ) {
         let array = compile_text(&levels, codec);
         let store: &dyn Store = &MemoryStore::new();
-        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        let operation = Operation::new(&array, store, "a/");
         write_text(operation, 0).unwrap();
         let mut bytes = store.get(KEY).unwrap().unwrap();
         damages.iter().for_each(|damage| apply(damage, &mut bytes));
@@ -156,7 +156,7 @@ fn kinds_of_damage_have_codes() {
     let stored: &dyn Store = &store;
     for codec in [1, 3, 4, 5] {
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], leaf(pipeline(codec))).unwrap();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation::new(&array, &store, "a/");
         write_all(operation, 0).unwrap();
         let mut bytes = stored.get(KEY).unwrap().unwrap();
         let last = bytes.len() - 1;
@@ -166,7 +166,7 @@ fn kinds_of_damage_have_codes() {
         assert_eq!(error.code, Some("checksum_mismatch"), "{error:?}");
     }
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], raw()).unwrap();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &store, "a/");
     stored.update(KEY, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Owned(vec![0; 5])]))).unwrap();
     assert_eq!(read_all(operation).unwrap_err().code, Some("wrong_size"));
 }

@@ -7,7 +7,7 @@ fn a_few_bytes_do_not_take_the_memory_that_they_announce() {
     for codec in [5u8, 6, 1] {
         let array = compile_text(&[], codec);
         let store: &dyn Store = &MemoryStore::new();
-        let operation = Operation { array: &array, store, prefix: "a/", interrupt: None };
+        let operation = Operation::new(&array, store, "a/");
         write_text(operation, 0).unwrap();
         let whole = store.get(KEY).unwrap().unwrap();
         // The first bytes of LZ4's framing, or of Blosc's and Zstandard's header, hold the size.
@@ -50,7 +50,7 @@ fn a_chunk_larger_than_memory_is_an_error() {
     for codec in 1..CODECS {
         let array = compile(&[SIZE, SIZE], &[1 << 30, 1 << 30], leaf(pipeline(codec))).unwrap();
         let store = MemoryStore::new();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation::new(&array, &store, "a/");
         // A Zstandard frame that says to hold 2^60 bytes.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 1, 0, 0];
         (&store as &dyn Store).put(KEY, &frame).unwrap();
@@ -69,7 +69,7 @@ fn shapes_near_the_limit_of_64_bits_are_indexed() {
     for chunk in [1, 3, 1 << 20] {
         let array = compile(&[most], &[chunk], raw()).unwrap();
         let store = MemoryStore::new();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation::new(&array, &store, "a/");
         let last = i64::MAX - 1;
         let cases = [
             (range(last, -1, 4, 2), 4),
@@ -106,7 +106,7 @@ fn more_chunks_than_can_be_counted_are_refused_without_memory() {
     let shape = [1 << 40, 1 << 40];
     let array = compile(&shape, &[1, 1], raw()).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &store, "a/");
     let all = [range(0, 1, 1 << 40, 0), range(0, 1, 1 << 40, 0)];
     let selection = Selection::new(&all, &shape).unwrap();
     let value = [1u16];
@@ -201,7 +201,7 @@ impl Store for Endless {
 #[test]
 fn objects_of_any_size_are_read_within_bounds() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], raw(), false)).unwrap();
-    let operation = Operation { array: &array, store: &Endless, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &Endless, "a/");
     let (done, peak) = measured(|| read_all(operation));
     assert_eq!(done.unwrap().len(), ITEMS + 36);
     assert!(peak < 1 << 20, "{peak}");
@@ -225,7 +225,7 @@ fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
     for levels in [&[][..], &[shard]] {
         let chain = chain(levels, 1, &[SIZE, SIZE], leaf);
         let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], chain).unwrap();
-        let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+        let operation = Operation::new(&array, &store, "a/");
         let (done, peak) = measured(|| read_all(operation));
         assert_eq!(done.unwrap_err().code, Some("wrong_size"));
         assert!(peak < 1 << 20, "{peak}");

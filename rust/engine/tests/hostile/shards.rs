@@ -16,7 +16,7 @@ fn an_inner_shard_that_is_the_outer_one_is_no_panic() {
     let inner = sharded(&[4, 4], raw(), false);
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], inner, false)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &store, "a/");
     put_shard(&store, &[[0, 1024], [0, 1024]], &[0; 992]);
     let error = read_all(operation).unwrap_err();
     assert_eq!(error.kind, Kind::Data, "{error:?}");
@@ -27,7 +27,7 @@ fn an_inner_shard_that_is_the_outer_one_is_no_panic() {
 fn entries_past_the_end_or_half_absent_are_refused_by_readers_and_writers() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], raw(), false)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &store, "a/");
     let good = [0, 1024];
     for bad in
         [[u64::MAX - 1, 1024], [1, 1 << 40], [u64::MAX, 1024], [0, u64::MAX], [1 << 63, 1 << 63], [0, 1000]]
@@ -47,7 +47,7 @@ fn entries_past_the_end_or_half_absent_are_refused_by_readers_and_writers() {
 fn overlaps_are_read_but_not_multiplied_on_write() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[2, 2], raw(), false)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &store, "a/");
     let mut index = vec![[8, 8]; 256];
     put_shard(&store, &index, &[7; 32]);
     assert!(read_all(operation).unwrap().iter().all(|&item| item == 0x0707));
@@ -65,7 +65,7 @@ fn the_index_of_a_giant_shard_is_not_allocated_for_a_small_object() {
     let chunk = [1 << 13, 1 << 13];
     let array = compile(&[SIZE, SIZE], &chunk, sharded(&[1, 1], raw(), true)).unwrap();
     let store = MemoryStore::new();
-    let operation = Operation { array: &array, store: &store, prefix: "a/", interrupt: None };
+    let operation = Operation::new(&array, &store, "a/");
     (&store as &dyn Store).put(KEY, &[0; 64]).unwrap();
     let (done, peak) = measured(|| read_all(operation));
     assert_eq!(done.unwrap_err().code, Some("wrong_size"));

@@ -307,6 +307,7 @@ class ZarrDriver(Driver):
             read_only=False,
             write_empty_chunks=array._write_empty_chunks,
             missing=array._missing,
+            keeps_past=True,
         )
 
     def _is_due(self, using: Using) -> bool:

@@ -78,6 +78,7 @@ class OpeningSpec(ZarrSpec):
             read_only=False,
             write_empty_chunks=store_fill,
             missing="fill" if self._fill_missing else "refuse",
+            keeps_past=True,
         )
         if transaction is None and known:  # others are told of a transaction when all is done
             known.learn(meta, now)
