@@ -32,8 +32,8 @@ __all__ = ["IndexLocation", "ShardingIndexed"]
 
 IndexLocation = Literal["start", "end"]
 MAX_SUBCHUNKS: Final = 1 << 30
-"""Of a shard, as TensorStore has it. Memory for so large an index is taken only where a shard of that
-size is stored or written."""
+"""Of a shard, as TensorStore has it. An index of that size takes memory only where it is stored or
+written."""
 
 _NOTHING: Final = 2**64 - 1
 _LOCATIONS: Final = ("start", "end")
