@@ -142,7 +142,8 @@ class Blosc(NativeCodec):
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Blosc:
         codec = self
-        if codec.typesize is None:
+        # Format 3 states no size of elements that are not shuffled, format 2 has no such member.
+        if codec.typesize is None and (zarr_format == 2 or codec.shuffle != NOSHUFFLE):
             # Elements of any length are bytes, whose shuffling gains nothing.
             item_bytes = 1 if spec.data_type.elements else spec.data_type.item_bytes
             codec = replace(codec, typesize=item_bytes)

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["IndexLocation", "ShardingIndexed"]
 
 IndexLocation = Literal["start", "end"]
-MAX_SUBCHUNKS: Final = 1 << 26
-"""Of a shard: more would be an index of more than 1 GiB, a mistake or an attack."""
+MAX_SUBCHUNKS: Final = 1 << 30
+"""Of a shard, as TensorStore has it. An index of that size takes memory only where it is stored or
+written."""
 
 _NOTHING: Final = 2**64 - 1
 _LOCATIONS: Final = ("start", "end")
@@ -134,7 +135,7 @@ class ShardingIndexed(ArrayBytesCodec):
         index = self._index_spec(shard)
         count = index.size_bytes // (2 * index.data_type.item_bytes)
         if count > MAX_SUBCHUNKS:
-            problems.add(at, f"a shard has {count} subchunks, more than 2**26", "too_large")
+            problems.add(at, f"a shard has {count} subchunks, more than 2**30", "too_large")
             return
         self.codecs.check(self.subchunk_spec(spec), f"{loc}/codecs", problems)
         self._check_index(index, f"{loc}/index_codecs", problems)

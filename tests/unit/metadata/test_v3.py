@@ -308,8 +308,8 @@ def test_products_beyond_63_bits_are_refused():
     assert "too_large" in problems_of(chunk_grid=grid(2**40, 2**40)).values()
     codecs = [sharding([1, 1])]
     assert "too_large" in problems_of(chunk_grid=grid(2**30, 2**30), codecs=codecs).values()
-    assert "too_large" in problems_of(chunk_grid=grid(2**14, 2**13), codecs=codecs).values()
-    parse(chunk_grid=grid(2**13, 2**13), codecs=codecs)
+    assert "too_large" in problems_of(chunk_grid=grid(2**16, 2**15), codecs=codecs).values()
+    parse(chunk_grid=grid(2**15, 2**15), codecs=codecs)
 
 
 def test_rank_0():

@@ -8,7 +8,7 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.indexing import objects
-from tessarr.tensorstore.schema.data_type import element
+from tessarr.tensorstore.schema.data_type import elements
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -44,10 +44,8 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
         hasattr(source, "__array__") and not isinstance(source, np.generic)
     ):
         values: npt.NDArray[Any] = np.asarray(source)
-        if 0 < rank < values.ndim:  # where there are no dimensions, the cast is refused first
-            raise ArgumentError(
-                f"values of shape {values.shape} for {rank} dimensions", kind="shape_mismatch"
-            )
+        if rank:  # where there are no dimensions, the cast is refused first
+            _check_rank(values, rank)
         if values.dtype != wanted:
             values = values.astype(wanted, casting="safe")
     else:
@@ -58,12 +56,21 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
 def _objects(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     if data_type.name == "json":
         return objects(source, rank)
-    values = objects(source, _DEEPEST).astype("O", copy=False)
-    # None would be stored as an empty element.
-    if not all(issubclass(one, data_type.type) for one in set(map(type, values.flat))):
-        for value in values.flat:
-            element(value, data_type)
-    return values
+    given = np.asarray(source) if isinstance(source, np.ndarray) else source  # also what is masked
+    # Lists are followed as deep as there are dimensions; where there are none, as deep as they go.
+    values = objects(given, rank or _DEEPEST).astype("O", copy=False)
+    _check_rank(values, rank)
+    # None would be stored as an empty element, and in memory what is derived would stay so.
+    if set(map(type, values.flat)) <= {data_type.type}:
+        return values
+    return elements(values, data_type)
+
+
+def _check_rank(values: npt.NDArray[Any], rank: int) -> None:
+    if values.ndim > rank:
+        raise ArgumentError(
+            f"values of shape {values.shape} for {rank} dimensions", kind="shape_mismatch"
+        )
 
 
 def _converted(source: Any, wanted: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -100,7 +100,7 @@ class Part:
         nothing_else(configuration, at)
         if name == "transpose" and "order" not in options:
             raise ArgumentError(f"{at}: transpose has no order")
-        return cls(name, known.kind, _without_unused(options))
+        return cls(name, known.kind, options)
 
     @property
     def subchunks(self) -> Chain | None:
@@ -109,14 +109,15 @@ class Part:
         return found if isinstance(found, Chain) else None
 
     def to_json(self) -> JSONObject:
-        """Return the codec as JSON."""
-        if not self.options:
-            return {"name": self.name}
+        """Return the codec as JSON, without the size of elements where nothing is shuffled."""
         configuration = {
             option: value.to_json() if isinstance(value, Chain) else _listed(value)
             for option, value in self.options.items()
         }
-        return {"name": self.name, "configuration": configuration}
+        if configuration.get("shuffle") == "noshuffle":
+            configuration.pop("typesize", None)
+        stated: JSONObject = {"name": self.name}
+        return {**stated, "configuration": configuration} if configuration else stated
 
     def merged(self, other: Part, *, strict: bool) -> Part:
         """Return both together.
@@ -137,7 +138,7 @@ class Part:
                 options[option] = old.merged(value, strict=strict)
             else:
                 options[option] = _merged_option(self.name, option, old, value)
-        return replace(self, options=_without_unused(options))
+        return replace(self, options=options)
 
     def axes(self, rank: int) -> Shape:
         """Return the order of a transposition.
@@ -153,13 +154,6 @@ class Part:
         if len(order) != rank:
             raise ArgumentError(f"transpose: {list(order)} is not a permutation of {rank} axes")
         return tuple(order)
-
-
-def _without_unused(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options without the size of elements where nothing is shuffled."""
-    if options.get("shuffle") == "noshuffle":
-        options.pop("typesize", None)
-    return options
 
 
 def _listed(value: Any) -> Any:

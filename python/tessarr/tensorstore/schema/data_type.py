@@ -20,6 +20,8 @@ from tessarr.errors import ArgumentError, UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy.typing as npt
+
     from tessarr.dtype import DataType
 
 __all__ = [
@@ -233,7 +235,7 @@ def json_value(value: Any, depth: int = 0) -> Any:
 
 
 def element(value: Any, data_type: dtype) -> Any:
-    """Return a value as an element of text, bytes or JSON.
+    """Return a value as an element of text, bytes or JSON: one of the class, and of none derived.
 
     Raises
     ------
@@ -249,7 +251,24 @@ def element(value: Any, data_type: dtype) -> Any:
         raise TypeError(f"an element of {data_type.name} is of class {wanted}, not {value!r}")
     if isinstance(value, str):
         value.encode()
-    return value
+        return str.__str__(value)
+    return bytes.__bytes__(value)
+
+
+def elements(values: npt.NDArray[Any], data_type: dtype) -> npt.NDArray[Any]:
+    """Return values as an array of elements of text, bytes or JSON.
+
+    Raises
+    ------
+    TypeError
+        If one is none.
+    UnicodeEncodeError
+        If one is text that UTF-8 does not have.
+    """
+    found = np.empty(values.shape, "O")
+    for at, value in np.ndenumerate(values):
+        found[at] = element(value, data_type)
+    return found
 
 
 def _name_of(value: object) -> str:

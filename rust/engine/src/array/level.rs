@@ -315,10 +315,10 @@ impl Shard {
         }
         index_shape.reverse();
         index_shape.push(2);
-        // 2^26 entries are an index of 1 GiB, which a sparse file brings for nothing
-        // and every reader of one subchunk would hold twice: a mistake or an attack.
-        if entries > 1 << 26 {
-            return Err(bad(format!("a shard has {entries} subchunks, at most 2^26 are possible")));
+        // As TensorStore has it: an index of 16 GiB. It takes memory only where a shard of that
+        // size is stored or written, as a chunk of any size does; if there is none, it is refused.
+        if entries > 1 << 30 {
+            return Err(bad(format!("a shard has {entries} subchunks, at most 2^30 are possible")));
         }
         let axes: Vec<usize> = (0..=rank).collect();
         let index = Level::bind(index_chain, &axes, &index_shape, 8, &[0xff; 8])?;

@@ -18,7 +18,7 @@ from tessarr.tensorstore.handle.store import handle
 from tessarr.tensorstore.in_memory import assign, copied
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, element, json_value
+from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, elements, json_value
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -123,11 +123,11 @@ def dtype_of_objects(values: npt.NDArray[Any]) -> DataType:
 
 def _of_objects(source: Any, data_type: DataType, copy: bool | None) -> npt.NDArray[Any]:
     if isinstance(source, np.ndarray) and source.dtype.kind == "O" and not copy:
-        _elements(source, data_type)
+        elements(source, data_type)
         return source
     _refuse_copy(copy)
     made = np.asarray(source) if isinstance(source, np.ndarray) else objects(source, 32)
-    return _elements(made.astype("O", copy=False), data_type)
+    return elements(made.astype("O", copy=False), data_type)
 
 
 def _refuse_copy(copy: bool | None) -> None:
@@ -216,7 +216,7 @@ class MemoryDriver(Driver):
         try:
             self._check(using)
             objects = self.values.dtype.kind == "O"
-            items = _elements(values, self.dtype) if objects else values
+            items = elements(values, self.dtype) if objects else values
             assign(self.values, view._as_view(), items)
             done = NOTHING
         except Exception as error:  # noqa: BLE001 (the futures tell it)
@@ -246,13 +246,6 @@ def layout_of(values: npt.NDArray[Any]) -> ChunkLayout:
     strides = [abs(one) for one in values.strides]
     order = sorted(range(values.ndim), key=lambda axis: -strides[axis])
     return ChunkLayout(inner_order=order, grid_origin=[0] * len(order))
-
-
-def _elements(values: npt.NDArray[Any], data_type: DataType) -> npt.NDArray[Any]:
-    found = np.empty(values.shape, "O")
-    for at, value in np.ndenumerate(values):
-        found[at] = element(value, data_type)
-    return found
 
 
 def elements_to_json(values: npt.NDArray[Any], data_type: DataType) -> Any:
