@@ -36,6 +36,8 @@ class Cases:
 
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
+        self.marked = False
+        """Whether the expression that is being drawn changes which bounds are implicit."""
 
     def view(self) -> str:
         dims = ", ".join(self._dim(k) for k in range(self.draw.randint(1, 4)))
@@ -52,6 +54,7 @@ class Cases:
 
     def act(self, view: IndexTransform) -> str:
         dims = list(view.domain)
+        self.marked = False
         if not dims:
             return "[None]"
         plain = [
@@ -88,7 +91,7 @@ class Cases:
         start = None if self.draw.random() < 0.4 else self._index(dim)
         stop = None if self.draw.random() < 0.4 else self._index(dim) + self.draw.randint(0, 1)
         step = self.draw.choice([None, None, None, 1, 2, 3, -1, -2, -3])
-        implicit = dim.implicit_lower or dim.implicit_upper
+        implicit = self.marked or dim.implicit_lower or dim.implicit_upper
         if (step or 1) < 0 and implicit and (start is None) != (stop is None):
             step = None
         if start is not None and stop is not None and (start > stop) == ((step or 1) > 0):
@@ -135,6 +138,7 @@ class Cases:
             form = self.draw.randint(0, 7)
             if form == 0 and dims[0] is not None:
                 mode = self.draw.choice(["", ".oindex", ".vindex"])
+                self.marked = "mark_bounds_implicit" in text
                 text += f"{mode}[{self._key([dims[k] for k in chosen], whole=True)}]"
                 break
             text += self._act_on(count, rank, form)
