@@ -143,7 +143,7 @@ def _of_bytes(ts: Any, count: int) -> Any:
     found = store[count - 1].read().result()
     assert found == 0
     store.kvstore["c/0"] = b"shorter than its index"
-    with pytest.raises(ValueError, match="index|bytes"):
+    with pytest.raises(ValueError, match=r"index|bytes"):
         store[0].read().result()
     return store.chunk_layout.to_json()
 
