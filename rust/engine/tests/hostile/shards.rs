@@ -62,7 +62,7 @@ fn overlaps_are_read_but_not_multiplied_on_write() {
 
 #[test]
 fn the_index_of_a_giant_shard_is_not_allocated_for_a_small_object() {
-    let chunk = [1 << 13, 1 << 13];
+    let chunk = [1 << 15, 1 << 15];
     let array = compile(&[SIZE, SIZE], &chunk, sharded(&[1, 1], raw(), true)).unwrap();
     let store = MemoryStore::new();
     let operation = Operation::new(&array, &store, "a/");
@@ -70,6 +70,6 @@ fn the_index_of_a_giant_shard_is_not_allocated_for_a_small_object() {
     let (done, peak) = measured(|| read_all(operation));
     assert_eq!(done.unwrap_err().code, Some("wrong_size"));
     assert!(peak < 1 << 20, "{peak}");
-    let more = compile(&[SIZE, SIZE], &[1 << 14, 1 << 13], sharded(&[1, 1], raw(), true));
+    let more = compile(&[SIZE, SIZE], &[1 << 16, 1 << 15], sharded(&[1, 1], raw(), true));
     assert_eq!(more.map(drop).unwrap_err().kind, Kind::Argument);
 }
