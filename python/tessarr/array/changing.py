@@ -168,6 +168,18 @@ class Changing(ArrayBase, Values):
         """Read the metadata anew, without attributes that are in a document of their own."""
         if self._viewed is not None:
             return
+        old, found = self._meta, self._as_stored(attributes=attributes)
+        if found == old:
+            return
+        if (found.rank, found.data_type) != (old.rank, old.data_type):
+            raise ArgumentError(
+                f"array {self.name!r} was replaced by another: open it again", path=self._path
+            )
+        self._replace(compiled(found, self._write_empty_chunks, self._missing))
+        self._meta = found
+
+    def _as_stored(self, *, attributes: bool) -> ArrayMeta:
+        """Read the metadata, whatever they tell by now."""
         old = self._meta
         form = None if old.is_v1 else old.zarr_format
         look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
@@ -177,14 +189,7 @@ class Changing(ArrayBase, Values):
             found = with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
         if found.zarr_format == 2:
             found = settled(found, self._store)
-        if found == old:
-            return
-        if (found.rank, found.data_type) != (old.rank, old.data_type):
-            raise ArgumentError(
-                f"array {self.name!r} was replaced by another: open it again", path=self._path
-            )
-        self._replace(compiled(found, self._write_empty_chunks, self._missing))
-        self._meta = found
+        return found
 
     # What stands behind
 

@@ -165,6 +165,13 @@ class Driver:
         """
         return self, propagated(view, self.domain) if view.follows else view
 
+    def changed_in(self, using: Using) -> Driver:
+        """Return the driver as a transaction has changed its bounds, to be told of in specs.
+
+        Nobody is asked what has become of them.
+        """
+        return self
+
     @property
     def resizable(self) -> bool:
         """Whether there are bounds that can be changed."""

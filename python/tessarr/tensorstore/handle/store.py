@@ -388,6 +388,8 @@ class TensorStore(Facts):
     def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
         """Return the spec; `bound` is with the resources of this handle."""
         driver = self._driver
+        if self._transaction is not None:
+            driver = driver.changed_in(self._using(None))
         spec, view = driver_spec(driver.name).of(driver, self._view, minimal=minimal)
         return _spec(spec if bound else spec.strip(), view, None)
 
@@ -428,6 +430,10 @@ class TensorStore(Facts):
         """
         using = rebound(self._transaction, transaction)
         return handle(self._driver, self._view, self._mode, using)
+
+    def _taking_part(self, using: Using) -> TensorStore:
+        """Return the same in the transaction of what is made of this."""
+        return handle(self._driver, self._view, self._mode, using.transaction)
 
     def __copy__(self) -> TensorStore:
         return self

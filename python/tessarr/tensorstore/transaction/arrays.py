@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr.array.aside import Overlay, aside
+from tessarr.flow.open import MARKERS, prefix_of
 from tessarr.resizing import reshaped
 from tessarr.store.kept import StagedStore
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import Shape
 
-__all__ = ["Kept", "StagedArrays", "forget"]
+__all__ = ["Kept", "StagedArrays", "document_of", "forget"]
 
 _Reshape: TypeAlias = "Callable[[Shape], Shape]"
 
@@ -60,12 +61,13 @@ class StagedArrays:
         That of the transaction. Who calls `close`, `clear` and what takes a stage has it.
     """
 
-    __slots__ = ("_kept", "_lock", "_made", "_resizing")
+    __slots__ = ("_kept", "_lock", "_made", "_replaced", "_resizing")
 
     def __init__(self, lock: RLock) -> None:
         self._lock = lock
         self._kept: dict[tuple[int, str], list[Kept]] = {}
         self._made: dict[tuple[int, str], _Made] = {}
+        self._replaced: set[tuple[int, str]] = set()  # documents, as keys are: nobody read them yet
         self._resizing: dict[tuple[int, str], RLock] = {}
 
     # All of them
@@ -98,10 +100,13 @@ class StagedArrays:
 
     # Elements
 
-    def add(self, stage: Store, array: Array) -> Array:
+    def add(self, stage: StagedStore, array: Array) -> Array:
         """Return an array in a stage, where what is written is kept aside."""
         kept = self._find(stage, array)
         if kept is None:
+            place = id(stage), document_of(array)
+            if place not in self._made and stage.replaces(place[1]):
+                self._replaced.add(place)
             overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
             coded = bool(array._stages.compressors or array._stages.shard_codecs)
             kept = Kept(overlay, aside(array, stage, overlay), size, coded)
@@ -144,9 +149,17 @@ class StagedArrays:
         """Forget what was written to such chunks, and what such documents tell."""
         for kept in self._in(stage):
             kept.array._forget_kept(first, last)
+        self.replace(stage, first, last)
         for key in forget(self._made, stage, first, last):
             for kept in self._kept.get((id(stage), key.rpartition("/")[0]), ()):
                 kept.overlay.unbound()
+
+    def replace(self, stage: Store, first: bytes, last: bytes) -> None:
+        """Have such documents be read before an array is used again: they tell something else."""
+        for kept in self._in(stage):
+            key = document_of(kept.array)
+            if _is_between(key, first, last):
+                self._replaced.add((id(stage), key))
 
     def shown(self, stage: Store, first: bytes, last: bytes) -> Store:
         """Return a store to be read, which also has what was written to such chunks.
@@ -168,6 +181,11 @@ class StagedArrays:
         """Have all handles that take part know what a document tells that is new here."""
         with self._lock:
             self._made[id(stage), key] = _Made(meta)
+            self._replaced.discard((id(stage), key))
+
+    def is_replaced(self, stage: Store, key: str) -> bool:
+        """Return whether a document was replaced as keys are, and not read since."""
+        return (id(stage), key) in self._replaced
 
     def resize(
         self,
@@ -254,13 +272,20 @@ def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: 
     Return the keys of which something was.
     """
     gone = [
-        key
-        for number, key in list(known)
-        if number == id(stage) and first <= key.encode() and (not last or key.encode() < last)
+        key for number, key in list(known) if number == id(stage) and _is_between(key, first, last)
     ]
     for key in gone:
         del known[id(stage), key]
     return gone
+
+
+def document_of(array: Array) -> str:
+    """Return the key of the metadata."""
+    return prefix_of(array._path) + MARKERS[array._meta.zarr_format][0]
+
+
+def _is_between(key: str, first: bytes, last: bytes) -> bool:
+    return first <= key.encode() and (not last or key.encode() < last)
 
 
 def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:

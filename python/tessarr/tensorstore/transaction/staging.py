@@ -221,7 +221,7 @@ class Staging:
         with self._lock:
             return self._stage(store)
 
-    def _stage(self, store: Store) -> Store:
+    def _stage(self, store: Store) -> StagedStore:
         if self._over is not None:
             self.check()
         if type(store) is StagedStore and store.owner is self._transaction:
@@ -238,6 +238,11 @@ class Staging:
             made = StagedStore(below, self._repeatable, self._transaction)
             found = self._stages.setdefault(place, made)
         return found
+
+    def has_part_of(self, store: Store) -> bool:
+        """Return whether anything of a store takes part by now."""
+        place = store.asked if type(store) is RememberingStore else store
+        return self._over is None and place in self._stages
 
     # Keys
 
@@ -298,6 +303,8 @@ class Staging:
             current = stage.get(key)
             while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)
+            if self._arrays is not None:
+                self._arrays.replace(stage, *_only(key))
             self.may_redo(stage, key, change)
 
     def _settled(self, store: Store, key: str) -> StagedStore:

@@ -142,6 +142,14 @@ impl StagedStore {
         })
     }
 
+    /// Whether a key is to change, or to be gone.
+    pub fn replaces(&self, key: &str) -> bool {
+        self.with(|stage| match stage.keys.get(key) {
+            Some(Staged { new: New::Value(_) | New::Nothing, .. }) => true,
+            _ => stage.hides(key),
+        })
+    }
+
     /// Whether no more than one key is to change, and its value has at most so many bytes.
     pub fn is_small(&self, most: usize) -> bool {
         self.with(|stage| {

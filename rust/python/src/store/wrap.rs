@@ -302,6 +302,11 @@ impl StagedStore {
         self.staged.changes()
     }
 
+    /// Whether a key is to change, or to be gone.
+    fn replaces(&self, key: &str) -> bool {
+        self.staged.replaces(key)
+    }
+
     /// Whether no more than one key is to change, and its value has at most so many bytes.
     fn is_small(&self, most: usize) -> bool {
         self.staged.is_small(most)

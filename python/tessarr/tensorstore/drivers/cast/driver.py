@@ -90,6 +90,10 @@ class CastDriver(Driver):
         of, found = self._of.settled(view, using)
         return self._again(of), found
 
+    def changed_in(self, using: Using) -> Driver:
+        """Return a view of the base with the bounds that a transaction has given that."""
+        return self._again(self._of.changed_in(using))
+
     @property
     def resizable(self) -> bool:
         """Whether the base has bounds that can be changed."""

@@ -123,6 +123,10 @@ class DownsampleDriver(Driver):
             return self, view
         return driver, propagated(view, driver.domain)
 
+    def changed_in(self, using: Using) -> Driver:
+        """Return the same view of the base in a transaction."""
+        return DownsampleDriver(self._of._taking_part(using), self.factors, self.method)
+
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up the bounds of the base."""
         return converted(

@@ -98,6 +98,14 @@ class StackDriver(Driver):
         """What is said, or what the layers agree upon."""
         return common_units(self._units or (None,) * self.domain.rank, self.layers)
 
+    def changed_in(self, using: Using) -> Driver:
+        """Return the same layers in a transaction."""
+        layers = [
+            layer._taking_part(using) if isinstance(layer, TensorStore) else layer
+            for layer in self._layers
+        ]
+        return StackDriver(layers, self._placed, self.dtype, self._units, self.references)
+
     def storages(self) -> frozenset[Any]:
         """Tell where elements are: where those of the layers are."""
         found: frozenset[Any] = frozenset()

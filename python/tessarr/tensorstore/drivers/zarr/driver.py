@@ -13,8 +13,8 @@ from tessarr.array import bind
 from tessarr.drive import Seen
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies
-from tessarr.flow.open import prefix_of
 from tessarr.resizing import again, delete_outside, reshaped, resize, shrinks
+from tessarr.tensorstore.context.caching import Known
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.zarr.access import Access
 from tessarr.tensorstore.drivers.zarr.facts import facts_of
@@ -22,6 +22,7 @@ from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.element import WHOLE, Field
+from tessarr.tensorstore.transaction.arrays import document_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.space import IndexDomain, IndexTransform
     from tessarr.store import Store
-    from tessarr.tensorstore.context.caching import Known
     from tessarr.tensorstore.driver import Resizing, Using
     from tessarr.tensorstore.drivers.zarr.facts import Facts
     from tessarr.tensorstore.futures.writes import WriteFutures
@@ -228,6 +228,8 @@ class ZarrDriver(Driver):
             if staging.arrays.made_of(staged._store, document, outside) is None:
                 staged = staging.array(self._followed(array))
             self._staged[using.transaction] = staged, outside
+        if staging.arrays.is_replaced(staged._store, document):
+            self._reread(staged, staging)
         made = staging.arrays.made_of(staged._store, document, outside)
         if known is not outside:
             self._staged[using.transaction] = staged, outside
@@ -236,6 +238,24 @@ class ZarrDriver(Driver):
             _check_same(staged._meta, made)
             staged._set_meta(made)
         return staged
+
+    def _reread(self, staged: Array, staging: Staging) -> None:
+        """Have it known what the document tells that was replaced, as keys are, by now."""
+        now, document = time.time(), self._document
+        found = staged._as_stored(attributes=self._wants_attributes)
+        staging.arrays.make(staged._store, document, found)
+
+        def after() -> None:
+            if staging.arrays.made_of(staged._store, document, found) is not found:
+                return
+            if is_same(self._array._meta, found):
+                self._accept(self._array, found)
+                return
+            if self._known is None:
+                self._known = Known(found, now, Seen())
+            self._known.learn(found, now)  # who uses the array has to open it again
+
+        staging.after(after)
 
     @property
     def _outside(self) -> ArrayMeta:
@@ -246,7 +266,7 @@ class ZarrDriver(Driver):
     @property
     def _document(self) -> str:
         """The key of the metadata."""
-        return prefix_of(self._array._path) + ("zarr.json" if self.name == "zarr3" else ".zarray")
+        return document_of(self._array)
 
     def _looked_at(self, using: Using) -> Array:
         """Return the array, in the transaction if there is one, with bounds of due age."""
@@ -270,10 +290,14 @@ class ZarrDriver(Driver):
         if self._outer is None and known is not None and is_same(self._array._meta, known.meta):
             self._followed(self._array)
 
+    @property
+    def _wants_attributes(self) -> bool:
+        return self._opened_by is None or bool(self._opened_by.wants_attributes)
+
     def _refresh(self, array: Array) -> None:
         """Look at the metadata."""
         now, before = time.time(), array._meta
-        array._look_again(attributes=self._opened_by is None or self._opened_by.wants_attributes)
+        array._look_again(attributes=self._wants_attributes)
         if array._meta is not before:
             self._seen.last = None
         self._learn(array, now)
@@ -385,6 +409,13 @@ class ZarrDriver(Driver):
         made._keepers, made._outer = self._keepers, self._outer or self
         made._staged[using.transaction] = self._staged[using.transaction] = staged, self._outside
         return made
+
+    def changed_in(self, using: Using) -> Driver:
+        """Return the driver with the bounds that a transaction has given the array."""
+        if not using.transaction._staging.has_part_of(self._array._store):
+            return self
+        staged = self._within(using)
+        return self if staged._meta is self._array._meta else self._moved(staged, using)
 
     @property
     def resizable(self) -> bool:
