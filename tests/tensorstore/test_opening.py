@@ -454,3 +454,28 @@ def test_what_was_pickled_may_do_no_more(tmp_path: Path, allowed: str, mode: str
     assert (again.mode, again.readable, again.writable) == (mode, mode == "r", mode == "w")
     with pytest.raises(ValueError, match=r"reading|writing"):
         again.read().result() if mode == "w" else again.write(1).result()
+
+
+@pytest.mark.parametrize("recheck", [True, False])
+@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_what_was_deleted_is_in_no_cache(
+    driver: str, memory: bool, recheck: bool, tmp_path: Path
+) -> None:
+    """Neither is it read as what was created anew, nor stored with what is written to that."""
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 1 << 20}})
+    spec = {
+        "driver": driver,
+        "kvstore": "memory://a/" if memory else tmp_path.as_uri() + "/",
+        "recheck_cached_data": recheck,
+        "metadata": {"chunks": [2]} if driver == "zarr" else {},
+        **({} if driver == "zarr" else {"schema": {"chunk_layout": {"chunk": {"shape": [2]}}}}),
+    }
+    how: dict[str, Any] = {"create": True, "dtype": "int16", "shape": [4], "context": context}
+    old = ts.open(spec, **how).result()
+    old[...] = 3
+    assert old.read().result().tolist() == [3, 3, 3, 3]
+    new = ts.open(spec, delete_existing=True, **how).result()
+    assert [h.read().result().tolist() for h in (new, old)] == [[0, 0, 0, 0]] * 2
+    new[0] = 5
+    assert [h.read().result().tolist() for h in (new, old)] == [[5, 0, 0, 0]] * 2
