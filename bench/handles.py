@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
     memory.write(values).result()
     store, spec = ts.open(folder).result(), ts.Spec(folder)
     one, out = store[5, 5], np.empty_like(values)
+    cached = in_caches(ts, url)
 
     def committed(*, chosen: Any = None) -> None:
         with ts.Transaction() as transaction:
@@ -63,9 +65,41 @@ def calls(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
         "commit nothing": (100, committed),
         "commit an element": (20, lambda: committed(chosen=store)),
         "memory: commit an element": (20, lambda: committed(chosen=memory)),
+        **cached,
         **keys(ts, "folder", f"{url}{ts.__name__}/"),
         **keys(ts, "memory", "memory://"),
     }
+
+
+def _read(store: Any, part: Any) -> object:
+    return store[part].read().result()
+
+
+def in_caches(ts: Any, url: str) -> dict[str, tuple[int, Callable[[], object]]]:
+    """Return the same for compressed chunks that were read before, with a cache pool."""
+    made: dict[str, tuple[int, Callable[[], object]]] = {}
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+    values = np.random.default_rng(0).integers(0, 4096, (1000, 1000), "u2")
+    for name, layout in (
+        ("chunks", {"chunk": {"shape": [250, 250]}}),
+        ("shards", {"read_chunk": {"shape": [50, 50]}, "write_chunk": {"shape": [500, 500]}}),
+    ):
+        zstd = {"name": "zstd", "configuration": {"level": 1}}
+        store = ts.open(
+            {"driver": "zarr3", "kvstore": f"{url}{ts.__name__}-{name}/"},
+            context=context, create=True, dtype="uint16", shape=[1000, 1000],
+            chunk_layout=ts.ChunkLayout(layout),
+            codec=ts.CodecSpec({"driver": "zarr3", "codecs": [zstd]}) if name == "chunks" else None,
+            recheck_cached_data="open",
+        ).result()  # fmt: skip
+        store.write(values).result()
+        store.read().result()
+        made |= {
+            f"cache: read an element of {name}": (100, partial(_read, store, (5, 5))),
+            f"cache: read a crop of {name}": (100, partial(_read, store, np.s_[30:94, 30:94])),
+            f"cache: read all {name}": (5, partial(_read, store, ...)),
+        }
+    return made
 
 
 def keys(ts: Any, place: str, url: str) -> dict[str, tuple[int, Callable[[], object]]]:

@@ -16,7 +16,7 @@ use crate::pipeline::expect_size;
 use crate::scratch::{reserve, sized, Scratch};
 use crate::selection::{Direction, Selection};
 use crate::shard::{self, Entry};
-use crate::source::Source;
+use crate::source::{Kept, Source};
 use crate::store::Want;
 use crate::vlen::{self, Arena};
 use parts::{Parts, Subchunks, Wanted};
@@ -41,6 +41,9 @@ const QUICK: Worth = Worth { gap: 8 << 10, slab: 256 << 10, group: 1 << 20 };
 /// Where each is waited for: there they are few rather than quick. Of slabs there may be as many under way as the
 /// store wants, each with its memory.
 const WAITED: Worth = Worth { gap: 64 << 10, slab: 16 << 20, group: 128 << 20 };
+
+/// Larger uncompressed chunks are read in parts also where decoded chunks are remembered.
+const KEPT_RAW_BYTES: usize = 16 << 20;
 
 /// Larger chunks of which several reads want parts are read by each as if it were alone.
 const SHARED_BYTES: u64 = 4 << 20;
@@ -185,6 +188,7 @@ impl<'a> Reader<'a> {
             };
             if together && (parts.wanted.len() > 1 || !shard::is_known(shard, source)) {
                 // All of a shard, its index included, is one request.
+                let source = if kept(&shard.level, source).is_some() { source.once() } else { source };
                 return self
                     .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
             }
@@ -208,7 +212,28 @@ impl<'a> Reader<'a> {
             }
         }
         found.sort_unstable_by_key(|entry| entry.offset);
+        if source.in_memory().is_none() && kept(&shard.level, source).is_some() {
+            let is_here = |entry: &Entry| {
+                let part = source.part(entry.offset, entry.size).ok()?;
+                kept(&shard.level, part)?.find(shard.level.id)
+            };
+            let here: Vec<Entry>;
+            (here, found) = found.into_iter().partition(|entry| is_here(entry).is_some());
+            self.remembered(&of, source, &here)?;
+        }
         self.subchunks(&of, source, 0, &found)
+    }
+
+    /// Subchunks that are remembered, for which nothing is asked.
+    fn remembered(&self, of: &Subchunks<'_, '_>, source: Source<'_>, entries: &[Entry]) -> Result<()> {
+        let run = match self.spread {
+            true => Run::decide(entries.len(), of.level.decoded_bytes, 0),
+            false => Run::Here,
+        };
+        run.each(entries.len(), self.operation.interrupt, &|number, scratch| {
+            let group = Group { entries: number..number + 1, span: None };
+            self.group(of, source, 0, entries, &group, scratch)
+        })
     }
 
     /// Something is wanted of every subchunk of the shard that `parts` are of.
@@ -257,6 +282,7 @@ impl<'a> Reader<'a> {
         let entries = &entries[group.entries.clone()];
         if let (None, Some((first, end))) = (source.in_memory(), group.span) {
             let part = source.part(first - start, end - first)?;
+            let part = if kept(of.level, part).is_some() { part.once() } else { part };
             return self.fetched(part, scratch, |source, _| self.subchunks(of, source, first, entries));
         }
         for entry in entries {
@@ -271,6 +297,9 @@ impl<'a> Reader<'a> {
     /// A chunk or subchunk of elements.
     fn leaf(&self, parts: &Parts<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
         let level = parts.level;
+        if let Some(kept) = kept(level, source) {
+            return self.keeping(parts, source, kept, scratch);
+        }
         if level.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
             let apart = parts.wanted.len() > 1 && source.in_memory().is_none();
@@ -293,6 +322,38 @@ impl<'a> Reader<'a> {
         scratch.give(encoded);
         scratch.give(decoded);
         done
+    }
+
+    /// A chunk or subchunk that stays decoded.
+    fn keeping(
+        &self,
+        parts: &Parts<'_, '_>,
+        source: Source<'_>,
+        kept: Kept<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let level = parts.level;
+        let deliver = |bytes: &[u8]| parts.each(|portion, target| self.deliver(portion, target, bytes, 0));
+        if let Some(bytes) = kept.find(level.id) {
+            let _turn = self.operation.store.decoding()?;
+            return deliver(&bytes);
+        }
+        let (source, mut encoded, mut decoded) = (source.once(), scratch.take(), Vec::new());
+        let done = (|| {
+            let out = sized(&mut decoded, level.decoded_bytes)?;
+            if level.is_raw() {
+                expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), out.len())?;
+                source.read_at(0, out)?;
+                let _turn = self.operation.store.decoding()?;
+                return deliver(out);
+            }
+            let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
+            let _turn = self.operation.store.decoding()?;
+            level.decode_into(bytes, out, scratch)?;
+            deliver(out)
+        })();
+        scratch.give(encoded);
+        done.map(|()| kept.keep(level.id, decoded))
     }
 
     /// Elements of any length: what is wanted of them stays in the arena.
@@ -446,6 +507,16 @@ impl<'a> Reader<'a> {
         } else {
             Err(bad_bool())
         }
+    }
+}
+
+/// Where the chunk of `level` stays that is decoded of `source`, if it does.
+fn kept<'a>(level: &Level, source: Source<'a>) -> Option<Kept<'a>> {
+    let is_raw = level.is_raw();
+    match level.body {
+        Body::Bytes { .. } if is_raw && level.decoded_bytes > KEPT_RAW_BYTES => None,
+        Body::Bytes { .. } | Body::Foreign(_) => source.kept(level.decoded_bytes, is_raw),
+        Body::Shard(_) | Body::Vlen(_) => None,
     }
 }
 

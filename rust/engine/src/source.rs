@@ -1,10 +1,11 @@
 //! Encoded bytes: in memory, or a range of an opened object.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::scratch::{reserve, sized};
-use crate::store::{Object, Version};
+use crate::store::{Decoded, Object, Version};
 
 /// The version of the object that holds some bytes, and their offset in it, where known.
 pub type Place = Option<(Version, u64)>;
@@ -14,12 +15,44 @@ pub type Place = Option<(Version, u64)>;
 pub struct Source<'a> {
     data: Data<'a>,
     place: Place,
+    /// Where chunks stay that are decoded of it, and the offset there.
+    kept: Option<(&'a dyn Decoded, u64)>,
+    /// The bytes are those of an object that has them in memory.
+    lasts: bool,
+}
+
+/// Where the chunk stays that is decoded of some bytes.
+#[derive(Clone, Copy)]
+pub struct Kept<'a> {
+    decoded: &'a dyn Decoded,
+    offset: u64,
+    size: u64,
+}
+
+impl Kept<'_> {
+    /// The chunk, as `level` decodes it, if it is there.
+    pub fn find(&self, level: u64) -> Option<Arc<Vec<u8>>> {
+        self.decoded.find(self.offset, level)
+    }
+
+    /// Have the chunk stay.
+    pub fn keep(&self, level: u64, bytes: Vec<u8>) {
+        self.decoded.keep(self.offset, self.size, level, bytes);
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Data<'a> {
     Bytes(&'a [u8]),
-    Object { object: &'a dyn Object, offset: u64, size: u64 },
+    Object { object: &'a dyn Object, offset: u64, size: u64, once: bool },
+}
+
+/// Reads bytes of an object, which remembers them itself unless they are read `once`.
+fn read(object: &dyn Object, offset: u64, out: &mut [u8], once: bool) -> Result<()> {
+    match once {
+        true => object.read_once(offset, out),
+        false => object.read_at(offset, out),
+    }
 }
 
 impl<'a> Source<'a> {
@@ -27,19 +60,45 @@ impl<'a> Source<'a> {
     pub fn of(object: &'a dyn Object) -> Source<'a> {
         let data = match object.bytes() {
             Some(bytes) => Data::Bytes(bytes),
-            None => Data::Object { object, offset: 0, size: object.size() },
+            None => Data::Object { object, offset: 0, size: object.size(), once: false },
         };
-        Source { data, place: object.version().map(|version| (version, 0)) }
+        Source {
+            data,
+            place: object.version().map(|version| (version, 0)),
+            kept: object.decoded().map(|decoded| (decoded, 0)),
+            lasts: matches!(data, Data::Bytes(_)),
+        }
     }
 
     /// Bytes that no object holds as they are: a codec made them.
     pub fn made(bytes: &'a [u8]) -> Source<'a> {
-        Source { data: Data::Bytes(bytes), place: None }
+        Source { data: Data::Bytes(bytes), place: None, kept: None, lasts: false }
     }
 
     /// `bytes`, which were read here from `offset`.
-    pub fn fetched<'b>(&self, offset: u64, bytes: &'b [u8]) -> Source<'b> {
-        Source { data: Data::Bytes(bytes), place: self.place_of(offset) }
+    pub fn fetched<'b>(&self, offset: u64, bytes: &'b [u8]) -> Source<'b>
+    where
+        'a: 'b,
+    {
+        let kept = self.kept_from(offset);
+        Source { data: Data::Bytes(bytes), place: self.place_of(offset), kept, lasts: false }
+    }
+
+    /// The same bytes, of which only what is decoded is to be remembered.
+    pub fn once(self) -> Source<'a> {
+        match self.data {
+            Data::Bytes(_) => self,
+            Data::Object { object, offset, size, .. } => {
+                Source { data: Data::Object { object, offset, size, once: true }, ..self }
+            }
+        }
+    }
+
+    /// Where the chunk of so many bytes stays that is decoded of all of it, if it has room. What is
+    /// as it is stored, and in memory, need not.
+    pub fn kept(&self, bytes: usize, is_raw: bool) -> Option<Kept<'a>> {
+        let (decoded, offset) = self.kept.filter(|_| !(is_raw && self.lasts))?;
+        decoded.has_room(bytes).then(|| Kept { decoded, offset, size: self.size() })
     }
 
     /// The bytes, where they are in memory.
@@ -63,6 +122,10 @@ impl<'a> Source<'a> {
         self.place
     }
 
+    fn kept_from(&self, offset: u64) -> Option<(&'a dyn Decoded, u64)> {
+        self.kept.map(|(decoded, start)| (decoded, start + offset))
+    }
+
     fn place_of(&self, offset: u64) -> Place {
         self.place.map(|(version, start)| (version, start + offset))
     }
@@ -77,11 +140,12 @@ impl<'a> Source<'a> {
         }
         let data = match self.data {
             Data::Bytes(bytes) => Data::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Data::Object { object, offset: start, .. } => {
-                Data::Object { object, offset: start + offset, size }
+            Data::Object { object, offset: start, once, .. } => {
+                Data::Object { object, offset: start + offset, size, once }
             }
         };
-        Ok(Source { data, place: self.place_of(offset) })
+        let (place, kept) = (self.place_of(offset), self.kept_from(offset));
+        Ok(Source { data, place, kept, lasts: self.lasts })
     }
 
     /// Fill `out` from `offset`.
@@ -91,7 +155,7 @@ impl<'a> Source<'a> {
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            Data::Object { object, offset, .. } => object.read_at(offset, out),
+            Data::Object { object, offset, once, .. } => read(object, offset, out, once),
         }
     }
 
@@ -101,9 +165,9 @@ impl<'a> Source<'a> {
         reserve(out, size)?;
         match self.data {
             Data::Bytes(bytes) => out.extend_from_slice(bytes),
-            Data::Object { object, offset, .. } => {
+            Data::Object { object, offset, once, .. } => {
                 out.resize(before + size, 0);
-                object.read_at(offset, &mut out[before..])?;
+                read(object, offset, &mut out[before..], once)?;
             }
         }
         Ok(())
@@ -122,9 +186,9 @@ impl<'a> Source<'a> {
         }
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
-            Data::Object { object, offset, size } => {
+            Data::Object { object, offset, size, once } => {
                 let out = sized(buffer, size as usize)?;
-                object.read_at(offset, out)?;
+                read(object, offset, out, once)?;
                 Ok(out)
             }
         }

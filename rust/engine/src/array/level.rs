@@ -20,6 +20,8 @@ const CHECKED_BYTES: usize = 64 << 20;
 /// A codec chain bound to a chunk shape.
 #[derive(Clone)]
 pub struct Level {
+    /// Differs between any two of this process that may decode the same bytes to others.
+    pub id: u64,
     /// The chunk's shape, array axes.
     pub shape: PerAxis<u64>,
     /// Byte strides of the decoded chunk, array axes.
@@ -76,7 +78,12 @@ pub struct Shard {
     /// The index comes first, else last.
     pub index_at_start: bool,
 }
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// The level of a chunk of `shape`.
 pub(super) fn bind_chunk(
     chain: Chain,
@@ -180,6 +187,7 @@ impl Level {
         };
         let encoded_bytes = least..=chain.pipeline.most_encoded(most_inner);
         Ok(Level {
+            id: next_id(),
             bound,
             encoded_bytes,
             shape: by_axis,
@@ -194,9 +202,10 @@ impl Level {
 
     /// Take another fill value.
     pub(super) fn refill(&mut self, fill: &[u8]) {
+        self.id = next_id();
         self.stored_fill = self.body.stored(fill);
         if let Body::Shard(shard) = &mut self.body {
-            shard.id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+            shard.id = next_id();
             shard.level.refill(fill);
         }
     }
@@ -325,7 +334,7 @@ impl Shard {
         let index_bytes =
             index.fixed_size().ok_or_else(|| bad("the index codecs of a shard have no fixed size"))?;
         Ok(Shard {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id: next_id(),
             cuts: level.shape.iter().copied().map(Cuts::Every).collect(),
             level,
             entry_strides,

@@ -8,6 +8,9 @@
 //! Changes are decided by the store below with its current value, never by what is
 //! remembered. A read that runs while the key is changed is not remembered.
 //!
+//! Chunks that are decoded of a value stay beside it, so that neither is anything read for them
+//! again, nor decoded. Where there is no room for both, the value itself goes first.
+//!
 //! Several stores may share one memory, and with it the limit. An answer that is too old is
 //! compared with the version that the store below tells, where it tells one: then the bytes
 //! need not be read again.
@@ -16,14 +19,14 @@ mod memory;
 mod object;
 mod shelf;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use self::memory::{Asked, Memory};
 pub use self::memory::{CacheCounts, CachePool};
-use self::object::{RangedObject, WholeObject};
+use self::object::{Chunks, RangedObject, WholeObject};
 pub use self::shelf::Fresh;
-use self::shelf::{Answer, Found, Part, Whole};
+use self::shelf::{Answer, Found, Part, Same, Whole};
 use super::joined;
 use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::Result;
@@ -94,6 +97,13 @@ impl CachedStore {
         Ok(Written::Ranges { size, ranges })
     }
 
+    /// Whether a value that is open is read whole; not if its chunks are there already.
+    fn wants_whole(&self, name: &str, want: Want, size: u64) -> bool {
+        wants_whole(want, size)
+            && size <= self.memory.limit
+            && !self.memory.with(|shelf| shelf.has_decoded(name))
+    }
+
     fn is_small(&self, object: &dyn Object) -> bool {
         object.size() <= SMALL.min(self.memory.limit)
     }
@@ -106,12 +116,13 @@ impl CachedStore {
             Written::Absent => keep(Part::Value, Answer::Absent),
             Written::Ranges { size, mut ranges } => match &mut ranges[..] {
                 [(0, bytes)] if bytes.len() as u64 == size => {
-                    let whole = Whole { bytes: std::mem::take(bytes), version, state: version };
+                    let (bytes, same) = (std::mem::take(bytes), Same::new(version));
+                    let whole = Whole { bytes, same, state: version };
                     keep(Part::Value, Answer::Whole(Arc::new(whole)));
                 }
                 // Without a version nothing tells whether the rest is still of the same value.
                 _ if version.is_some() => {
-                    keep(Part::Value, Answer::Opened { size, version });
+                    keep(Part::Value, Answer::Opened { size, same: Same::new(version) });
                     for (offset, bytes) in ranges {
                         let part = Part::Range { offset, count: bytes.len() as u64 };
                         keep(part, Answer::Range(Arc::new(bytes)));
@@ -144,10 +155,16 @@ impl CachedStore {
         if size <= self.memory.limit && (wants_whole(want, size) || object.bytes().is_some()) {
             let whole = Arc::new(Whole::of(&*object)?);
             self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
-            return Ok(Some(Box::new(WholeObject(whole))));
+            return Ok(Some(self.remembered(name, whole)));
         }
-        self.memory.keep(&name, Part::Value, Answer::Opened { size, version }, asked);
-        Ok(Some(self.ranged(key, name, size, version, asked, Some(object))))
+        let same = Same::new(version);
+        self.memory.keep(&name, Part::Value, Answer::Opened { size, same }, asked);
+        Ok(Some(self.ranged(key, name, size, same, asked, Some(object))))
+    }
+
+    fn remembered(&self, name: String, whole: Arc<Whole>) -> Box<dyn Object> {
+        let chunks = Chunks { name, of: whole.same, memory: self.memory.clone() };
+        Box::new(WholeObject { whole, chunks: Some(chunks) })
     }
 
     fn ranged(
@@ -155,7 +172,7 @@ impl CachedStore {
         key: &str,
         name: String,
         size: u64,
-        version: Option<Version>,
+        of: Same,
         asked: Asked,
         object: Option<Box<dyn Object>>,
     ) -> Box<dyn Object> {
@@ -164,13 +181,16 @@ impl CachedStore {
             let _ = opened.set(object);
         }
         let (inner, memory, space) = (self.inner.clone(), self.memory.clone(), self.space.clone());
+        let chunks = Chunks { name: name.clone(), of, memory: memory.clone() };
         Box::new(RangedObject {
             key: key.to_owned(),
             name,
+            chunks,
             size,
-            version,
+            version: of.version,
             asked,
             opened,
+            opening: Mutex::default(),
             inner,
             memory,
             space,
@@ -186,11 +206,12 @@ impl CachedStore {
         asked: Asked,
         old: &Answer,
     ) -> Result<Option<Box<dyn Object>>> {
-        let (size, version) = match old {
-            Answer::Whole(whole) => (whole.bytes.len() as u64, whole.version),
-            Answer::Opened { size, version } => (*size, *version),
+        let (size, of) = match old {
+            Answer::Whole(whole) => (whole.bytes.len() as u64, whole.same),
+            Answer::Opened { size, same } => (*size, *same),
             _ => return self.ask(key, name, want, asked),
         };
+        let version = of.version;
         if version.is_none() {
             // Nothing tells whether the parts that are remembered belong to what is there now.
             self.forget(key);
@@ -213,11 +234,9 @@ impl CachedStore {
         }
         self.memory.with(|shelf| shelf.confirm(&name, asked.time, asked.epoch));
         match old {
-            Answer::Whole(whole) => Ok(Some(Box::new(WholeObject(whole.clone())))),
-            _ if wants_whole(want, size) && size <= self.memory.limit => {
-                self.opened(key, name, want, asked, object)
-            }
-            _ => Ok(Some(self.ranged(key, name, size, version, asked, object))),
+            Answer::Whole(whole) => Ok(Some(self.remembered(name, whole.clone()))),
+            _ if self.wants_whole(&name, want, size) => self.opened(key, name, want, asked, object),
+            _ => Ok(Some(self.ranged(key, name, size, of, asked, object))),
         }
     }
 }
@@ -246,13 +265,11 @@ impl Store for CachedStore {
         let (found, asked) = self.memory.find(&name, Part::Value, self.fresh);
         match found {
             Found::Fresh(Answer::Absent) => Ok(None),
-            Found::Fresh(Answer::Whole(whole)) => Ok(Some(Box::new(WholeObject(whole)))),
-            Found::Fresh(Answer::Opened { size, version }) => {
-                match wants_whole(want, size) && size <= self.memory.limit {
-                    true => self.ask(key, name, want, asked),
-                    false => Ok(Some(self.ranged(key, name, size, version, asked, None))),
-                }
-            }
+            Found::Fresh(Answer::Whole(whole)) => Ok(Some(self.remembered(name, whole))),
+            Found::Fresh(Answer::Opened { size, same }) => match self.wants_whole(&name, want, size) {
+                true => self.ask(key, name, want, asked),
+                false => Ok(Some(self.ranged(key, name, size, same, asked, None))),
+            },
             Found::Stale(old) => self.validated(key, name, want, asked, &old),
             _ => self.ask(key, name, want, asked),
         }
@@ -270,7 +287,7 @@ impl Store for CachedStore {
             (known, absent, shelf.epoch(&name))
         });
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
-        let version = known.as_ref().and_then(|whole| whole.version);
+        let version = known.as_ref().and_then(|whole| whole.same.version);
         let is_open = need.known == Known::Nothing;
         let need = match (is_open, version) {
             (true, Some(version)) => Need { version: true, known: Known::Version(version), ..need },
@@ -280,14 +297,14 @@ impl Store for CachedStore {
         let made = self.inner.update(key, need, &mut |current| {
             // What is remembered of this very state need not be read again.
             let same = |object: &&dyn Object| object.state();
-            let known = known
-                .as_ref()
-                .filter(|whole| whole.version.is_some() && whole.version == current.as_ref().and_then(same));
+            let known = known.as_ref().filter(|whole| {
+                whole.same.version.is_some() && whole.same.version == current.as_ref().and_then(same)
+            });
             let whole = match (known, current) {
-                (Some(whole), _) => Some(WholeObject(whole.clone())),
+                (Some(whole), _) => Some(WholeObject { whole: whole.clone(), chunks: None }),
                 // What is small is read at once, and so is remembered as a whole afterwards.
                 (None, Some(object)) if need.current && is_open && self.is_small(object) => {
-                    Some(WholeObject(Arc::new(Whole::of(object)?)))
+                    Some(WholeObject { whole: Arc::new(Whole::of(object)?), chunks: None })
                 }
                 _ => None,
             };

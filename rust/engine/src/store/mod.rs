@@ -37,7 +37,7 @@ pub use key::{Keys, LOCK_SUFFIX};
 pub use limits::{Limited, Limits, Rate, Turn};
 pub use local::{asked_of_files, LocalStore, Locking, Reading, Settings};
 pub use memory::MemoryStore;
-pub use object::{check_size, read_all, read_from, replaced, Loaded, Object, Want};
+pub use object::{check_size, read_all, read_from, replaced, Decoded, Loaded, Object, Want};
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
 pub use retrying::{Retries, RetryingStore};

@@ -1,5 +1,7 @@
 //! Values of a store, opened and read.
 
+use std::sync::Arc;
+
 use super::Version;
 use crate::error::{Error, Kind, Result};
 
@@ -34,6 +36,16 @@ pub trait Object: Send + Sync {
     /// Fill `out` from `offset`; a range past the end is a `Kind::Data` error.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
+    /// The same, where what is decoded of these bytes is remembered instead of them.
+    fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.read_at(offset, out)
+    }
+
+    /// Where chunks stay that are decoded of it, if they do.
+    fn decoded(&self) -> Option<&dyn Decoded> {
+        None
+    }
+
     /// The whole value where it is in memory anyway.
     fn bytes(&self) -> Option<&[u8]> {
         None
@@ -43,6 +55,18 @@ pub trait Object: Send + Sync {
     fn file(&self) -> Option<&std::fs::File> {
         None
     }
+}
+
+/// Remembers chunks that were decoded of a value, while that is the same.
+pub trait Decoded: Send + Sync {
+    /// Whether there is room for a chunk of so many bytes.
+    fn has_room(&self, bytes: usize) -> bool;
+
+    /// The chunk whose encoding begins at `offset`, as `level` decodes it.
+    fn find(&self, offset: u64, level: u64) -> Option<Arc<Vec<u8>>>;
+
+    /// Remembers such a chunk, whose encoding has `size` bytes.
+    fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>);
 }
 
 /// A whole value in memory.

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{fork, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED};
+use super::{fork, Decoded, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED};
 use crate::error::Result;
 
 /// Larger parts are read by each who asks.
@@ -123,16 +123,40 @@ impl Object for SharedObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let object = &self.opened.object;
+        self.read(offset, out, |object, out| object.read_at(offset, out))
+    }
+
+    fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.read(offset, out, |object, out| object.read_once(offset, out))
+    }
+
+    fn decoded(&self) -> Option<&dyn Decoded> {
+        self.opened.object.decoded()
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        self.opened.object.bytes()
+    }
+}
+
+impl SharedObject {
+    /// Reads once what several read at a time.
+    fn read(
+        &self,
+        offset: u64,
+        out: &mut [u8],
+        read: impl Fn(&dyn Object, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let object = &*self.opened.object;
         let done = if out.len() > PART_BYTES {
-            object.read_at(offset, out)
+            read(object, out)
         } else {
             let place = (offset, out.len());
             let part = with(&self.opened.parts, |parts| parts.entry(place).or_default().clone());
             let read = part.get_or_init(|| {
                 let mut bytes = super::room_for(out.len() as u64)?;
                 bytes.resize(out.len(), 0);
-                object.read_at(offset, &mut bytes).map(|()| bytes)
+                read(object, &mut bytes).map(|()| bytes)
             });
             read.as_ref().map(|bytes| out.copy_from_slice(bytes)).map_err(Clone::clone)
         };
@@ -142,9 +166,5 @@ impl Object for SharedObject {
             drop(old);
         }
         done
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        self.opened.object.bytes()
     }
 }

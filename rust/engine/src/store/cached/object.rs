@@ -1,34 +1,64 @@
 //! Values of which something is remembered.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::memory::{Asked, Memory};
-use super::shelf::{Answer, Part, Whole};
+use super::shelf::{Answer, Part, Same, Whole};
 use crate::error::Result;
-use crate::store::{self, read_from, Object, Store, Version, Want};
+use crate::store::{self, read_from, Decoded, Object, Store, Version, Want};
+
+/// Chunks that were decoded of a value.
+pub(super) struct Chunks {
+    pub(super) name: String,
+    pub(super) of: Same,
+    pub(super) memory: Arc<Memory>,
+}
+
+impl Decoded for Chunks {
+    fn has_room(&self, bytes: usize) -> bool {
+        bytes as u64 <= self.memory.limit
+    }
+
+    fn find(&self, offset: u64, level: u64) -> Option<Arc<Vec<u8>>> {
+        self.memory.with(|shelf| shelf.find_decoded(&self.name, Part::Decoded { offset, level }, self.of))
+    }
+
+    fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
+        let (part, bytes) = (Part::Decoded { offset, level }, Arc::new(bytes));
+        self.memory.with(|shelf| shelf.keep_decoded(&self.name, part, size, self.of, bytes));
+    }
+}
 
 /// A value that is remembered.
-pub(super) struct WholeObject(pub(super) Arc<Whole>);
+pub(super) struct WholeObject {
+    pub(super) whole: Arc<Whole>,
+    /// None: it is about to be changed.
+    pub(super) chunks: Option<Chunks>,
+}
 
 impl Object for WholeObject {
     fn size(&self) -> u64 {
-        self.0.bytes.len() as u64
+        self.whole.bytes.len() as u64
     }
 
     fn version(&self) -> Option<Version> {
-        self.0.version
+        self.whole.same.version
     }
 
     fn state(&self) -> Option<Version> {
-        self.0.state
+        self.whole.state
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_from(&self.0.bytes, offset, out)
+        read_from(&self.whole.bytes, offset, out)
     }
 
     fn bytes(&self) -> Option<&[u8]> {
-        Some(&self.0.bytes)
+        Some(&self.whole.bytes)
+    }
+
+    fn decoded(&self) -> Option<&dyn Decoded> {
+        self.chunks.as_ref().map(|chunks| chunks as &dyn Decoded)
     }
 }
 
@@ -36,10 +66,12 @@ impl Object for WholeObject {
 pub(super) struct RangedObject {
     pub(super) key: String,
     pub(super) name: String,
+    pub(super) chunks: Chunks,
     pub(super) size: u64,
     pub(super) version: Option<Version>,
     pub(super) asked: Asked,
     pub(super) opened: OnceLock<Box<dyn Object>>,
+    pub(super) opening: Mutex<()>,
     pub(super) inner: Arc<dyn Store>,
     pub(super) memory: Arc<Memory>,
     pub(super) space: Arc<str>,
@@ -47,6 +79,11 @@ pub(super) struct RangedObject {
 
 impl RangedObject {
     fn opened(&self) -> Result<&dyn Object> {
+        if let Some(object) = self.opened.get() {
+            return Ok(&**object);
+        }
+        // Several threads read parts of it at a time; one of them opens it.
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
         }
@@ -78,18 +115,39 @@ impl Object for RangedObject {
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let count = out.len() as u64;
+        if !self.recalled(offset, out)? {
+            self.opened()?.read_at(offset, out)?;
+            if count <= self.memory.limit {
+                let part = Part::Range { offset, count };
+                self.memory.keep(&self.name, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        match self.recalled(offset, out)? {
+            true => Ok(()),
+            false => self.opened()?.read_at(offset, out),
+        }
+    }
+
+    fn decoded(&self) -> Option<&dyn Decoded> {
+        Some(&self.chunks)
+    }
+}
+
+impl RangedObject {
+    /// Fills `out`, if these bytes are remembered.
+    fn recalled(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
+        let count = out.len() as u64;
         // What was forgotten since the value was opened belongs to a later one. How old a part
         // is does not matter: the value as a whole was compared when it was opened.
         if let (Some((bytes, from)), epoch) = self.memory.find_range(&self.name, offset, count) {
             if epoch == self.asked.epoch {
-                return read_from(&bytes, offset - from, out);
+                return read_from(&bytes, offset - from, out).map(|()| true);
             }
         }
-        self.opened()?.read_at(offset, out)?;
-        if count <= self.memory.limit {
-            let part = Part::Range { offset, count };
-            self.memory.keep(&self.name, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
-        }
-        Ok(())
+        Ok(false)
     }
 }

@@ -1,8 +1,9 @@
 //! What a cached store remembers: the least recently used goes first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,16 +21,39 @@ pub(super) enum Part {
     Keys,
     /// One level below the prefix.
     Level,
+    /// The chunk that a level of an array decodes of the bytes from `offset` on.
+    Decoded { offset: u64, level: u64 },
 }
 
 impl Part {
     const FIRST_RANGE: Part = Part::Range { offset: 0, count: 0 };
+    const FIRST_DECODED: Part = Part::Decoded { offset: 0, level: 0 };
+}
+
+/// Which value it is: what was opened at once, or all that have one version.
+#[derive(Clone, Copy)]
+pub(super) struct Same {
+    /// Differs between any two that were opened.
+    id: u64,
+    pub(super) version: Option<Version>,
+}
+
+impl Same {
+    /// A value that was opened just now.
+    pub(super) fn new(version: Option<Version>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Same { id: NEXT.fetch_add(1, Ordering::Relaxed), version }
+    }
+
+    fn is(self, other: Same) -> bool {
+        self.id == other.id || (self.version.is_some() && self.version == other.version)
+    }
 }
 
 /// A value that was read whole.
 pub(super) struct Whole {
     pub(super) bytes: Vec<u8>,
-    pub(super) version: Option<Version>,
+    pub(super) same: Same,
     /// The state in which it was, which may be too young to be a version.
     pub(super) state: Option<Version>,
 }
@@ -37,7 +61,7 @@ pub(super) struct Whole {
 impl Whole {
     /// Reads a value that is open.
     pub(super) fn of(object: &dyn Object) -> Result<Self> {
-        Ok(Whole { bytes: read_all(object)?, version: object.version(), state: object.state() })
+        Ok(Whole { bytes: read_all(object)?, same: Same::new(object.version()), state: object.state() })
     }
 }
 
@@ -49,11 +73,15 @@ pub(super) enum Answer {
     /// The value is there; its bytes are remembered as ranges, or not.
     Opened {
         size: u64,
-        version: Option<Version>,
+        same: Same,
     },
     Range(Arc<Vec<u8>>),
     Keys(Arc<Vec<String>>),
     Level(Arc<Listing>),
+    Decoded {
+        of: Same,
+        bytes: Arc<Vec<u8>>,
+    },
 }
 
 /// Bytes of a value, and where they begin.
@@ -69,7 +97,7 @@ impl Answer {
             + match self {
                 Answer::Absent | Answer::Opened { .. } => 0,
                 Answer::Whole(whole) => whole.bytes.len() as u64,
-                Answer::Range(bytes) => bytes.len() as u64,
+                Answer::Range(bytes) | Answer::Decoded { bytes, .. } => bytes.len() as u64,
                 Answer::Keys(keys) => texts(keys),
                 Answer::Level(level) => texts(&level.keys) + texts(&level.prefixes),
             }
@@ -142,6 +170,8 @@ pub(super) struct Shelf {
     names: BTreeMap<Arc<str>, BTreeMap<Part, Slot>>,
     /// When each was used last: the first goes first.
     order: BTreeMap<u64, (Arc<str>, Part)>,
+    /// Values that are there as the chunk that was decoded of all of them, too: they go before.
+    twice: BTreeSet<Arc<str>>,
     clock: u64,
     bytes: u64,
     limit: u64,
@@ -159,6 +189,7 @@ impl Shelf {
         Shelf {
             names: BTreeMap::new(),
             order: BTreeMap::new(),
+            twice: BTreeSet::new(),
             clock: 0,
             bytes: 0,
             limit,
@@ -227,6 +258,61 @@ impl Shelf {
         }
     }
 
+    /// A chunk that was decoded of the value `of`, if it is remembered.
+    pub(super) fn find_decoded(&mut self, name: &str, part: Part, of: Same) -> Option<Arc<Vec<u8>>> {
+        let slot = self.names.get_mut(name)?.get_mut(&part)?;
+        match &slot.answer {
+            Answer::Decoded { of: kept, bytes } if kept.is(of) => {
+                let bytes = bytes.clone();
+                slot.touch(&mut self.clock, &mut self.order);
+                Some(bytes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether chunks are remembered that were decoded of the value of `name`.
+    pub(super) fn has_decoded(&self, name: &str) -> bool {
+        self.names.get(name).is_some_and(|parts| parts.range(Part::FIRST_DECODED..).next().is_some())
+    }
+
+    /// Remembers a chunk that was decoded of `size` bytes of the value `of`, if that is still
+    /// the value of `name`.
+    pub(super) fn keep_decoded(&mut self, name: &str, part: Part, size: u64, of: Same, bytes: Arc<Vec<u8>>) {
+        let value = self.names.get(name).and_then(|parts| parts.get(&Part::Value));
+        let (is_of, is_all) = match value.map(|slot| &slot.answer) {
+            Some(Answer::Whole(whole)) => (whole.same.is(of), whole.bytes.len() as u64 == size),
+            Some(Answer::Opened { same, .. }) => (same.is(of), false),
+            _ => (false, false),
+        };
+        if !is_of {
+            return;
+        }
+        if is_all {
+            self.twice.insert(name.into());
+        }
+        let epoch = self.epoch(name);
+        self.keep(name, part, Answer::Decoded { of, bytes }, epoch, Instant::now());
+    }
+
+    /// Lets go of the bytes of a value whose chunk is remembered, if it has a version.
+    fn slim(&mut self, name: &str) {
+        if !self.has_decoded(name) {
+            return;
+        }
+        let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&Part::Value)) else {
+            return;
+        };
+        if let Answer::Whole(whole) = &slot.answer {
+            if whole.same.version.is_some() {
+                let (size, freed) = (whole.bytes.len() as u64, whole.bytes.len() as u64);
+                slot.answer = Answer::Opened { size, same: whole.same };
+                slot.bytes -= freed;
+                self.bytes -= freed;
+            }
+        }
+    }
+
     /// Notes that the value of `name` was still the same at `checked`.
     pub(super) fn confirm(&mut self, name: &str, checked: Instant, asked: Epoch) {
         if asked != self.epoch(name) {
@@ -257,6 +343,10 @@ impl Shelf {
         let slot = Slot { answer, bytes, used: self.clock, checked };
         self.names.entry(name).or_default().insert(part, slot);
         while self.bytes > self.limit {
+            if let Some(name) = self.twice.pop_first() {
+                self.slim(&name);
+                continue;
+            }
             let Some((_, (name, part))) = self.order.pop_first() else { break };
             self.remove(&name, part);
         }
@@ -285,6 +375,7 @@ impl Shelf {
         }
         if parts.is_empty() {
             self.names.remove(name);
+            self.twice.remove(name);
         }
     }
 
@@ -300,6 +391,7 @@ impl Shelf {
 
     fn forget_name(&mut self, name: &str) {
         if let Some(parts) = self.names.remove(name) {
+            self.twice.remove(name);
             for slot in parts.values() {
                 self.order.remove(&slot.used);
                 self.bytes -= slot.bytes;
@@ -328,6 +420,7 @@ impl Shelf {
     pub(super) fn clear(&mut self) {
         self.names.clear();
         self.order.clear();
+        self.twice.clear();
         self.bytes = 0;
         self.forgotten.clear();
         self.forgotten_all += 1;

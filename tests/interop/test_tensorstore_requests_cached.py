@@ -1,0 +1,81 @@
+"""With caches on, no read asks for more than TensorStore's, whatever was read before."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from interop.asking import Side, requests
+
+SHAPE, CHUNK, INSIDE = (2048, 1024), (1024, 1024), (64, 128)  # of 2 MiB: not read whole at once
+VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE, "u2")
+
+
+def _codecs(how: str) -> list[Any]:
+    codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    if "zstd" in how:
+        codecs.append({"name": "zstd", "configuration": {"level": 1}})
+    if "shards" not in how:
+        return codecs
+    inside = {"chunk_shape": list(INSIDE), "codecs": codecs}
+    return [{"name": "sharding_indexed", "configuration": inside}]
+
+
+def _part(draw: random.Random) -> tuple[slice, slice]:
+    """Return a part that is likely to overlap others, or to be inside of them."""
+
+    def along(length: int, inside: int) -> slice:
+        starts = [0, inside, inside // 2, 3 * inside, length // 2, draw.randrange(length)]
+        start = draw.choice(starts)
+        count = draw.choice([1, inside // 2, inside, 3 * inside, length])
+        return slice(start, min(length, start + count))
+
+    return along(SHAPE[0], INSIDE[0]), along(SHAPE[1], INSIDE[1])
+
+
+def _read(side: Side, array: Any, how: str, parts: list[tuple[slice, slice]]) -> list[Any]:
+    if how == "read":
+        return [array[parts[0]].read().result()]
+    if how == "points":
+        rows, columns = ([one.start, one.stop - 1] for one in parts[0])
+        return [array.vindex[rows, columns].read().result()]
+    with side.ts.Batch() as batch:
+        futures = [array[part].read(batch=batch) for part in parts]
+    return [future.result() for future in futures]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("recheck", [False, "open"])
+@pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
+def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: Path) -> None:
+    counts, told = [], []
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    for word in ("ours", "theirs"):
+        draw = random.Random(seed)
+        side = Side(tmp_path / word, real=word == "theirs")
+        members = {
+            "metadata": {"chunk_grid": grid, "codecs": _codecs(stored)},
+            "recheck_cached_data": recheck,
+        }
+        how = {"create": True, "dtype": side.ts.uint16, "shape": SHAPE}
+        side.open("a/", members=members, **how).write(VALUES).result()
+        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        array = side.open("a/", members=members, pool="cache_pool#big")
+        asked, found = [], []
+        for _ in range(10):
+            what = draw.choice(["read", "read", "points", "batch"])
+            parts = [_part(draw) for _ in range(3)]
+            with side.counting():
+                found += _read(side, array, what, parts)
+            asked.append((what, parts, requests(side.counts)))
+        counts.append(asked)
+        told.append(found)
+    assert all(map(np.array_equal, *told))
+    for mine, real in zip(*counts, strict=True):
+        assert (np.asarray(mine[2]) <= real[2]).all(), (mine, real, counts)
+    assert sum(asked[0] for *_, asked in counts[0]) > 0
