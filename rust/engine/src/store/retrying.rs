@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{holds, joined, wait, REPLACED};
-use super::{Change, Exchange, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
+use super::{holds, joined, later, wait, REPLACED};
+use super::{
+    Ask, Change, Exchange, Listing, Made, Need, Object, Opened, Part, Store, Told, Updater, Version, Want,
+};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -59,12 +61,15 @@ struct Asking<F> {
 
 impl<F: Fn(&Error) -> bool> Asking<F> {
     fn each<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
-        let may_pass = |error: &Error| match error.kind {
+        self.retries.each(|error| self.may_pass(error), work)
+    }
+
+    fn may_pass(&self, error: &Error) -> bool {
+        match error.kind {
             Kind::Store { retryable, .. } => retryable && error.code != Some(REPLACED),
             Kind::Foreign => (self.foreign_may_pass)(error),
             _ => false,
-        };
-        self.retries.each(may_pass, work)
+        }
     }
 }
 
@@ -81,6 +86,39 @@ impl<F> fmt::Debug for RetryingStore<F> {
     }
 }
 
+impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Asking<F> {
+    fn opened(self: Arc<Self>, inner: Box<dyn Object>) -> Box<dyn Object> {
+        Box::new(RetryingObject { inner, asking: self })
+    }
+}
+
+/// Asks the other store, and again; nobody waits meanwhile.
+struct RetryingAsk<F> {
+    inner: Arc<dyn Ask>,
+    asking: Arc<Asking<F>>,
+}
+
+impl<F: Fn(&Error) -> bool + Send + Sync + 'static> RetryingAsk<F> {
+    /// Asks after it was tried so often.
+    fn again(self, tried: u64, key: &str, want: Want, told: Told) {
+        let (inner, name) = (self.inner.clone(), key.to_owned());
+        let answered = move |opened: Opened| match opened {
+            Err(error) if tried < self.asking.retries.most && self.asking.may_pass(&error) => {
+                let pause = self.asking.retries.pause(tried);
+                later::after(pause, move || self.again(tried + 1, &name, want, told));
+            }
+            opened => told(opened.map(|object| Some(self.asking.opened(object?)))),
+        };
+        inner.ask(key, want, Box::new(answered));
+    }
+}
+
+impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Ask for RetryingAsk<F> {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        RetryingAsk { inner: self.inner.clone(), asking: self.asking.clone() }.again(0, key, want, told);
+    }
+}
+
 impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
@@ -88,10 +126,11 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         let opened = self.asking.each(|| self.inner.open(key, want))?;
-        Ok(opened.map(|inner| {
-            let asking = self.asking.clone();
-            Box::new(RetryingObject { inner, asking }) as Box<dyn Object>
-        }))
+        Ok(opened.map(|inner| self.asking.clone().opened(inner)))
+    }
+
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        Some(Arc::new(RetryingAsk { inner: self.inner.asking()?, asking: self.asking.clone() }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
