@@ -11,7 +11,7 @@ from tessarr.store.servers import (
     Server,
     changed,
     fetched,
-    is_inside,
+    reentry,
     server_of,
     version_of,
     waited,
@@ -83,23 +83,22 @@ class FarFiles(Files):
         """Open a file, by its last bytes."""
         return waited(self._fs.loop, self._tail, key, count)
 
-    def may_wait(self) -> bool:
-        """Return whether this thread may wait for answers: not that of the event loop."""
-        return not is_inside(self._fs.loop)
+    def _reentry(self) -> Exception | None:
+        """Return why this thread must not wait, if it must not."""
+        return reentry(self._fs.loop)
 
-    def answer(self, take: Callable[[], list[Any]]) -> None:
+    def _answer(self, take: Callable[[], list[Any]]) -> None:
         """Have the event loop open files, each of which is told what was opened."""
         loop = self._fs.loop
-        soon = loop.call_soon if is_inside(loop) else loop.call_soon_threadsafe
-        soon(self._begin, loop, take)
+        loop.call_soon_threadsafe(lambda: self._begin(loop, take()))
 
-    def _begin(self, loop: AbstractEventLoop, take: Callable[[], list[Any]]) -> None:
-        for asked in take():
-            task = loop.create_task(self._answered(asked))
+    def _begin(self, loop: AbstractEventLoop, asked: list[Any]) -> None:
+        for one in asked:
+            task = loop.create_task(self._answered(loop, one))
             self._answering.add(task)  # loops keep none
             task.add_done_callback(self._answering.discard)
 
-    async def _answered(self, asked: Any) -> None:
+    async def _answered(self, loop: AbstractEventLoop, asked: Any) -> None:
         try:
             if asked.method == "open_tail":
                 found = await self._tail(asked.key, asked.count)
@@ -107,9 +106,9 @@ class FarFiles(Files):
                 count = _FIRST_BYTES if asked.method == "open_value" else asked.count
                 found = await self._head(asked.key, count)
         except BaseException as error:  # noqa: BLE001 (told to who waits)
-            asked.fail(error)
+            self._begin(loop, asked.fail(error))
         else:
-            asked.tell(found)
+            self._begin(loop, asked.tell(found))
 
     async def _head(self, key: str, count: int | None) -> _Opened | None:
         return await self._opened(key, None if count is None else f"bytes=0-{max(count, 1) - 1}")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Part", "Server", "changed", "fetched", "is_inside", "server_of", "version_of", "waited"]
+__all__ = ["Part", "Server", "changed", "fetched", "reentry", "server_of", "version_of", "waited"]
 
 
 class Part(NamedTuple):
@@ -115,11 +115,12 @@ def changed(
     return version_of(new) or True
 
 
-def is_inside(loop: AbstractEventLoop) -> bool:
-    """Return whether this is the thread of an event loop, which must not wait."""
+def reentry(loop: AbstractEventLoop) -> UnsupportedError | None:
+    """Return why this thread must not wait for an event loop, if it is that one's."""
     with suppress(RuntimeError):
-        return asyncio.get_running_loop() is loop
-    return False
+        if asyncio.get_running_loop() is loop:
+            return UnsupportedError("the thread that is to do it cannot wait for it")
+    return None
 
 
 def waited(
@@ -130,8 +131,9 @@ def waited(
     What fsspec has for it wakes who waits twice, as that waits for the lock of an event then: with
     many requests under way this takes as long as all else that the loop does.
     """
-    if is_inside(loop):
-        raise UnsupportedError("the thread that is to do it cannot wait for it")
+    refusal = reentry(loop)
+    if refusal is not None:
+        raise refusal
     ended = allocate_lock()
     result: list[T] = []
     failed: list[BaseException] = []

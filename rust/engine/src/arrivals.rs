@@ -15,20 +15,28 @@ use crate::store::{Ask, Opened, Want};
 /// The key of a value, and how it is opened.
 pub(crate) type Request = (String, Want);
 
+/// Tells what a task asks for, if anything.
+pub(crate) type Prepare<'p> = &'p (dyn Fn(usize, &mut Scratch) -> Result<Option<Request>> + Sync);
+
+/// Does a task, with what was opened for it, if that was.
+pub(crate) type Work<'w> = &'w (dyn Fn(usize, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
+
 /// How often who waits asks whether it was interrupted.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// So many requests are prepared before their time has come.
 const PREPARED: usize = 64;
 
-/// So many values may have arrived, of each that is asked for at a time, until nothing more is asked for.
-const ARRIVED: usize = 1;
+/// So many values may have arrived, for each thread that works, that more is asked for without them.
+const ARRIVED: usize = 4;
 
 /// What is asked for, and what has arrived.
 struct Arrivals {
     ask: Arc<dyn Ask>,
     /// How many are asked for at a time.
     most: usize,
+    /// How many may have arrived beside them.
+    spare: usize,
     state: Mutex<State>,
     arrived: Condvar,
 }
@@ -51,10 +59,13 @@ pub(crate) fn each(
     tasks: usize,
     most: usize,
     interrupt: Option<Interrupt<'_>>,
-    request: &(dyn Fn(usize, &mut Scratch) -> Result<Option<Request>> + Sync),
-    work: &(dyn Fn(usize, Option<Opened>, &mut Scratch) -> Result<()> + Sync),
+    request: Prepare<'_>,
+    work: Work<'_>,
 ) -> Result<()> {
-    let arrivals = &Arc::new(Arrivals { ask, most, state: Mutex::default(), arrived: Condvar::new() });
+    let threads = pool::threads();
+    let spare = ARRIVED * threads;
+    let arrivals = Arrivals { ask, most, spare, state: Mutex::default(), arrived: Condvar::new() };
+    let arrivals = &Arc::new(arrivals);
     let next = AtomicUsize::new(0);
     let prepare = |scratch: &mut Scratch| {
         while arrivals.lock().prepared.len() < most.min(PREPARED) {
@@ -70,15 +81,14 @@ pub(crate) fn each(
         let done = Scratch::with(|scratch| {
             prepare(scratch);
             arrivals.go();
-            let (task, opened) = arrivals.next(interrupt)?;
             prepare(scratch);
-            arrivals.go();
+            let (task, opened) = arrivals.next(interrupt)?;
             work(task, opened, scratch)
         });
         done.inspect_err(|error| arrivals.end(error.clone()))
     };
     let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
-    let done = pool::wait_for(tasks, pool::threads(), asked, &one);
+    let done = pool::wait_for(tasks, threads, asked, &one);
     arrivals.end(Error::internal("an operation has ended"));
     done
 }
@@ -102,7 +112,7 @@ impl Arrivals {
             return; // who does looks again
         }
         state.asking = true;
-        while state.asked < self.most && state.asked + state.arrived.len() < self.most * (1 + ARRIVED) {
+        while state.asked < self.most && state.asked + state.arrived.len() < self.most + self.spare {
             let Some((task, (key, want))) = state.prepared.pop_front() else { break };
             state.asked += 1;
             drop(state);
@@ -115,11 +125,13 @@ impl Arrivals {
 
     fn arrive(&self, task: usize, opened: Option<Opened>) {
         let mut state = self.lock();
-        if state.ended.is_none() {
-            state.arrived.push_back((task, opened));
-            drop(state);
-            self.arrived.notify_one();
+        if state.ended.is_some() {
+            drop(state); // before what comes too late: to let that go may need a lock of whoever tells
+            return;
         }
+        state.arrived.push_back((task, opened));
+        drop(state);
+        self.arrived.notify_one();
     }
 
     /// Wait for the next value.
@@ -147,11 +159,13 @@ impl Arrivals {
     /// Nothing more is wanted.
     fn end(&self, error: Error) {
         let mut state = self.lock();
-        state.ended.get_or_insert(error);
+        let first = state.ended.take();
+        let (first, other) = if first.is_some() { (first, Some(error)) } else { (Some(error), None) };
+        state.ended = first;
         let left = (std::mem::take(&mut state.prepared), std::mem::take(&mut state.arrived));
         drop(state);
         self.arrived.notify_all();
-        drop(left); // which may need a lock of whoever tells
+        drop((other, left)); // not while it is locked, as above
     }
 }
 
@@ -176,5 +190,80 @@ impl Drop for Awaited {
         if !self.is_there {
             self.is_told(Err(Error::internal("a store has not answered")));
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc::{channel, Sender};
+    use std::thread::spawn;
+
+    use super::*;
+    use crate::store::Told;
+
+    /// Passes on what it is asked for.
+    struct Asked(Mutex<Sender<(String, Told)>>);
+
+    impl Ask for Asked {
+        fn ask(&self, key: &str, _: Want, told: Told) {
+            // Where nobody takes it, it is let go.
+            let _ = self.0.lock().unwrap().send((key.to_owned(), told));
+        }
+    }
+
+    /// Do `work` for tasks with the values of a store that does `answer`, by two at a time.
+    fn each(
+        tasks: usize,
+        answer: impl FnMut(Vec<(String, Told)>) + Send + 'static,
+        work: Work<'_>,
+    ) -> Result<()> {
+        let (asked, received) = channel();
+        let mut answer = answer;
+        spawn(move || loop {
+            let Ok(first) = received.recv() else { break };
+            std::thread::sleep(Duration::from_millis(1));
+            answer(std::iter::once(first).chain(received.try_iter()).collect());
+        });
+        let request = |task: usize, _: &mut Scratch| Ok((task != 3).then(|| (task.to_string(), Want::Whole)));
+        super::each(Arc::new(Asked(Mutex::new(asked))), tasks, 2, None, &request, work)
+    }
+
+    #[test]
+    fn each_task_is_done_with_what_it_has_asked_for() {
+        let done = Mutex::new(Vec::new());
+        let (tell, most) = channel();
+        let answer = move |asked: Vec<(String, Told)>| {
+            tell.send(asked.len()).unwrap();
+            asked.into_iter().rev().for_each(|(key, told)| told(Err(Error::internal(key))));
+        };
+        let work = |task, opened: Option<Opened>, _: &mut Scratch| {
+            let key = opened.map(|opened| opened.err().unwrap().message);
+            done.lock().unwrap().push((task, key));
+            Ok(())
+        };
+        each(20, answer, &work).unwrap();
+        let mut done = done.into_inner().unwrap();
+        done.sort_unstable();
+        let expected: Vec<_> = (0..20).map(|task| (task, (task != 3).then(|| task.to_string()))).collect();
+        assert_eq!(done, expected);
+        assert_eq!(most.iter().max(), Some(2));
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let work = |task, _, _: &mut Scratch| match task {
+            5 => Err(Error::internal("five")),
+            _ => Ok(()),
+        };
+        let answer = |asked: Vec<(String, Told)>| asked.into_iter().for_each(|(_, told)| told(Ok(None)));
+        assert_eq!(each(1000, answer, &work).unwrap_err().message, "five");
+    }
+
+    #[test]
+    fn what_is_never_answered_is_an_error() {
+        let work =
+            |_, opened: Option<Opened>, _: &mut Scratch| opened.map_or(Ok(()), |opened| opened.map(drop));
+        assert!(each(4, drop, &work).unwrap_err().message.contains("has not answered"));
     }
 }

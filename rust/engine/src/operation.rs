@@ -151,6 +151,9 @@ impl<'s> Portion<'_, 's> {
     }
 }
 
+/// Does something with a chunk and what was opened of it, if it was.
+type WithValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
+
 /// Does something with the chunk of a task.
 type OfTask<'t> = &'t (dyn Fn(usize, &mut Scratch, &mut dyn FnMut(&Chunk<'_, '_>, &mut Scratch) -> Result<()>) -> Result<()>
          + Sync);
@@ -204,7 +207,7 @@ impl Operation<'_> {
         self,
         selection: &Selection,
         want: &(dyn Fn(&Chunk<'_, '_>) -> Want + Sync),
-        work: &(dyn Fn(&Chunk<'_, '_>, Option<Opened>, &mut Scratch) -> Result<()> + Sync),
+        work: WithValue<'_>,
     ) -> Result<()> {
         self.each_task(selection, self.store.concurrency(), &|run, tasks, of| {
             let request = |task, scratch: &mut Scratch| {
@@ -227,11 +230,13 @@ impl Operation<'_> {
         self,
         run: Run,
         tasks: usize,
-        request: &(dyn Fn(usize, &mut Scratch) -> Result<Option<arrivals::Request>> + Sync),
-        work: &(dyn Fn(usize, Option<Opened>, &mut Scratch) -> Result<()> + Sync),
+        request: arrivals::Prepare<'_>,
+        work: arrivals::Work<'_>,
     ) -> Result<()> {
-        if let (Run::Waiting(most), Some(ask)) = (run, self.store.asking()) {
-            return arrivals::each(ask, tasks, most, self.interrupt, request, work);
+        if let Run::Waiting(most) = run {
+            if let Some(ask) = self.store.asking()? {
+                return arrivals::each(ask, tasks, most, self.interrupt, request, work);
+            }
         }
         run.each(tasks, self.interrupt, &|task, scratch| work(task, None, scratch))
     }

@@ -62,8 +62,8 @@ pub trait Foreign: Send + Sync + Debug {
     }
 
     /// As [`Store::asking`].
-    fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
-        None
+    fn asking(self: Arc<Self>) -> Result<Option<Arc<dyn Ask>>> {
+        Ok(None)
     }
 }
 
@@ -322,7 +322,8 @@ impl<F: Foreign> Store for ForeignStore<F> {
         self.foreign.concurrency()
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        Some(Arc::new(ForeignAsk { foreign: self.foreign.clone().asking()?, keys: self.keys }))
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let (foreign, keys) = (self.foreign.clone().asking()?, self.keys);
+        Ok(foreign.map(|foreign| Arc::new(ForeignAsk { foreign, keys }) as Arc<dyn Ask>))
     }
 }

@@ -315,4 +315,60 @@ mod tests {
         drop(first);
         assert!(gate.turn().unwrap().is_some());
     }
+
+    #[test]
+    fn who_waits_and_what_is_queued_take_turns() {
+        let gate = Arc::new(Gate::new(Some(1)));
+        let (tell, told) = std::sync::mpsc::channel();
+        let held = Arc::new(Mutex::new(Vec::new()));
+        let first = held.clone();
+        gate.queue(Box::new(move |place| first.lock().unwrap().push(place)));
+        for _ in 0..3 {
+            let (tell, held) = (tell.clone(), held.clone());
+            gate.queue(Box::new(move |place| {
+                held.lock().unwrap().push(place);
+                tell.send("queued").unwrap();
+            }));
+        }
+        std::thread::scope(|scope| {
+            let tell = tell.clone();
+            let gate = &gate;
+            let waiter = scope.spawn(move || {
+                let turn = gate.turn().unwrap();
+                tell.send("waited").unwrap();
+                drop(turn);
+            });
+            while gate.inside.get().lock().sleeping == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            for turn in 0..4 {
+                while turn == 1 && !waiter.is_finished() {
+                    std::thread::yield_now(); // whose turn it is
+                }
+                while held.lock().unwrap().is_empty() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                let left = held.lock().unwrap().pop();
+                drop(left);
+            }
+        });
+        drop(tell);
+        assert_eq!(told.iter().collect::<Vec<_>>(), ["waited", "queued", "queued", "queued"]);
+    }
+
+    #[test]
+    fn what_is_queued_where_there_is_room_is_done_at_once() {
+        let gate = Arc::new(Gate::new(Some(1)));
+        let done = Arc::new(Mutex::new(Vec::new()));
+        for number in 0..3 {
+            let done = done.clone();
+            // Each leaves at once, and lets in the next one.
+            gate.queue(Box::new(move |place| {
+                assert!(place.is_some());
+                done.lock().unwrap().push(number);
+            }));
+        }
+        assert_eq!(*done.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(gate.inside.get().lock().count, 0);
+    }
 }

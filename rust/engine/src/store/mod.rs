@@ -224,9 +224,10 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(0, |inner| inner.concurrency())
     }
 
-    /// What asks it for values without waiting for each; None: it cannot be asked so, or not in this thread.
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        None
+    /// What asks it for values without waiting for each; None: it cannot be asked so. An error: this thread
+    /// must not wait for values that others ask for, either.
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        Ok(None)
     }
 
     /// Waits until one more chunk of what is here may be decoded or encoded; it is so as long as

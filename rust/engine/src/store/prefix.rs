@@ -73,9 +73,9 @@ impl Store for PrefixStore {
         self.inner.open(&self.key(key)?, want)
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        let (inner, prefix) = (self.inner.asking()?, self.prefix.clone());
-        Some(Arc::new(PrefixAsk { inner, prefix, keys: self.keys() }))
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let (prefix, keys) = (self.prefix.clone(), self.keys());
+        Ok(self.inner.asking()?.map(|inner| Arc::new(PrefixAsk { inner, prefix, keys }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

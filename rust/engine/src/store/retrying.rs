@@ -129,8 +129,9 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
         Ok(opened.map(|inner| self.asking.clone().opened(inner)))
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        Some(Arc::new(RetryingAsk { inner: self.inner.asking()?, asking: self.asking.clone() }))
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let asking = self.asking.clone();
+        Ok(self.inner.asking()?.map(|inner| Arc::new(RetryingAsk { inner, asking }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
@@ -249,5 +250,44 @@ impl<F: Fn(&Error) -> bool + Send + Sync> Object for RetryingObject<F> {
 
     fn file(&self) -> Option<&std::fs::File> {
         self.inner.file()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Answers that it is busy, so often.
+    struct Busy(AtomicU64);
+
+    impl Ask for Busy {
+        fn ask(&self, _: &str, _: Want, told: Told) {
+            let left = self.0.fetch_sub(1, Ordering::Relaxed);
+            let kind = Kind::Store { retryable: left < 100, errno: None };
+            told(if left == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
+        }
+    }
+
+    /// What is told where it is busy so often, and how often it would be still.
+    fn told(often: u64) -> (bool, u64) {
+        let busy = Arc::new(Busy(often.into()));
+        let first = Duration::from_micros(1);
+        let retries = Retries { most: 4, first, longest: first };
+        let asking = Arc::new(Asking { retries, foreign_may_pass: |_: &Error| false });
+        let (tell, told) = channel();
+        let told_of = Box::new(move |opened: Opened| tell.send(opened.is_ok()).unwrap());
+        RetryingAsk { inner: busy.clone(), asking }.ask("key", Want::Whole, told_of);
+        (told.recv().unwrap(), busy.0.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn what_is_asked_for_is_asked_for_again() {
+        assert_eq!(told(4), (true, u64::MAX));
+        assert_eq!(told(7), (false, 2));
+        assert_eq!(told(200), (false, 199));
     }
 }

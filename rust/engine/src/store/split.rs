@@ -60,9 +60,9 @@ impl Store for SplitStore {
         self.side(key).open(key, want)
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        let (metadata, chunks) = (self.metadata.clone(), self.chunks.asking()?);
-        Some(Arc::new(SplitAsk { metadata, chunks }))
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let metadata = self.metadata.clone();
+        Ok(self.chunks.asking()?.map(|chunks| Arc::new(SplitAsk { metadata, chunks }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

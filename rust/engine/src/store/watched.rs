@@ -215,9 +215,10 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
         Ok(opened.map(|inner| WatchedObject::boxed(inner, key.to_owned(), self.watch.clone())))
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        let inner = self.watch.queues().then(|| self.inner.asking())??;
-        Some(Arc::new(WatchedAsk { inner, watch: self.watch.clone() }))
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let inner = self.inner.asking()?.filter(|_| self.watch.queues());
+        let watch = self.watch.clone();
+        Ok(inner.map(|inner| Arc::new(WatchedAsk { inner, watch }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -1,5 +1,6 @@
 //! Values that a store of Python is asked for, which tells each when it has it: nobody waits for it.
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::intern;
@@ -9,6 +10,11 @@ use tessarr_engine::store::{Ask, Opened, Told, Want};
 use super::foreign::{Opening, PyForeign};
 use crate::error::foreign;
 
+thread_local! {
+    /// The store of Python that tells the thread something, and is then given what it is asked for next.
+    static TELLS: Cell<*const PyForeign> = const { Cell::new(std::ptr::null()) };
+}
+
 /// Asks a store of Python.
 pub(super) struct PyAsk(pub(super) Arc<PyForeign>);
 
@@ -16,13 +22,13 @@ impl Ask for PyAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
         let (store, key, opening) = (self.0.clone(), key.to_owned(), self.0.opening(want));
         let asked = Asked { store, key, opening, told: Mutex::new(Some(told)) };
-        if !self.0.asked.add(asked) {
+        if !self.0.asked.add(asked) || TELLS.get() == Arc::as_ptr(&self.0) {
             return; // who has added the first one has it taken with that
         }
         let store = self.0.clone();
-        let called = self
-            .0
-            .call(|object| object.call_method1(intern!(object.py(), "answer"), (Taker { store },)).map(drop));
+        let called = self.0.call(|object| {
+            object.call_method1(intern!(object.py(), "_answer"), (Taker { store },)).map(drop)
+        });
         if let Err(error) = called {
             self.0.asked.take().iter().for_each(|asked| asked.told(Err(error.clone())));
         }
@@ -60,6 +66,14 @@ impl Asked {
             told(opened);
         }
     }
+
+    /// Tell what was opened; give what is asked for next.
+    fn told_by_store(&self, opened: Opened) -> Vec<Asked> {
+        let before = TELLS.replace(Arc::as_ptr(&self.store));
+        self.told(opened);
+        TELLS.set(before);
+        self.store.asked.take()
+    }
 }
 
 #[pymethods]
@@ -76,15 +90,15 @@ impl Asked {
         self.opening.count
     }
 
-    /// Tell what was opened; None: it is absent.
-    fn tell(&self, value: &Bound<'_, PyAny>) {
+    /// Tell what was opened; None: it is absent. Gives what is asked for next.
+    fn tell(&self, value: &Bound<'_, PyAny>) -> Vec<Asked> {
         let opened = self.store.opened(&self.key, value, &self.opening);
-        self.told(opened.map_err(|raised| foreign(value.py(), raised)));
+        self.told_by_store(opened.map_err(|raised| foreign(value.py(), raised)))
     }
 
-    /// Tell why it could not be opened.
-    fn fail(&self, error: Bound<'_, PyAny>) {
+    /// Tell why it could not be opened. Gives what is asked for next.
+    fn fail(&self, error: Bound<'_, PyAny>) -> Vec<Asked> {
         let py = error.py();
-        self.told(Err(foreign(py, PyErr::from_value(error))));
+        self.told_by_store(Err(foreign(py, PyErr::from_value(error))))
     }
 }

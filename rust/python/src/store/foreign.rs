@@ -100,7 +100,7 @@ impl PyForeign {
             has_list_dir: !mapping && has("list_dir")?,
             has_delete_prefix: !mapping && has("delete_prefix")?,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
-            has_answer: !mapping && has("answer")? && has("open_head")?,
+            has_answer: !mapping && has("_answer")? && has("open_head")?,
             asked: Pile::default(),
             object: object.clone().unbind(),
         };
@@ -355,12 +355,19 @@ impl Foreign for PyForeign {
         self.concurrency
     }
 
-    fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
-        let may_wait =
-            |object: &Bound<'_, PyAny>| object.call_method0(intern!(object.py(), "may_wait"))?.is_truthy();
-        // Where it cannot be told, who opens a value is told why.
-        let asks = self.has_answer && self.call(may_wait).unwrap_or(false);
-        asks.then(|| Arc::new(PyAsk(self)) as Arc<dyn Ask>)
+    fn asking(self: Arc<Self>) -> Result<Option<Arc<dyn Ask>>> {
+        if !self.has_answer {
+            return Ok(None);
+        }
+        let refusal = self.call(|object| {
+            let refusal = object.call_method0(intern!(object.py(), "_reentry"))?;
+            Ok((!refusal.is_none()).then(|| foreign(object.py(), PyErr::from_value(refusal))))
+        });
+        match refusal {
+            Ok(None) => Ok(Some(Arc::new(PyAsk(self)))),
+            Ok(Some(refusal)) => Err(refusal),
+            Err(_) => Ok(None), // it cannot be told now: who opens a value is told why
+        }
     }
 }
 
