@@ -168,7 +168,7 @@ class _GcsHandler(_Handler):
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
-    request_queue_size = 128  # of fewer, connections of who asks for more at a time wait for a second
+    request_queue_size = 128  # more that come at a time wait for a second
 
 
 @contextmanager

@@ -122,7 +122,7 @@ def test_the_loop_does_not_wait_for_itself(web: Door) -> None:
 
 
 def test_reads_that_wait_for_their_turn_get_it(web: Door, tmp_path: Path) -> None:
-    """Who asks for many values does not keep others out that ask for one, nor the other way round."""
+    """Who asks for many values does not keep others out that ask for one."""
     context = ts.Context({"http_request_concurrency": {"limit": 2}})
     array = ts.open(f"{web.url}/|zarr3:", context=context).result()
     store = ts.KvStore.open(f"{web.url}/", context=context).result()
