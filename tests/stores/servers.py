@@ -166,11 +166,15 @@ class _GcsHandler(_Handler):
         return json.loads(found.data)["generation"] if found.status == 200 else "0"
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128  # more that come at a time wait for a second
+
+
 @contextmanager
 def serving(handler: Any) -> Iterator[int]:
     """A server, by its port."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
+    with _Server(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

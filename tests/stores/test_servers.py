@@ -15,7 +15,7 @@ from stores import servers
 from stores.programs import go, start
 from stores.servers import Door
 from tessarr.errors import UnsupportedError
-from tessarr.store.servers import fetched, server_of
+from tessarr.store.servers import fetched, server_of, waited
 from tessarr.stores import FsspecStore
 
 COUNT = 5  # changes of each process
@@ -164,6 +164,6 @@ def test_the_thread_of_the_loop_does_not_wait_for_itself() -> None:
 
     async def inside() -> None:
         with pytest.raises(NotImplementedError, match="cannot wait"):
-            fetched(fs, server, "http://127.0.0.1:9/key", None)
+            waited(fs.loop, fetched, fs, server, "http://127.0.0.1:9/key", None)
 
     fsspec.asyn.sync(fs.loop, inside, timeout=10)

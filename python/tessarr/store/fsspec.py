@@ -48,7 +48,7 @@ class FsspecStore(DescribedStore):
         no such file. Some servers forbid what does not exist: add `PermissionError`.
     concurrency : int, default 16
         How many chunks are fetched or stored at a time. Each of them is in memory, so that
-        an operation needs as many chunks beside its result.
+        an operation needs as many chunks, and a few that wait to be decoded, beside its result.
     retries : bool, default True
         Whether the file system may ask again by itself. False is for `RetryingStore`, where it
         is one of s3fs or gcsfs: others do not, or do it as their arguments say.

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import StoreError
 from tessarr.store.fsspec_files import Files
-from tessarr.store.servers import Part, Server, changed, fetched, server_of, version_of
+from tessarr.store.servers import (
+    Part,
+    Server,
+    changed,
+    fetched,
+    reentry,
+    server_of,
+    version_of,
+    waited,
+)
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Task
+    from collections.abc import Callable
 
 __all__ = ["FarFiles", "SharedFiles", "files_of"]
 
@@ -46,10 +59,12 @@ class FarFiles(Files):
     ) -> None:
         super().__init__(fs, root, missing, concurrency)
         self.server = server
+        self._answering: set[Task[None]] = set()
 
     def fetch(self, path: str, span: str | None) -> Part:
         """Return a range of a file, or all of it."""
-        return fetched(self._fs, self.server, path, span)
+        fs = self._fs
+        return waited(fs.loop, fetched, fs, self.server, path, span)
 
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
@@ -58,7 +73,7 @@ class FarFiles(Files):
 
     def open_head(self, key: str, count: int | None) -> _Opened | None:
         """Open a file, by its first bytes, or by all."""
-        return self._opened(key, None if count is None else f"bytes=0-{max(count, 1) - 1}")
+        return waited(self._fs.loop, self._head, key, count)
 
     def open_value(self, key: str) -> _Opened | None:
         """Open a file, by its first bytes."""
@@ -66,15 +81,48 @@ class FarFiles(Files):
 
     def open_tail(self, key: str, count: int) -> _Opened | None:
         """Open a file, by its last bytes."""
-        found = self._opened(key, f"bytes=-{max(count, 1)}")
+        return waited(self._fs.loop, self._tail, key, count)
+
+    def _reentry(self) -> Exception | None:
+        """Return why this thread must not wait, if it must not."""
+        return reentry(self._fs.loop)
+
+    def _answer(self, take: Callable[[], list[Any]]) -> None:
+        """Have the event loop open files, each of which is told what was opened."""
+        loop = self._fs.loop
+        loop.call_soon_threadsafe(lambda: self._begin(loop, take()))
+
+    def _begin(self, loop: AbstractEventLoop, asked: list[Any]) -> None:
+        for one in asked:
+            task = loop.create_task(self._answered(loop, one))
+            self._answering.add(task)  # loops keep none
+            task.add_done_callback(self._answering.discard)
+
+    async def _answered(self, loop: AbstractEventLoop, asked: Any) -> None:
+        try:
+            if asked.method == "open_tail":
+                found = await self._tail(asked.key, asked.count)
+            else:
+                count = _FIRST_BYTES if asked.method == "open_value" else asked.count
+                found = await self._head(asked.key, count)
+        except BaseException as error:  # noqa: BLE001 (told to who waits)
+            self._begin(loop, asked.fail(error))
+        else:
+            self._begin(loop, asked.tell(found))
+
+    async def _head(self, key: str, count: int | None) -> _Opened | None:
+        return await self._opened(key, None if count is None else f"bytes=0-{max(count, 1) - 1}")
+
+    async def _tail(self, key: str, count: int) -> _Opened | None:
+        found = await self._opened(key, f"bytes=-{max(count, 1)}")
         if found is not None and not found.has_end:  # a server that takes it for the beginning
-            found.read(max(0, found.size - count), min(count, found.size))
+            await found.complete(max(0, found.size - count), min(count, found.size))
         return found
 
-    def _opened(self, key: str, span: str | None) -> _Opened | None:
+    async def _opened(self, key: str, span: str | None) -> _Opened | None:
         path = self._at(key)
         try:
-            return _Opened(self, path, self.fetch(path, span))
+            return _Opened(self, path, await fetched(self._fs, self.server, path, span))
         except self._missing:
             return None
 
@@ -117,15 +165,33 @@ class _Opened:
 
     def read(self, offset: int, count: int) -> bytes:
         part = self._part
-        if count and not part.first <= offset <= offset + count <= part.first + len(part.data):
-            part = self._files.fetch(self._path, f"bytes={offset}-{offset + count - 1}")
-            if part.tag != self._part.tag or part.size != self.size:
-                raise StoreError(
-                    f"{self._path!r} was replaced while parts of it were read",
-                    kind="value_replaced",
-                    retryable=True,
-                )
-            if len(part.data) == part.size:
-                self._part = part  # the server knows no ranges, and gave everything
+        if not self._has(offset, count):
+            part = self._checked(self._files.fetch(self._path, _span(offset, count)))
         begin = offset - part.first
         return part.data[begin : begin + count]
+
+    async def complete(self, offset: int, count: int) -> None:
+        """Know bytes from now on."""
+        if not self._has(offset, count):
+            files = self._files
+            part = await fetched(files._fs, files.server, self._path, _span(offset, count))
+            self._part = self._checked(part)
+
+    def _has(self, offset: int, count: int) -> bool:
+        part = self._part
+        return not count or part.first <= offset <= offset + count <= part.first + len(part.data)
+
+    def _checked(self, part: Part) -> Part:
+        if part.tag != self._part.tag or part.size != self.size:
+            raise StoreError(
+                f"{self._path!r} was replaced while parts of it were read",
+                kind="value_replaced",
+                retryable=True,
+            )
+        if len(part.data) == part.size:
+            self._part = part  # the server knows no ranges, and gave everything
+        return part
+
+
+def _span(offset: int, count: int) -> str:
+    return f"bytes={offset}-{offset + count - 1}"

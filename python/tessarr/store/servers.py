@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Part", "Server", "changed", "fetched", "server_of", "version_of"]
+__all__ = ["Part", "Server", "changed", "fetched", "reentry", "server_of", "version_of", "waited"]
 
 
 class Part(NamedTuple):
@@ -70,14 +70,14 @@ def server_of(fs: Any) -> Server | None:
     return next((server for server in found if hasattr(fs, server.needs)), None)
 
 
-def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
+async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
     """Return a range of a file, or all of it."""
     try:
-        answer = _waited(fs.loop, server.get, fs, path, span)
+        answer = await server.get(fs, path, span)
     except Exception as error:
         if span is None or not _says_empty(error):
             raise
-        answer = _waited(fs.loop, server.get, fs, path, None)
+        answer = await server.get(fs, path, None)
     data, content_range, tag = answer
     if not content_range:
         return Part(data, 0, len(data), tag or "")
@@ -102,7 +102,7 @@ def changed(
     """
     assert server.change is not None
     try:
-        new = _waited(fs.loop, server.change, fs, path, data, tag)
+        new = waited(fs.loop, server.change, fs, path, data, tag)
     except Exception as error:
         if tag is None:
             raise
@@ -115,7 +115,15 @@ def changed(
     return version_of(new) or True
 
 
-def _waited(
+def reentry(loop: AbstractEventLoop) -> UnsupportedError | None:
+    """Return why this thread must not wait for an event loop, if it is that one's."""
+    with suppress(RuntimeError):
+        if asyncio.get_running_loop() is loop:
+            return UnsupportedError("the thread that is to do it cannot wait for it")
+    return None
+
+
+def waited(
     loop: AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
 ) -> T:
     """Return what work gives that is done by an event loop in another thread.
@@ -123,11 +131,9 @@ def _waited(
     What fsspec has for it wakes who waits twice, as that waits for the lock of an event then: with
     many requests under way this takes as long as all else that the loop does.
     """
-    running = None
-    with suppress(RuntimeError):
-        running = asyncio.get_running_loop()
-    if running is loop:
-        raise UnsupportedError("the thread that is to do it cannot wait for it")
+    refusal = reentry(loop)
+    if refusal is not None:
+        raise refusal
     ended = allocate_lock()
     result: list[T] = []
     failed: list[BaseException] = []

@@ -3,6 +3,7 @@
 //! caller's buffer, or gathers, encodes and stores them. No Python here.
 
 pub mod array;
+mod arrivals;
 pub mod cache;
 pub mod codec;
 pub mod convert;

@@ -1,13 +1,14 @@
 //! What reading and writing share: the array, the store, and running tasks.
 
 use crate::array::{Array, Level, PerAxis};
+use crate::arrivals;
 use crate::copy::Axis;
 use crate::error::Result;
 use crate::grid::{self, Cuts};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
-use crate::store::Store;
+use crate::store::{Opened, Store, Want};
 
 /// Tasks that decode or encode fewer bytes than this in sum run on the calling
 /// thread: waking a worker costs as much as decoding about that many.
@@ -150,6 +151,16 @@ impl<'s> Portion<'_, 's> {
     }
 }
 
+/// Does something with a chunk and what was opened of it, if it was.
+type WithValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
+
+/// Does something with the chunk of a task.
+type OfTask<'t> = &'t (dyn Fn(usize, &mut Scratch, &mut dyn FnMut(&Chunk<'_, '_>, &mut Scratch) -> Result<()>) -> Result<()>
+         + Sync);
+
+/// Is told how tasks are run, and how many there are.
+type Tasks<'t> = &'t dyn Fn(Run, usize, OfTask<'_>) -> Result<()>;
+
 /// One chunk that a selection touches.
 pub struct Chunk<'k, 's> {
     /// Its key in the store.
@@ -183,6 +194,55 @@ impl Operation<'_> {
         concurrency: usize,
         work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
+        self.each_task(selection, concurrency, &|run, tasks, of| {
+            run.each(tasks, self.interrupt, &|task, scratch| {
+                of(task, scratch, &mut |chunk, scratch| work(chunk, scratch))
+            })
+        })
+    }
+
+    /// The same for values that are read, which the store is asked for together where it can be; `want` tells how
+    /// each is opened.
+    pub(crate) fn each_value(
+        self,
+        selection: &Selection,
+        want: &(dyn Fn(&Chunk<'_, '_>) -> Want + Sync),
+        work: WithValue<'_>,
+    ) -> Result<()> {
+        self.each_task(selection, self.store.concurrency(), &|run, tasks, of| {
+            let request = |task, scratch: &mut Scratch| {
+                let mut asked = None;
+                of(task, scratch, &mut |chunk, _| {
+                    asked = Some((chunk.key.to_owned(), want(chunk)));
+                    Ok(())
+                })?;
+                Ok(asked)
+            };
+            self.opened(run, tasks, &request, &|task, mut opened, scratch| {
+                of(task, scratch, &mut |chunk, scratch| work(chunk, opened.take(), scratch))
+            })
+        })
+    }
+
+    /// Do `work` for 0..tasks, with what was opened of what each has to `request`, if it was; errors of `request`
+    /// are those of `work`, too.
+    pub(crate) fn opened(
+        self,
+        run: Run,
+        tasks: usize,
+        request: arrivals::Prepare<'_>,
+        work: arrivals::Work<'_>,
+    ) -> Result<()> {
+        if let Run::Waiting(most) = run {
+            if let Some(ask) = self.store.asking()? {
+                return arrivals::each(ask, tasks, most, self.interrupt, request, work);
+            }
+        }
+        run.each(tasks, self.interrupt, &|task, scratch| work(task, None, scratch))
+    }
+
+    /// Do `work` with how many chunks `selection` touches, how they are run, and what does something with one of them.
+    fn each_task(self, selection: &Selection, concurrency: usize, work: Tasks<'_>) -> Result<()> {
         let whole = selection.piece();
         if whole.is_empty() {
             return Ok(());
@@ -197,13 +257,13 @@ impl Operation<'_> {
                 self.run(&first, tasks, concurrency)?
             }
         };
-        run.each(division.tasks(), self.interrupt, &|task, scratch| {
+        work(run, division.tasks(), &|task, scratch, with| {
             let mut cell = PerAxis::new();
             let piece = division.task(task, &mut cell);
             let mut key = std::mem::take(&mut scratch.key);
             let done = self.with_chunk(&cell, &mut key, |key, level, origin| {
                 let portion = Portion { level, piece: &piece, origin };
-                work(&Chunk { key, cell: &cell, portion, spread }, scratch)
+                with(&Chunk { key, cell: &cell, portion, spread }, scratch)
             });
             scratch.key = key;
             done

@@ -17,7 +17,7 @@ use crate::scratch::{reserve, sized, Scratch};
 use crate::selection::{Direction, Selection};
 use crate::shard::{self, Entry};
 use crate::source::{Kept, Source};
-use crate::store::Want;
+use crate::store::{Opened, Want};
 use crate::vlen::{self, Arena};
 use parts::{Parts, Subchunks, Wanted};
 
@@ -76,9 +76,12 @@ pub(crate) struct Reader<'a> {
 /// of chunks that are not stored are the array's own.
 pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<Arena> {
     let (out, arena) = (Address(out), Arena::default());
-    operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
-        let address = out;
-        Reader::new(operation, chunk.spread).chunk(chunk, &Target::new(address, &arena), scratch)
+    let target = &Target::new(out, &arena);
+    let reader = |chunk: &Chunk<'_, '_>| Reader::new(operation, chunk.spread);
+    let want = |chunk: &Chunk<'_, '_>| reader(chunk).with(chunk, target, |parts| reader(chunk).want(parts));
+    operation.each_value(selection, &want, &|chunk, opened, scratch| {
+        let reader = reader(chunk);
+        reader.with(chunk, target, |parts| reader.parts(chunk.key, opened, parts, scratch))
     })?;
     Ok(arena)
 }
@@ -99,13 +102,29 @@ impl<'a> Reader<'a> {
         target: &Target<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let Portion { level, piece, origin } = chunk.portion;
-        self.parts(chunk.key, &Parts::new(level, origin, &[Wanted { target, piece }]), scratch)
+        self.with(chunk, target, |parts| self.parts(chunk.key, None, parts, scratch))
     }
 
-    /// What reads want of the chunk at `key`.
-    fn parts(&self, key: &str, parts: &Parts<'_, '_>, scratch: &mut Scratch) -> Result<()> {
-        self.operation.store.read(key, self.want(parts), |object| match object {
+    /// Do `work` with what one read wants of a cell.
+    fn with<R>(
+        &self,
+        chunk: &Chunk<'_, '_>,
+        target: &Target<'_>,
+        work: impl FnOnce(&Parts<'_, '_>) -> R,
+    ) -> R {
+        let Portion { level, piece, origin } = chunk.portion;
+        work(&Parts::new(level, origin, &[Wanted { target, piece }]))
+    }
+
+    /// What reads want of the chunk at `key`, which may have been opened.
+    fn parts(
+        &self,
+        key: &str,
+        opened: Option<Opened>,
+        parts: &Parts<'_, '_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        self.operation.store.read_on(opened, key, self.want(parts), |object| match object {
             Some(object) => self.level(parts, Source::of(&*object), scratch),
             None if self.array.missing == Missing::Fill => self.fill(parts),
             None => Err(missing()),

@@ -1,5 +1,6 @@
 //! The stores as Python classes, which `tessarr.store.mapping` makes mappings of, and documents.
 
+mod asked;
 mod counting;
 mod foreign;
 mod generation;

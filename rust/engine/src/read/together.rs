@@ -8,10 +8,12 @@ use smallvec::SmallVec;
 use super::parts::{Parts, Target, Wanted};
 use super::Reader;
 use crate::array::PerAxis;
+use crate::arrivals::Request;
 use crate::error::{Error, Kind, Result};
 use crate::operation::{Address, Operation};
 use crate::scratch::Scratch;
 use crate::selection::{Division, Piece, Selection};
+use crate::store::Opened;
 use crate::vlen::Arena;
 
 /// A read that touches more chunks does not share them with others.
@@ -89,11 +91,13 @@ impl Together<'_, '_> {
         let chunks: Vec<&[Touch]> = touches.chunk_by(|one, next| one.0 == next.0).collect();
         let Some([(first, ..), ..]) = chunks.first() else { return };
         let operation = self.operation;
-        let spread = operation.spreads(chunks.len());
+        let reader = &Reader::new(operation, operation.spreads(chunks.len()));
         let run = operation.run(first, chunks.len(), operation.store.concurrency());
         let done = run.and_then(|run| {
-            run.each(chunks.len(), operation.interrupt, &|chunk, scratch| {
-                self.chunk(chunks[chunk], spread, scratch);
+            let request =
+                |chunk: usize, scratch: &mut Scratch| self.request(reader, chunks[chunk], scratch).map(Some);
+            operation.opened(run, chunks.len(), &request, &|chunk, opened, scratch| {
+                self.chunk(reader, chunks[chunk], opened, scratch);
                 for &(_, read, _) in chunks[chunk] {
                     if self.ends[read].chunks.fetch_sub(1, Ordering::AcqRel) == 1 {
                         (self.ended)(read, self.ends[read].outcome());
@@ -127,8 +131,12 @@ impl Together<'_, '_> {
         found
     }
 
-    /// Read what is wanted of one chunk.
-    fn chunk(&self, touches: &[Touch], spread: bool, scratch: &mut Scratch) {
+    /// Do `work` with the cell of a chunk, with what is wanted of it, and with which of the reads want it.
+    fn with<R>(
+        &self,
+        touches: &[Touch],
+        work: impl FnOnce(&[u64], &[Wanted<'_, '_>], &mut dyn Iterator<Item = &End>) -> R,
+    ) -> R {
         let mut cell = PerAxis::new();
         let piece = |&(_, read, task): &Touch| {
             let division = self.divisions[read].as_ref()?;
@@ -137,22 +145,50 @@ impl Together<'_, '_> {
         let pieces: SmallVec<[(usize, Piece<'_>); 2]> = touches.iter().filter_map(piece).collect();
         let wanted: SmallVec<[Wanted<'_, '_>; 2]> =
             pieces.iter().map(|(read, piece)| Wanted { target: &self.targets[*read], piece }).collect();
-        let mut key = std::mem::take(&mut scratch.key);
-        let mut some = |wanted: &[Wanted<'_, '_>]| {
-            self.operation.with_chunk(&cell, &mut key, |key, level, origin| {
-                Reader::new(self.operation, spread).parts(key, &Parts::new(level, origin, wanted), scratch)
-            })
-        };
-        match some(&wanted) {
-            Ok(()) => {}
-            // What is wrong may be so only in what one of them wants.
-            Err(Error { kind: Kind::Data | Kind::NotFound, .. }) => {
-                for (one, (read, _)) in wanted.iter().zip(&pieces) {
-                    some(std::slice::from_ref(one)).unwrap_or_else(|error| self.ends[*read].fail(error));
-                }
-            }
-            Err(error) => pieces.iter().for_each(|(read, _)| self.ends[*read].fail(error.clone())),
-        }
-        scratch.key = key;
+        work(&cell, &wanted, &mut pieces.iter().map(|(read, _)| &self.ends[*read]))
     }
+
+    /// What is to be asked for to read one chunk.
+    fn request(&self, reader: &Reader<'_>, touches: &[Touch], scratch: &mut Scratch) -> Result<Request> {
+        self.with(touches, |cell, wanted, _| {
+            at(reader, cell, wanted, scratch, |key, parts, _| Ok((key.to_owned(), reader.want(parts))))
+        })
+    }
+
+    /// Read what is wanted of one chunk, which may have been opened.
+    fn chunk(&self, reader: &Reader<'_>, touches: &[Touch], opened: Option<Opened>, scratch: &mut Scratch) {
+        self.with(touches, |cell, wanted, ends| {
+            let mut some = |wanted: &[Wanted<'_, '_>], opened| {
+                at(reader, cell, wanted, scratch, |key, parts, scratch| {
+                    reader.parts(key, opened, parts, scratch)
+                })
+            };
+            match some(wanted, opened) {
+                Ok(()) => {}
+                // What is wrong may be so only in what one of them wants.
+                Err(Error { kind: Kind::Data | Kind::NotFound, .. }) => {
+                    for (one, end) in wanted.iter().zip(ends) {
+                        some(std::slice::from_ref(one), None).unwrap_or_else(|error| end.fail(error));
+                    }
+                }
+                Err(error) => ends.for_each(|end| end.fail(error.clone())),
+            }
+        });
+    }
+}
+
+/// Do `work` with the key of the chunk at `cell`, and with what is wanted of it.
+fn at<R>(
+    reader: &Reader<'_>,
+    cell: &[u64],
+    wanted: &[Wanted<'_, '_>],
+    scratch: &mut Scratch,
+    work: impl FnOnce(&str, &Parts<'_, '_>, &mut Scratch) -> Result<R>,
+) -> Result<R> {
+    let mut key = std::mem::take(&mut scratch.key);
+    let done = reader.operation.with_chunk(cell, &mut key, |key, level, origin| {
+        work(key, &Parts::new(level, origin, wanted), scratch)
+    });
+    scratch.key = key;
+    done
 }

@@ -92,6 +92,10 @@ fn add(counter: &AtomicU64, count: u64) {
 }
 
 impl Watch for Tally {
+    fn queues(&self) -> bool {
+        true
+    }
+
     fn after(&self, call: Call, _key: &str, done: &Done<'_>) -> Result<()> {
         add(&self.look_reads, done.looked.reads);
         if done.kept {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::joined;
 use super::keylock::KeyLocks;
-use super::{Change, Exchange, Keys, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
+use super::{
+    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Store, Told, Updater, Version, Want,
+};
 use crate::error::{Error, Kind, Result};
 
 /// What a foreign store has to offer. Keys are checked before it is called.
@@ -58,6 +60,11 @@ pub trait Foreign: Send + Sync + Debug {
     fn concurrency(&self) -> usize {
         0
     }
+
+    /// As [`Store::asking`].
+    fn asking(self: Arc<Self>) -> Result<Option<Arc<dyn Ask>>> {
+        Ok(None)
+    }
 }
 
 /// What became of a value that was to be replaced.
@@ -97,7 +104,7 @@ const ATTEMPTS: usize = 1000;
 /// they do so if the foreign store has `replace`, and holders if it has `hold`.
 #[derive(Debug)]
 pub struct ForeignStore<F> {
-    foreign: F,
+    foreign: Arc<F>,
     keys: Keys,
     read_only: bool,
     changing: Arc<KeyLocks>,
@@ -107,7 +114,8 @@ impl<F: Foreign> ForeignStore<F> {
     /// Adapts `foreign`. Adapters of one foreign store, which share its
     /// `identity`, exclude each other as if they were one.
     pub fn new(foreign: F, read_only: bool, identity: usize) -> Self {
-        ForeignStore { foreign, keys: Keys::Paths, read_only, changing: KeyLocks::shared(identity) }
+        let (foreign, changing) = (Arc::new(foreign), KeyLocks::shared(identity));
+        ForeignStore { foreign, keys: Keys::Paths, read_only, changing }
     }
 
     /// The same, of other keys.
@@ -202,6 +210,26 @@ impl<F: Foreign> ForeignStore<F> {
     }
 }
 
+/// Asks a [`Foreign`].
+struct ForeignAsk {
+    foreign: Arc<dyn Ask>,
+    keys: Keys,
+}
+
+impl Ask for ForeignAsk {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        if let Err(error) = self.keys.check(key) {
+            return told(Err(error));
+        }
+        let name = key.to_owned();
+        self.foreign.ask(
+            key,
+            want,
+            Box::new(move |opened| told(opened.map_err(|error| error.at_key(&name)))),
+        );
+    }
+}
+
 impl<F: Foreign> Store for ForeignStore<F> {
     fn keys(&self) -> Keys {
         self.keys
@@ -292,5 +320,10 @@ impl<F: Foreign> Store for ForeignStore<F> {
 
     fn concurrency(&self) -> usize {
         self.foreign.concurrency()
+    }
+
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let (foreign, keys) = (self.foreign.clone().asking()?, self.keys);
+        Ok(foreign.map(|foreign| Arc::new(ForeignAsk { foreign, keys }) as Arc<dyn Ask>))
     }
 }

@@ -1,6 +1,7 @@
 //! A store that is asked by few at a time, and not too often.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,8 +15,8 @@ use crate::error::Result;
 /// are decoded or encoded at a time: those of all stores together that are limited by it.
 #[derive(Debug)]
 pub struct Limits {
-    requests: Gate,
-    chunks: Gate,
+    requests: Arc<Gate>,
+    chunks: Arc<Gate>,
     reads: Option<Rate>,
     writes: Option<Rate>,
 }
@@ -28,7 +29,8 @@ impl Limits {
         reads: Option<Rate>,
         writes: Option<Rate>,
     ) -> Self {
-        Limits { requests: Gate::new(requests), chunks: Gate::new(chunks), reads, writes }
+        let gate = |most| Arc::new(Gate::new(most));
+        Limits { requests: gate(requests), chunks: gate(chunks), reads, writes }
     }
 
     /// `inner`, asked within the limits.
@@ -43,16 +45,32 @@ struct Gate {
     inside: fork::Own<Inside>,
 }
 
-/// How many are inside. In a forked child nobody is.
+/// Who is inside, and who waits. In a forked child nobody does.
 #[derive(Default)]
 struct Inside {
-    count: Mutex<u64>,
+    state: Mutex<State>,
     left: Condvar,
 }
 
+#[derive(Default)]
+struct State {
+    count: u64,
+    /// Threads that wait.
+    sleeping: usize,
+    /// What is to be done when there is room, in its order: no thread waits for it.
+    queued: VecDeque<Enter>,
+    /// The last place went to what was queued: the next one is a thread's.
+    for_threads: bool,
+    /// Somebody lets in what is queued.
+    serving: bool,
+}
+
+/// What is done when somebody is let in, who is inside as long as the place lives.
+pub type Enter = Box<dyn FnOnce(Option<Place>) + Send>;
+
 impl Inside {
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,25 +85,86 @@ impl Gate {
         Gate { most, inside: fork::Own::new() }
     }
 
-    /// Waits until one more is let in; it is inside as long as what is given back lives.
-    fn turn(&self) -> Result<Option<Turn<'_>>> {
-        let Some(most) = self.most else { return Ok(None) };
+    /// Whether the thread is inside.
+    fn is_held(&self) -> bool {
         let me: *const Gate = self;
-        if HELD.with_borrow(|held| held.contains(&me)) {
-            return Ok(None);
-        }
+        HELD.with_borrow(|held| held.contains(&me))
+    }
+
+    /// Waits until one more is let in; it is inside as long as what is given back lives.
+    fn turn(self: &Arc<Self>) -> Result<Option<Turn<'_>>> {
+        let Some(most) = self.most.filter(|_| !self.is_held()) else { return Ok(None) };
         let inside = self.inside.get();
+        let mut state = inside.lock();
         loop {
-            let waited =
-                inside.left.wait_timeout_while(inside.lock(), wait::ASK_EVERY, |count| *count >= most);
-            let (mut count, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            if !timeout.timed_out() {
-                *count += 1;
-                HELD.with_borrow_mut(|held| held.push(me));
+            if state.count < most {
+                state.count += 1;
+                drop(state);
+                self.serve();
+                HELD.with_borrow_mut(|held| held.push(Arc::as_ptr(self)));
                 return Ok(Some(Turn { gate: self, inside }));
             }
-            drop(count);
-            wait::ask()?;
+            state.sleeping += 1;
+            let waited = inside.left.wait_timeout(state, wait::ASK_EVERY);
+            let (found, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = found;
+            state.sleeping -= 1;
+            if timeout.timed_out() {
+                drop(state);
+                self.serve(); // the place that was this one's, if it was woken at the same time
+                wait::ask()?;
+                state = inside.lock();
+            }
+        }
+    }
+
+    /// Does `enter` when one more may be let in: here, or in the thread of who leaves.
+    fn queue(self: &Arc<Self>, enter: Enter) {
+        let Some(most) = self.most.filter(|_| !self.is_held()) else { return enter(None) };
+        let mut state = self.inside.get().lock();
+        if state.count < most && state.sleeping == 0 && state.queued.is_empty() {
+            state.count += 1;
+            drop(state);
+            return enter(Some(self.place()));
+        }
+        state.queued.push_back(enter);
+    }
+
+    fn place(self: &Arc<Self>) -> Place {
+        Place { gate: self.clone(), generation: fork::generation() }
+    }
+
+    /// Lets in what is queued, as long as there is room.
+    fn serve(self: &Arc<Self>) {
+        let Some(most) = self.most else { return };
+        let inside = self.inside.get();
+        let mut state = inside.lock();
+        if state.serving {
+            return; // who does looks again
+        }
+        state.serving = true;
+        while let Some(enter) = (state.count < most).then(|| state.queued.pop_front()).flatten() {
+            state.count += 1;
+            drop(state);
+            enter(Some(self.place()));
+            state = inside.lock();
+        }
+        state.serving = false;
+    }
+
+    /// One of those inside leaves.
+    fn leave(self: &Arc<Self>, inside: &Inside) {
+        let mut state = inside.lock();
+        state.count -= 1;
+        let has_threads = state.sleeping > 0;
+        state.for_threads = has_threads && !state.for_threads;
+        let serves = !state.for_threads && !state.queued.is_empty();
+        drop(state);
+        if has_threads {
+            inside.left.notify_one();
+        }
+        if serves {
+            self.serve();
         }
     }
 }
@@ -98,21 +177,34 @@ impl fmt::Debug for Gate {
 
 /// One of those that are let in. It ends in the thread in which it began.
 pub struct Turn<'g> {
-    gate: &'g Gate,
+    gate: &'g Arc<Gate>,
     inside: &'g fork::Made<Inside>,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let me: *const Gate = self.gate;
+        let me = Arc::as_ptr(self.gate);
         HELD.with_borrow_mut(|held| {
             if let Some(at) = held.iter().rposition(|&other| other == me) {
                 held.swap_remove(at);
             }
         });
         if self.inside.is_own() {
-            *self.inside.lock() -= 1;
-            self.inside.left.notify_one();
+            self.gate.leave(self.inside);
+        }
+    }
+}
+
+/// One of those that are let in, in no thread.
+pub struct Place {
+    gate: Arc<Gate>,
+    generation: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.generation == fork::generation() {
+            self.gate.leave(self.gate.inside.get());
         }
     }
 }
@@ -167,6 +259,14 @@ impl Watch for Limited {
         self.0.requests.turn()
     }
 
+    fn queues(&self) -> bool {
+        self.0.reads.is_none()
+    }
+
+    fn queue(&self, enter: Enter) {
+        self.0.requests.queue(enter);
+    }
+
     fn decoding(&self) -> Result<Option<Turn<'_>>> {
         self.0.chunks.turn()
     }
@@ -193,7 +293,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_a_turn_sleeps_until_one_is_free() {
-        let gate = &Gate::new(Some(1));
+        let gate = &Arc::new(Gate::new(Some(1)));
         let first = gate.turn().unwrap();
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
@@ -209,10 +309,66 @@ mod tests {
 
     #[test]
     fn who_is_inside_needs_no_other_turn() {
-        let gate = Gate::new(Some(1));
+        let gate = Arc::new(Gate::new(Some(1)));
         let first = gate.turn().unwrap();
         assert!(gate.turn().unwrap().is_none());
         drop(first);
         assert!(gate.turn().unwrap().is_some());
+    }
+
+    #[test]
+    fn who_waits_and_what_is_queued_take_turns() {
+        let gate = Arc::new(Gate::new(Some(1)));
+        let (tell, told) = std::sync::mpsc::channel();
+        let held = Arc::new(Mutex::new(Vec::new()));
+        let first = held.clone();
+        gate.queue(Box::new(move |place| first.lock().unwrap().push(place)));
+        for _ in 0..3 {
+            let (tell, held) = (tell.clone(), held.clone());
+            gate.queue(Box::new(move |place| {
+                held.lock().unwrap().push(place);
+                tell.send("queued").unwrap();
+            }));
+        }
+        std::thread::scope(|scope| {
+            let tell = tell.clone();
+            let gate = &gate;
+            let waiter = scope.spawn(move || {
+                let turn = gate.turn().unwrap();
+                tell.send("waited").unwrap();
+                drop(turn);
+            });
+            while gate.inside.get().lock().sleeping == 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            for turn in 0..4 {
+                while turn == 1 && !waiter.is_finished() {
+                    std::thread::yield_now(); // whose turn it is
+                }
+                while held.lock().unwrap().is_empty() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                let left = held.lock().unwrap().pop();
+                drop(left);
+            }
+        });
+        drop(tell);
+        assert_eq!(told.iter().collect::<Vec<_>>(), ["waited", "queued", "queued", "queued"]);
+    }
+
+    #[test]
+    fn what_is_queued_where_there_is_room_is_done_at_once() {
+        let gate = Arc::new(Gate::new(Some(1)));
+        let done = Arc::new(Mutex::new(Vec::new()));
+        for number in 0..3 {
+            let done = done.clone();
+            // Each leaves at once, and lets in the next one.
+            gate.queue(Box::new(move |place| {
+                assert!(place.is_some());
+                done.lock().unwrap().push(number);
+            }));
+        }
+        assert_eq!(*done.lock().unwrap(), [0, 1, 2]);
+        assert_eq!(gate.inside.get().lock().count, 0);
     }
 }

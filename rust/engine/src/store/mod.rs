@@ -1,5 +1,6 @@
 //! Stores: keys to byte strings, read by ranges, replaced atomically.
 
+mod ask;
 mod cached;
 mod change;
 mod counting;
@@ -8,6 +9,7 @@ mod foreign;
 pub(crate) mod fork;
 mod key;
 mod keylock;
+mod later;
 mod limits;
 mod local;
 mod memory;
@@ -23,18 +25,20 @@ mod wait;
 mod watched;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::error::Result;
 use change::{joined, no_current};
 use object::{holds, past_the_end, room_for, REPLACED};
 
+pub use ask::{Ask, Opened, Told};
 pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};
 pub use change::{join, Change, Known, Made, Need, Part, Updater};
 pub use counting::{CountingStore, Counts};
 pub use exchange::{Exchange, Expected, New};
 pub use foreign::{Foreign, ForeignStore, Replaced};
 pub use key::{Keys, LOCK_SUFFIX};
-pub use limits::{Limited, Limits, Rate, Turn};
+pub use limits::{Enter, Limited, Limits, Place, Rate, Turn};
 pub use local::{asked_of_files, LocalStore, Locking, Reading, Settings};
 pub use memory::MemoryStore;
 pub use object::{check_size, read_all, read_from, replaced, Decoded, Loaded, Object, Want};
@@ -220,6 +224,12 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(0, |inner| inner.concurrency())
     }
 
+    /// What asks it for values without waiting for each; None: it cannot be asked so. An error: this thread
+    /// must not wait for values that others ask for, either.
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        Ok(None)
+    }
+
     /// Waits until one more chunk of what is here may be decoded or encoded; it is so as long as
     /// what is given back lives. No request is made meanwhile.
     fn decoding(&self) -> Result<Option<Turn<'_>>> {
@@ -239,12 +249,23 @@ impl dyn Store + '_ {
         &self,
         key: &str,
         want: Want,
+        work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
+    ) -> Result<T> {
+        self.read_on(None, key, want, work)
+    }
+
+    /// The same where it may have been opened before.
+    pub(crate) fn read_on<T>(
+        &self,
+        mut opened: Option<Opened>,
+        key: &str,
+        want: Want,
         mut work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
     ) -> Result<T> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match work(self.open(key, want)?) {
+            match work(opened.take().unwrap_or_else(|| self.open(key, want))?) {
                 Err(error) if error.code == Some(REPLACED) && attempts < ATTEMPTS => {}
                 done => return done,
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Exchange, Listing, Made, Need, Object, Store, Updater, Want};
+use super::{Ask, Exchange, Keys, Listing, Made, Need, Object, Store, Told, Updater, Want};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -31,15 +31,35 @@ impl PrefixStore {
     }
 
     fn below(&self, key: &str) -> String {
-        let mut whole = String::with_capacity(self.prefix.len() + key.len());
-        whole.push_str(&self.prefix);
-        whole.push_str(key);
-        whole
+        below(&self.prefix, key)
     }
 
     fn strip(&self, keys: &mut [String]) {
         for key in keys {
             key.drain(..self.prefix.len());
+        }
+    }
+}
+
+fn below(prefix: &str, key: &str) -> String {
+    let mut whole = String::with_capacity(prefix.len() + key.len());
+    whole.push_str(prefix);
+    whole.push_str(key);
+    whole
+}
+
+/// Asks the store below.
+struct PrefixAsk {
+    inner: Arc<dyn Ask>,
+    prefix: String,
+    keys: Keys,
+}
+
+impl Ask for PrefixAsk {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        match self.keys.check(key) {
+            Ok(()) => self.inner.ask(&below(&self.prefix, key), want, told),
+            Err(error) => told(Err(error)),
         }
     }
 }
@@ -51,6 +71,11 @@ impl Store for PrefixStore {
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.inner.open(&self.key(key)?, want)
+    }
+
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let (prefix, keys) = (self.prefix.clone(), self.keys());
+        Ok(self.inner.asking()?.map(|inner| Arc::new(PrefixAsk { inner, prefix, keys }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Exchange, Listing, Made, Need, Object, Store, Updater, Want};
+use super::{Ask, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 /// Reads another store, and refuses every change.
@@ -30,6 +30,10 @@ impl Store for ReadOnlyStore {
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.inner.open(key, want)
+    }
+
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        self.inner.asking()
     }
 
     fn update<'a>(&self, key: &str, _: Need, _: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{holds, joined, wait, REPLACED};
-use super::{Change, Exchange, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
+use super::{holds, joined, later, wait, REPLACED};
+use super::{
+    Ask, Change, Exchange, Listing, Made, Need, Object, Opened, Part, Store, Told, Updater, Version, Want,
+};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -59,12 +61,15 @@ struct Asking<F> {
 
 impl<F: Fn(&Error) -> bool> Asking<F> {
     fn each<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
-        let may_pass = |error: &Error| match error.kind {
+        self.retries.each(|error| self.may_pass(error), work)
+    }
+
+    fn may_pass(&self, error: &Error) -> bool {
+        match error.kind {
             Kind::Store { retryable, .. } => retryable && error.code != Some(REPLACED),
             Kind::Foreign => (self.foreign_may_pass)(error),
             _ => false,
-        };
-        self.retries.each(may_pass, work)
+        }
     }
 }
 
@@ -81,6 +86,39 @@ impl<F> fmt::Debug for RetryingStore<F> {
     }
 }
 
+impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Asking<F> {
+    fn opened(self: Arc<Self>, inner: Box<dyn Object>) -> Box<dyn Object> {
+        Box::new(RetryingObject { inner, asking: self })
+    }
+}
+
+/// Asks the other store, and again; nobody waits meanwhile.
+struct RetryingAsk<F> {
+    inner: Arc<dyn Ask>,
+    asking: Arc<Asking<F>>,
+}
+
+impl<F: Fn(&Error) -> bool + Send + Sync + 'static> RetryingAsk<F> {
+    /// Asks after it was tried so often.
+    fn again(self, tried: u64, key: &str, want: Want, told: Told) {
+        let (inner, name) = (self.inner.clone(), key.to_owned());
+        let answered = move |opened: Opened| match opened {
+            Err(error) if tried < self.asking.retries.most && self.asking.may_pass(&error) => {
+                let pause = self.asking.retries.pause(tried);
+                later::after(pause, move || self.again(tried + 1, &name, want, told));
+            }
+            opened => told(opened.map(|object| Some(self.asking.opened(object?)))),
+        };
+        inner.ask(key, want, Box::new(answered));
+    }
+}
+
+impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Ask for RetryingAsk<F> {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        RetryingAsk { inner: self.inner.clone(), asking: self.asking.clone() }.again(0, key, want, told);
+    }
+}
+
 impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
@@ -88,10 +126,12 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         let opened = self.asking.each(|| self.inner.open(key, want))?;
-        Ok(opened.map(|inner| {
-            let asking = self.asking.clone();
-            Box::new(RetryingObject { inner, asking }) as Box<dyn Object>
-        }))
+        Ok(opened.map(|inner| self.asking.clone().opened(inner)))
+    }
+
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let asking = self.asking.clone();
+        Ok(self.inner.asking()?.map(|inner| Arc::new(RetryingAsk { inner, asking }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
@@ -210,5 +250,44 @@ impl<F: Fn(&Error) -> bool + Send + Sync> Object for RetryingObject<F> {
 
     fn file(&self) -> Option<&std::fs::File> {
         self.inner.file()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Answers that it is busy, so often.
+    struct Busy(AtomicU64);
+
+    impl Ask for Busy {
+        fn ask(&self, _: &str, _: Want, told: Told) {
+            let left = self.0.fetch_sub(1, Ordering::Relaxed);
+            let kind = Kind::Store { retryable: left < 100, errno: None };
+            told(if left == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
+        }
+    }
+
+    /// What is told where it is busy so often, and how often it would be still.
+    fn told(often: u64) -> (bool, u64) {
+        let busy = Arc::new(Busy(often.into()));
+        let first = Duration::from_micros(1);
+        let retries = Retries { most: 4, first, longest: first };
+        let asking = Arc::new(Asking { retries, foreign_may_pass: |_: &Error| false });
+        let (tell, told) = channel();
+        let told_of = Box::new(move |opened: Opened| tell.send(opened.is_ok()).unwrap());
+        RetryingAsk { inner: busy.clone(), asking }.ask("key", Want::Whole, told_of);
+        (told.recv().unwrap(), busy.0.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn what_is_asked_for_is_asked_for_again() {
+        assert_eq!(told(4), (true, u64::MAX));
+        assert_eq!(told(7), (false, 2));
+        assert_eq!(told(200), (false, 199));
     }
 }

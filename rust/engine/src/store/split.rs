@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Listing, Made, Need, Object, Store, Turn, Updater, Want};
+use super::{Ask, Listing, Made, Need, Object, Store, Told, Turn, Updater, Want};
 use crate::error::Result;
 
 /// Keeps metadata in one store and everything else, the chunks, in another.
@@ -39,9 +39,30 @@ impl SplitStore {
     }
 }
 
+/// Asks for chunks; a thread waits for what has the name of a document.
+struct SplitAsk {
+    metadata: Arc<dyn Store>,
+    chunks: Arc<dyn Ask>,
+}
+
+impl Ask for SplitAsk {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        if !is_document(key) {
+            return self.chunks.ask(key, want, told);
+        }
+        let (store, key) = (self.metadata.clone(), key.to_owned());
+        std::thread::spawn(move || told(store.open(&key, want)));
+    }
+}
+
 impl Store for SplitStore {
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.side(key).open(key, want)
+    }
+
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let metadata = self.metadata.clone();
+        Ok(self.chunks.asking()?.map(|chunks| Arc::new(SplitAsk { metadata, chunks }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::limits::Turn;
+use super::limits::{Enter, Turn};
 use super::wait;
-use super::{Change, Exchange, Known, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want};
+use super::{
+    Ask, Change, Exchange, Known, Listing, Made, Need, New, Object, Opened, Part, Store, Told, Updater,
+    Version, Want,
+};
 use crate::error::{Error, Result};
 
 /// What is asked of a store.
@@ -83,6 +86,16 @@ pub trait Watch: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// Whether values may be asked for without a thread that waits: `after` neither waits then, nor calls others.
+    fn queues(&self) -> bool {
+        false
+    }
+
+    /// As [`Watch::before`], for a value that is asked for so: does `enter` when the store may be asked.
+    fn queue(&self, enter: Enter) {
+        enter(None);
+    }
+
     /// After it was. `key` is a prefix for listings.
     fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()>;
 
@@ -140,11 +153,52 @@ fn tell<T, W: Watch>(
     let mut found = Found::default();
     let result = work(&mut found);
     drop(turn);
+    after(watch, call, key, start, found, result)
+}
+
+/// The second notice: `result` came of a call that began at `start`.
+fn after<T, W: Watch>(
+    watch: &W,
+    call: Call,
+    key: &str,
+    start: Instant,
+    found: Found,
+    result: Result<T>,
+) -> Result<T> {
     let Found { bytes, kept, looked } = found;
     let done = Done { bytes, kept, looked, error: result.as_ref().err(), took: start.elapsed() };
     let told = watch.after(call, key, &done);
     let value = result?;
     told.map(|()| value)
+}
+
+/// How many bytes were read by opening.
+fn bytes_of(opened: Option<&dyn Object>) -> u64 {
+    opened.and_then(Object::bytes).map_or(0, |bytes| bytes.len() as u64)
+}
+
+/// Asks the other store, and tells a [`Watch`].
+struct WatchedAsk<W> {
+    inner: Arc<dyn Ask>,
+    watch: Arc<W>,
+}
+
+impl<W: Watch + 'static> Ask for WatchedAsk<W> {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        let (inner, watch, key) = (self.inner.clone(), self.watch.clone(), key.to_owned());
+        let enter: Enter = Box::new(move |place| {
+            let (start, name) = (Instant::now(), key.clone());
+            let answered = move |opened: Opened| {
+                drop(place);
+                let bytes = opened.as_ref().map_or(0, |opened| bytes_of(opened.as_deref()));
+                let found = Found { bytes, ..Found::default() };
+                let opened = after(&*watch, Call::Open, &name, start, found, opened);
+                told(opened.map(|inner| Some(WatchedObject::boxed(inner?, name, watch))));
+            };
+            inner.ask(&key, want, Box::new(answered));
+        });
+        self.watch.queue(enter);
+    }
 }
 
 impl<W: Watch + 'static> Store for WatchedStore<W> {
@@ -155,14 +209,16 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         let opened = tell(&*self.watch, Call::Open, key, |found| {
             let opened = self.inner.open(key, want)?;
-            found.bytes =
-                opened.as_ref().and_then(|object| object.bytes()).map_or(0, |bytes| bytes.len() as u64);
+            found.bytes = bytes_of(opened.as_deref());
             Ok(opened)
         })?;
-        Ok(opened.map(|inner| {
-            let key = key.to_owned();
-            Box::new(WatchedObject { inner, key, watch: self.watch.clone() }) as Box<dyn Object>
-        }))
+        Ok(opened.map(|inner| WatchedObject::boxed(inner, key.to_owned(), self.watch.clone())))
+    }
+
+    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+        let inner = self.inner.asking()?.filter(|_| self.watch.queues());
+        let watch = self.watch.clone();
+        Ok(inner.map(|inner| Arc::new(WatchedAsk { inner, watch }) as Arc<dyn Ask>))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
@@ -239,6 +295,12 @@ struct WatchedObject<W> {
     inner: Box<dyn Object>,
     key: String,
     watch: Arc<W>,
+}
+
+impl<W: Watch + 'static> WatchedObject<W> {
+    fn boxed(inner: Box<dyn Object>, key: String, watch: Arc<W>) -> Box<dyn Object> {
+        Box::new(WatchedObject { inner, key, watch })
+    }
 }
 
 impl<W: Watch> Object for WatchedObject<W> {

@@ -3,23 +3,25 @@
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict};
+use tessarr_engine::pool::Pile;
 use tessarr_engine::store::{
-    read_all, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
+    read_all, Ask, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
 };
 use tessarr_engine::{Error, Result};
 
+use super::asked::{Asked, PyAsk};
 use super::bytes_of;
 use crate::error::foreign;
 use crate::kept::Kept;
 
 /// A mapping of keys to bytes, or an object with the methods of the protocol.
-#[derive(Debug)]
 pub(super) struct PyForeign {
     object: Py<PyAny>,
     mapping: bool,
@@ -32,9 +34,27 @@ pub(super) struct PyForeign {
     has_list_dir: bool,
     has_delete_prefix: bool,
     has_hold: bool,
+    has_answer: bool,
+    /// What is asked for, until it is taken.
+    pub(super) asked: Pile<Asked>,
     concurrency: usize,
     /// Stands for the store, among all whose values have versions.
     number: u64,
+}
+
+impl std::fmt::Debug for PyForeign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PyForeign").field(&self.object).finish()
+    }
+}
+
+/// How a value is opened.
+pub(super) struct Opening {
+    pub(super) method: &'static str,
+    /// How many bytes are read at once; None: all.
+    pub(super) count: Option<u64>,
+    /// Values of at most so many bytes are then read whole.
+    whole: u64,
 }
 
 /// Counts the stores that do not say what they are.
@@ -80,6 +100,8 @@ impl PyForeign {
             has_list_dir: !mapping && has("list_dir")?,
             has_delete_prefix: !mapping && has("delete_prefix")?,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
+            has_answer: !mapping && has("_answer")? && has("open_head")?,
+            asked: Pile::default(),
             object: object.clone().unbind(),
         };
         Ok((foreign, changeable))
@@ -102,7 +124,7 @@ impl PyForeign {
 
     fn whole(&self, value: &Bound<'_, PyAny>, key: &str, version: Option<Version>) -> PyResult<Whole> {
         let bytes = bytes_of(value).map_err(|_| self.no_bytes(value, key))?;
-        Ok(Whole { bytes: Kept::new(bytes), version })
+        Ok(Whole { bytes: Bytes::of(bytes), version })
     }
 
     fn no_bytes(&self, value: &Bound<'_, PyAny>, key: &str) -> PyErr {
@@ -124,7 +146,39 @@ impl PyForeign {
         Ok(Version::foreign(self.number, key, &bytes_of(tag)?))
     }
 
-    fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
+    /// How a value is opened whose method is not `get`.
+    pub(super) fn opening(&self, want: Want) -> Opening {
+        let (method, count, whole) = match want {
+            Want::Prefix(most) if self.has_open_head => ("open_head", most.checked_add(1), most),
+            Want::Suffix(count) if self.has_open_tail => ("open_tail", Some(count), 0),
+            Want::Whole => ("open_head", None, u64::MAX),
+            _ => ("open_value", None, 0),
+        };
+        Opening { method, count, whole }
+    }
+
+    /// What was opened; None: it is absent.
+    pub(super) fn opened(
+        &self,
+        key: &str,
+        value: &Bound<'_, PyAny>,
+        opening: &Opening,
+    ) -> PyResult<Option<Box<dyn Object>>> {
+        if value.is_none() {
+            return Ok(None);
+        }
+        let py = value.py();
+        let size = value.getattr(intern!(py, "size"))?.extract()?;
+        let version = self.version(value, key)?;
+        if size <= opening.whole {
+            let bytes = value.call_method1(intern!(py, "read"), (0, size))?;
+            return Ok(Some(Box::new(self.whole(&bytes, key, version)?)));
+        }
+        let (key, value) = (key.to_owned(), Kept::new(value.clone().unbind()));
+        Ok(Some(Box::new(Ranged { key, value, size, version })))
+    }
+
+    pub(super) fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
         attached(|py| work(self.object.bind(py)))
     }
 }
@@ -151,37 +205,25 @@ impl Foreign for PyForeign {
     fn get(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.call(|object| {
             let py = object.py();
-            let (method, count, whole) = match want {
-                Want::Whole if self.has_replace_version => ("open_head", None, u64::MAX),
-                Want::Prefix(most) if self.has_open_head => ("open_head", most.checked_add(1), most),
-                Want::Suffix(count) if self.has_open_tail => ("open_tail", Some(count), 0),
-                Want::Whole => ("get", None, u64::MAX),
-                _ if self.has_open_value => ("open_value", None, 0),
-                _ => ("get", None, u64::MAX),
+            let opens = match want {
+                Want::Whole => self.has_replace_version,
+                _ => self.has_open_value,
             };
-            let found = match method {
-                "get" if self.mapping => object.get_item(key),
-                "get" | "open_value" => object.call_method1(method, (key,)),
-                _ => object.call_method1(method, (key, count)),
+            if !opens {
+                let found = match self.mapping {
+                    true => object.get_item(key),
+                    false => object.call_method1(intern!(py, "get"), (key,)),
+                };
+                let value = unless_missing(py, found)?.filter(|value| !value.is_none());
+                let whole = |value| Ok(Box::new(self.whole(&value, key, None)?) as Box<dyn Object>);
+                return value.map(whole).transpose();
+            }
+            let opening = self.opening(want);
+            let found = match opening.method {
+                "open_value" => object.call_method1(intern!(py, "open_value"), (key,)),
+                method => object.call_method1(method, (key, opening.count)),
             };
-            let Some(value) = unless_missing(py, found)?.filter(|value| !value.is_none()) else {
-                return Ok(None);
-            };
-            let made: Box<dyn Object> = match method {
-                "get" => Box::new(self.whole(&value, key, None)?),
-                _ => {
-                    let size = value.getattr(intern!(py, "size"))?.extract()?;
-                    let version = self.version(&value, key)?;
-                    if size <= whole {
-                        let bytes = value.call_method1(intern!(py, "read"), (0, size))?;
-                        Box::new(self.whole(&bytes, key, version)?)
-                    } else {
-                        let (key, value) = (key.to_owned(), Kept::new(value.unbind()));
-                        Box::new(Ranged { key, value, size, version })
-                    }
-                }
-            };
-            Ok(Some(made))
+            unless_missing(py, found)?.map_or(Ok(None), |value| self.opened(key, &value, &opening))
         })
     }
 
@@ -312,6 +354,21 @@ impl Foreign for PyForeign {
     fn concurrency(&self) -> usize {
         self.concurrency
     }
+
+    fn asking(self: Arc<Self>) -> Result<Option<Arc<dyn Ask>>> {
+        if !self.has_answer {
+            return Ok(None);
+        }
+        let refusal = self.call(|object| {
+            let refusal = object.call_method0(intern!(object.py(), "_reentry"))?;
+            Ok((!refusal.is_none()).then(|| foreign(object.py(), PyErr::from_value(refusal))))
+        });
+        match refusal {
+            Ok(None) => Ok(Some(Arc::new(PyAsk(self)))),
+            Ok(Some(refusal)) => Err(refusal),
+            Err(_) => Ok(None), // it cannot be told now: who opens a value is told why
+        }
+    }
 }
 
 /// Whether `raised` says that the value which was opened is another one now.
@@ -341,15 +398,36 @@ impl Drop for Entered {
     }
 }
 
+/// To copy fewer bytes takes less time than to let Python's object go later, for which a thread waits for the GIL.
+const COPIED_BYTES: usize = 64 << 10;
+
+/// Bytes that Python gave.
+enum Bytes {
+    Copied(Box<[u8]>),
+    Kept(Kept<PyBackedBytes>),
+}
+
+impl Bytes {
+    fn of(bytes: PyBackedBytes) -> Bytes {
+        match bytes.len() <= COPIED_BYTES {
+            true => Bytes::Copied(bytes.as_ref().into()),
+            false => Bytes::Kept(Kept::new(bytes)),
+        }
+    }
+}
+
 /// A value that the store gave whole.
 struct Whole {
-    bytes: Kept<PyBackedBytes>,
+    bytes: Bytes,
     version: Option<Version>,
 }
 
 impl Whole {
     fn slice(&self) -> &[u8] {
-        self.bytes.get().map_or(&[], |bytes| bytes)
+        match &self.bytes {
+            Bytes::Copied(bytes) => bytes,
+            Bytes::Kept(bytes) => bytes.get().map_or(&[], |bytes| bytes),
+        }
     }
 }
 

@@ -1,0 +1,269 @@
+//! Tasks whose values a store is asked for together: each is done when its value has arrived, by whichever
+//! thread is free, so that no thread waits for one of them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::{Error, Kind, Result};
+use crate::operation::Interrupt;
+use crate::pool;
+use crate::scratch::Scratch;
+use crate::store::{Ask, Opened, Want};
+
+/// The key of a value, and how it is opened.
+pub(crate) type Request = (String, Want);
+
+/// Tells what a task asks for, if anything.
+pub(crate) type Prepare<'p> = &'p (dyn Fn(usize, &mut Scratch) -> Result<Option<Request>> + Sync);
+
+/// Does a task, with what was opened for it, if that was.
+pub(crate) type Work<'w> = &'w (dyn Fn(usize, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
+
+/// How often who waits asks whether it was interrupted.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
+/// So many requests are prepared before their time has come.
+const PREPARED: usize = 64;
+
+/// So many values may have arrived, for each thread that works, that more is asked for without them.
+const ARRIVED: usize = 4;
+
+/// What is asked for, and what has arrived.
+struct Arrivals {
+    ask: Arc<dyn Ask>,
+    /// How many are asked for at a time.
+    most: usize,
+    /// How many may have arrived beside them.
+    spare: usize,
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    prepared: VecDeque<(usize, Request)>,
+    asked: usize,
+    arrived: VecDeque<(usize, Option<Opened>)>,
+    /// Somebody asks.
+    asking: bool,
+    /// Nothing more is wanted: why.
+    ended: Option<Error>,
+}
+
+/// Do `work` for 0..tasks, in the order in which the values arrive that they `request` of a store: where there is
+/// none, at once. At most `most` are asked for at a time. The first error ends it.
+pub(crate) fn each(
+    ask: Arc<dyn Ask>,
+    tasks: usize,
+    most: usize,
+    interrupt: Option<Interrupt<'_>>,
+    request: Prepare<'_>,
+    work: Work<'_>,
+) -> Result<()> {
+    let threads = pool::threads();
+    let spare = ARRIVED * threads;
+    let arrivals = Arrivals { ask, most, spare, state: Mutex::default(), arrived: Condvar::new() };
+    let arrivals = &Arc::new(arrivals);
+    let next = AtomicUsize::new(0);
+    let prepare = |scratch: &mut Scratch| {
+        while arrivals.lock().prepared.len() < most.min(PREPARED) {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                break;
+            }
+            // What is wrong with it, `work` finds, too.
+            arrivals.prepare(task, request(task, scratch).unwrap_or_default());
+        }
+    };
+    let one = |_| {
+        let done = Scratch::with(|scratch| {
+            prepare(scratch);
+            arrivals.go();
+            prepare(scratch);
+            let (task, opened) = arrivals.next(interrupt)?;
+            work(task, opened, scratch)
+        });
+        done.inspect_err(|error| arrivals.end(error.clone()))
+    };
+    let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
+    let done = pool::wait_for(tasks, threads, asked, &one);
+    arrivals.end(Error::internal("an operation has ended"));
+    done
+}
+
+impl Arrivals {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prepare(&self, task: usize, request: Option<Request>) {
+        match request {
+            Some(request) => self.lock().prepared.push_back((task, request)),
+            None => self.arrive(task, None),
+        }
+    }
+
+    /// Ask for what may be asked for now. Answers that come meanwhile are no calls inside of this one.
+    fn go(self: &Arc<Self>) {
+        let mut state = self.lock();
+        if state.asking {
+            return; // who does looks again
+        }
+        state.asking = true;
+        while state.asked < self.most && state.asked + state.arrived.len() < self.most + self.spare {
+            let Some((task, (key, want))) = state.prepared.pop_front() else { break };
+            state.asked += 1;
+            drop(state);
+            let mut awaited = Awaited { arrivals: self.clone(), task, is_there: false };
+            self.ask.ask(&key, want, Box::new(move |opened| awaited.is_told(opened)));
+            state = self.lock();
+        }
+        state.asking = false;
+    }
+
+    fn arrive(&self, task: usize, opened: Option<Opened>) {
+        let mut state = self.lock();
+        if state.ended.is_some() {
+            drop(state); // before what comes too late: to let that go may need a lock of whoever tells
+            return;
+        }
+        state.arrived.push_back((task, opened));
+        drop(state);
+        self.arrived.notify_one();
+    }
+
+    /// Wait for the next value.
+    fn next(&self, interrupt: Option<Interrupt<'_>>) -> Result<(usize, Option<Opened>)> {
+        let mut state = self.lock();
+        loop {
+            if let Some(error) = &state.ended {
+                return Err(error.clone());
+            }
+            if let Some(found) = state.arrived.pop_front() {
+                return Ok(found);
+            }
+            let waited = self.arrived.wait_timeout(state, ASK_EVERY).unwrap_or_else(PoisonError::into_inner);
+            state = waited.0;
+            if waited.1.timed_out() {
+                drop(state);
+                if interrupt.is_some_and(|interrupt| interrupt()) {
+                    return Err(Error::new(Kind::Interrupted, "interrupted"));
+                }
+                state = self.lock();
+            }
+        }
+    }
+
+    /// Nothing more is wanted.
+    fn end(&self, error: Error) {
+        let mut state = self.lock();
+        let first = state.ended.take();
+        let (first, other) = if first.is_some() { (first, Some(error)) } else { (Some(error), None) };
+        state.ended = first;
+        let left = (std::mem::take(&mut state.prepared), std::mem::take(&mut state.arrived));
+        drop(state);
+        self.arrived.notify_all();
+        drop((other, left)); // not while it is locked, as above
+    }
+}
+
+/// A value that was asked for.
+struct Awaited {
+    arrivals: Arc<Arrivals>,
+    task: usize,
+    is_there: bool,
+}
+
+impl Awaited {
+    fn is_told(&mut self, opened: Opened) {
+        self.is_there = true;
+        self.arrivals.lock().asked -= 1;
+        self.arrivals.arrive(self.task, Some(opened));
+        self.arrivals.go();
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        if !self.is_there {
+            self.is_told(Err(Error::internal("a store has not answered")));
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc::{channel, Sender};
+    use std::thread::spawn;
+
+    use super::*;
+    use crate::store::Told;
+
+    /// Passes on what it is asked for.
+    struct Asked(Mutex<Sender<(String, Told)>>);
+
+    impl Ask for Asked {
+        fn ask(&self, key: &str, _: Want, told: Told) {
+            // Where nobody takes it, it is let go.
+            let _ = self.0.lock().unwrap().send((key.to_owned(), told));
+        }
+    }
+
+    /// Do `work` for tasks with the values of a store that does `answer`, by two at a time.
+    fn each(
+        tasks: usize,
+        answer: impl FnMut(Vec<(String, Told)>) + Send + 'static,
+        work: Work<'_>,
+    ) -> Result<()> {
+        let (asked, received) = channel();
+        let mut answer = answer;
+        spawn(move || loop {
+            let Ok(first) = received.recv() else { break };
+            std::thread::sleep(Duration::from_millis(1));
+            answer(std::iter::once(first).chain(received.try_iter()).collect());
+        });
+        let request = |task: usize, _: &mut Scratch| Ok((task != 3).then(|| (task.to_string(), Want::Whole)));
+        super::each(Arc::new(Asked(Mutex::new(asked))), tasks, 2, None, &request, work)
+    }
+
+    #[test]
+    fn each_task_is_done_with_what_it_has_asked_for() {
+        let done = Mutex::new(Vec::new());
+        let (tell, most) = channel();
+        let answer = move |asked: Vec<(String, Told)>| {
+            tell.send(asked.len()).unwrap();
+            asked.into_iter().rev().for_each(|(key, told)| told(Err(Error::internal(key))));
+        };
+        let work = |task, opened: Option<Opened>, _: &mut Scratch| {
+            let key = opened.map(|opened| opened.err().unwrap().message);
+            done.lock().unwrap().push((task, key));
+            Ok(())
+        };
+        each(20, answer, &work).unwrap();
+        let mut done = done.into_inner().unwrap();
+        done.sort_unstable();
+        let expected: Vec<_> = (0..20).map(|task| (task, (task != 3).then(|| task.to_string()))).collect();
+        assert_eq!(done, expected);
+        assert_eq!(most.iter().max(), Some(2));
+    }
+
+    #[test]
+    fn an_error_ends_it() {
+        let work = |task, _, _: &mut Scratch| match task {
+            5 => Err(Error::internal("five")),
+            _ => Ok(()),
+        };
+        let answer = |asked: Vec<(String, Told)>| asked.into_iter().for_each(|(_, told)| told(Ok(None)));
+        assert_eq!(each(1000, answer, &work).unwrap_err().message, "five");
+    }
+
+    #[test]
+    fn what_is_never_answered_is_an_error() {
+        let work =
+            |_, opened: Option<Opened>, _: &mut Scratch| opened.map_or(Ok(()), |opened| opened.map(drop));
+        assert!(each(4, drop, &work).unwrap_err().message.contains("has not answered"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Values that a store of Python is asked for, which tells each when it has it: nobody waits for it.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use tessarr_engine::store::{Ask, Opened, Told, Want};
+
+use super::foreign::{Opening, PyForeign};
+use crate::error::foreign;
+
+thread_local! {
+    /// The store of Python that tells the thread something, and is then given what it is asked for next.
+    static TELLS: Cell<*const PyForeign> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Asks a store of Python.
+pub(super) struct PyAsk(pub(super) Arc<PyForeign>);
+
+impl Ask for PyAsk {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        let (store, key, opening) = (self.0.clone(), key.to_owned(), self.0.opening(want));
+        let asked = Asked { store, key, opening, told: Mutex::new(Some(told)) };
+        if !self.0.asked.add(asked) || TELLS.get() == Arc::as_ptr(&self.0) {
+            return; // who has added the first one has it taken with that
+        }
+        let store = self.0.clone();
+        let called = self.0.call(|object| {
+            object.call_method1(intern!(object.py(), "_answer"), (Taker { store },)).map(drop)
+        });
+        if let Err(error) = called {
+            self.0.asked.take().iter().for_each(|asked| asked.told(Err(error.clone())));
+        }
+    }
+}
+
+/// Gives a store of Python what it is asked for.
+#[pyclass(frozen, module = "tessarr._engine")]
+struct Taker {
+    store: Arc<PyForeign>,
+}
+
+#[pymethods]
+impl Taker {
+    /// All that was asked for since the last time.
+    fn __call__(&self) -> Vec<Asked> {
+        self.store.asked.take()
+    }
+}
+
+/// A value that a store of Python is asked for.
+#[pyclass(frozen, module = "tessarr._engine")]
+pub(super) struct Asked {
+    store: Arc<PyForeign>,
+    #[pyo3(get)]
+    key: String,
+    opening: Opening,
+    told: Mutex<Option<Told>>,
+}
+
+impl Asked {
+    fn told(&self, opened: Opened) {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(told) = told {
+            told(opened);
+        }
+    }
+
+    /// Tell what was opened; give what is asked for next.
+    fn told_by_store(&self, opened: Opened) -> Vec<Asked> {
+        let before = TELLS.replace(Arc::as_ptr(&self.store));
+        self.told(opened);
+        TELLS.set(before);
+        self.store.asked.take()
+    }
+}
+
+#[pymethods]
+impl Asked {
+    /// The method that would open it.
+    #[getter]
+    fn method(&self) -> &'static str {
+        self.opening.method
+    }
+
+    /// How many bytes are read at once; None: all, or as many as the store likes.
+    #[getter]
+    fn count(&self) -> Option<u64> {
+        self.opening.count
+    }
+
+    /// Tell what was opened; None: it is absent. Gives what is asked for next.
+    fn tell(&self, value: &Bound<'_, PyAny>) -> Vec<Asked> {
+        let opened = self.store.opened(&self.key, value, &self.opening);
+        self.told_by_store(opened.map_err(|raised| foreign(value.py(), raised)))
+    }
+
+    /// Tell why it could not be opened. Gives what is asked for next.
+    fn fail(&self, error: Bound<'_, PyAny>) -> Vec<Asked> {
+        let py = error.py();
+        self.told_by_store(Err(foreign(py, PyErr::from_value(error))))
+    }
+}

@@ -1,0 +1,180 @@
+"""Many chunks that are far away are asked for together, and no thread waits for each."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fsspec.asyn
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.tensorstore as ts
+from stores.servers import Door, Files, files, serving
+from tessarr.store.requests import RetryingStore
+from tessarr.stores import FsspecStore
+
+VALUES = np.arange(4096, dtype="i4").reshape(64, 64)
+MANY = 64  # chunks
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[Door]:
+    """A web server of an array in chunks of one row each, but for the last."""
+    made = tessarr.create_array(tmp_path, shape=(MANY, 64), chunks=(1, 64), dtype="i4")
+    made[: MANY - 1] = VALUES[: MANY - 1]
+    with files(tmp_path) as door:
+        yield door
+
+
+def opened(url: str, concurrency: int, **settings: Any) -> tessarr.Array:
+    """Return the array of a server."""
+    store = FsspecStore.from_url(url, concurrency=concurrency, **settings)
+    return tessarr.open_array(store, mode="r")
+
+
+def waits(task: Path) -> bool:
+    """Return whether a thread is one of those that the engine makes for what waits."""
+    with suppress(OSError):  # it has ended
+        return task.joinpath("comm").read_text().startswith("tessarr-wait")
+    return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted as Linux tells them")
+def test_no_thread_waits_for_each_answer(web: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many are asked for at a time as the store wants, by the threads that decode."""
+    array = opened(web.url, MANY)
+    threads: list[int] = []
+    entered, together = web.entered, threading.Event()
+
+    @contextmanager
+    def counted(line: str, headers: dict[str, str]) -> Iterator[int]:
+        with entered(line, headers) as status:
+            if web.now == MANY - 1:
+                threads.append(sum(map(waits, Path("/proc/self/task").iterdir())))
+                together.set()
+            together.wait(30)
+            yield status
+
+    monkeypatch.setattr(web, "entered", counted)
+    web.forget()
+    assert (array[: MANY - 1] == VALUES[: MANY - 1]).all()
+    assert len(web.requests) == web.most == MANY - 1
+    assert threads[0] < MANY // 2
+    with_fill = array[:]
+    assert (with_fill[:-1] == VALUES[:-1]).all()
+    assert not with_fill[-1].any()
+
+
+@pytest.mark.parametrize("concurrency", [3, 7])
+def test_no_more_are_asked_for_at_a_time(web: Door, concurrency: int) -> None:
+    array = opened(web.url, concurrency)
+    web.delay_s = 0.01
+    web.forget()
+    assert (array[:63] == VALUES[:63]).all()
+    assert 1 < web.most <= concurrency
+
+
+def test_a_failure_ends_it_and_names_the_chunk(web: Door) -> None:
+    array = opened(web.url, 8)
+    web.delay_s = 0.01
+    web.forget()
+    web.refusals = [0, 0, 403]
+    with pytest.raises(Exception, match="403") as caught:
+        array[:]
+    assert any("c/" in note for note in caught.value.__notes__)
+    assert len(web.requests) < MANY
+    assert (array[:63] == VALUES[:63]).all()
+
+
+def test_what_is_busy_is_asked_again(web: Door) -> None:
+    plain = FsspecStore.from_url(web.url, concurrency=8)
+    array = tessarr.open_array(RetryingStore(plain, max_retries=3, first_delay_s=0.001), mode="r")
+    web.forget()
+    web.refusals = [503] * 20
+    assert (array[:63] == VALUES[:63]).all()
+    assert web.refusals == []
+    assert len(web.requests) == 63 + 20
+    web.forget()
+    web.refusals = [503] * 1000
+    with pytest.raises(Exception, match="503"):
+        array[:]
+    paths = [line.split()[1] for line in web.requests]
+    assert max(map(paths.count, paths)) == 4
+    web.refusals = []
+
+
+def test_the_loop_does_not_wait_for_itself(web: Door) -> None:
+    array = opened(web.url, 16)
+
+    async def inside() -> None:
+        with pytest.raises(NotImplementedError, match="cannot wait"):
+            array[:]
+
+    fsspec.asyn.sync(array.store.fs.loop, inside, timeout=10)  # type: ignore[attr-defined]
+
+
+def test_reads_that_wait_for_their_turn_get_it(web: Door, tmp_path: Path) -> None:
+    """Who asks for many values does not keep others out that ask for one."""
+    context = ts.Context({"http_request_concurrency": {"limit": 2}})
+    array = ts.open(f"{web.url}/|zarr3:", context=context).result()
+    store = ts.KvStore.open(f"{web.url}/", context=context).result()
+    web.delay_s = 0.01
+    web.forget()
+    many = array.read()
+    one = [store.read("zarr.json").result().value for _ in range(3)]
+    assert len(web.requests) < MANY
+    assert (many.result()[:63] == VALUES[:63]).all()
+    assert set(one) == {tmp_path.joinpath("zarr.json").read_bytes()}
+    assert web.most == 2
+
+
+class Withholding(Files):
+    """Does not answer who asks for chunks before somebody says so."""
+
+    asked: Callable[[], object]
+    answers: threading.Event
+    late: Callable[[], object]
+
+    def do_GET(self) -> None:
+        if "/c/" in self.path:
+            self.asked()
+            if not self.answers.wait(20):
+                self.late()
+        super().do_GET()
+
+
+def test_ctrl_c_ends_the_wait_for_answers(web: Door, tmp_path: Path) -> None:
+    del web
+    main = threading.main_thread().ident
+    assert main is not None
+    asked, answers = threading.Semaphore(0), threading.Event()
+    late = threading.Event()
+    settings = {"asked": asked.release, "answers": answers, "late": late.set}
+    handler = type("Handler", (Withholding,), settings)
+
+    def interrupt() -> None:
+        for _ in range(8):
+            asked.acquire()
+        signal.pthread_kill(main, signal.SIGINT)
+
+    with serving(partial(handler, directory=str(tmp_path))) as port:
+        array = opened(f"http://127.0.0.1:{port}", 8)
+        waiting = threading.Thread(target=interrupt)
+        waiting.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                array[:]
+            assert not late.is_set()
+            assert not asked.acquire(blocking=False)  # nothing more was asked for
+        finally:
+            answers.set()
+        waiting.join()
+        assert (array[:63] == VALUES[:63]).all()
