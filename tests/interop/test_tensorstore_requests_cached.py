@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from interop.asking import Side, requests
+import tessarr.tensorstore as ours
+from interop.asking import Side, requests, theirs
+from stores import servers
 
 SHAPE, CHUNK, INSIDE = (2048, 1024), (1024, 1024), (64, 128)  # of 2 MiB: not read whole at once
 VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE, "u2")
@@ -79,3 +81,29 @@ def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: P
     for mine, real in zip(*counts, strict=True):
         assert (np.asarray(mine[2]) <= real[2]).all(), (mine, real, counts)
     assert sum(asked[0] for *_, asked in counts[0]) > 0
+
+
+@pytest.mark.parametrize("stored", ["chunks", "shards", "shards, zstd"])
+def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> None:
+    """Parts that a cache lacks are one request each."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": _codecs(stored)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
+    asked, told = [], []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            array = ts.open(spec, context=context).result()
+            counts, found = [], []
+            for part in (np.s_[:1, :1], np.s_[:1, :1], np.s_[:64, :200], np.s_[70:80, :300],
+                         np.s_[:80, 100:400], np.s_[900:1000], np.s_[950:1100, 5:700]):  # fmt: skip
+                door.forget()
+                found.append(array[part].read().result())
+                counts.append(len(door.requests))
+            asked.append(counts)
+            told.append(found)
+    assert all(map(np.array_equal, *told))
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    assert asked[0][1] == 0

@@ -44,6 +44,9 @@ class StoreProtocol(Protocol):
     ``open_head(key, count) -> OpenedValue | None``
         The same, where the first ``count`` bytes are read first, or all, if that is None. With
         it a document is had with one request, and one that is too large is not fetched.
+    ``open_part(key, offset, count) -> OpenedValue | None``
+        The same of a value that was seen before, where ``count`` bytes from ``offset`` are read
+        first: with it a part that a cache lacks is one request.
     ``replace_version(key, data, version) -> bytes | bool``
         As ``replace``, where what is expected is the ``version`` of what was opened: bytes, at
         most 47 of them, that are an attribute of an `OpenedValue`, and tell the state of the key

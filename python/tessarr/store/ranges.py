@@ -83,6 +83,10 @@ class FarFiles(Files):
         """Open a file, by its last bytes."""
         return waited(self._fs.loop, self._tail, key, count)
 
+    def open_part(self, key: str, offset: int, count: int) -> _Opened | None:
+        """Open a file that was seen before, by some of its bytes."""
+        return waited(self._fs.loop, self._opened, key, _span(offset, count))
+
     def _reentry(self) -> Exception | None:
         """Return why this thread must not wait, if it must not."""
         return reentry(self._fs.loop)

@@ -139,9 +139,14 @@ impl<'a> Reader<'a> {
             _ if together && parts.is_full(&self.array.shape) => Want::Whole,
             Body::Shard(shard) if together && self.wants_all(shard, parts) => Want::Whole,
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
-            _ if level.is_raw() => Want::Ranges,
+            _ if level.is_raw() && !self.keeps_raw(level) => Want::Ranges,
             _ => Want::Whole,
         }
+    }
+
+    /// Whether an uncompressed chunk is read whole, as it stays where it is read from.
+    fn keeps_raw(&self, level: &Level) -> bool {
+        level.decoded_bytes <= KEPT_RAW_BYTES && self.operation.store.keeps(level.decoded_bytes)
     }
 
     fn fill(&self, parts: &Parts<'_, '_>) -> Result<()> {

@@ -250,13 +250,17 @@ fn wants_whole(want: Want, size: u64) -> bool {
         Want::Whole => true,
         Want::Prefix(limit) => size <= limit,
         Want::Suffix(_) => false,
-        Want::Ranges => size <= SMALL,
+        Want::Ranges | Want::Part { .. } => size <= SMALL,
     }
 }
 
 impl Store for CachedStore {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
+    }
+
+    fn keeps(&self, bytes: usize) -> bool {
+        bytes as u64 <= self.memory.limit
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {

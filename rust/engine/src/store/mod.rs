@@ -236,6 +236,11 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(Ok(None), |inner| inner.decoding())
     }
 
+    /// Whether so many bytes of a value that are read stay in memory.
+    fn keeps(&self, bytes: usize) -> bool {
+        self.inner().is_some_and(|inner| inner.keeps(bytes))
+    }
+
     /// How many changes should be under way at a time.
     fn write_concurrency(&self) -> usize {
         self.inner().map_or_else(|| self.concurrency(), |inner| inner.write_concurrency())

@@ -15,6 +15,13 @@ pub enum Want {
     Prefix(u64),
     /// Its last bytes, then ranges.
     Suffix(u64),
+    /// These bytes of a value that was seen before, then ranges.
+    Part {
+        /// Where they begin.
+        offset: u64,
+        /// How many they are.
+        count: u64,
+    },
     /// Ranges, known later.
     Ranges,
 }

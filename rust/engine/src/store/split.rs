@@ -126,6 +126,10 @@ impl Store for SplitStore {
         self.chunks.decoding()
     }
 
+    fn keeps(&self, bytes: usize) -> bool {
+        self.chunks.keeps(bytes)
+    }
+
     fn write_concurrency(&self) -> usize {
         self.metadata.write_concurrency().max(self.chunks.write_concurrency())
     }

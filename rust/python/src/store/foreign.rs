@@ -28,6 +28,7 @@ pub(super) struct PyForeign {
     has_open_value: bool,
     has_open_head: bool,
     has_open_tail: bool,
+    has_open_part: bool,
     has_replace: bool,
     has_replace_version: bool,
     has_replace_all: bool,
@@ -51,7 +52,9 @@ impl std::fmt::Debug for PyForeign {
 /// How a value is opened.
 pub(super) struct Opening {
     pub(super) method: &'static str,
-    /// How many bytes are read at once; None: all.
+    /// Where the bytes begin that are read at once, where the method is told.
+    from: Option<u64>,
+    /// How many these are; None: all.
     pub(super) count: Option<u64>,
     /// Values of at most so many bytes are then read whole.
     whole: u64,
@@ -94,6 +97,7 @@ impl PyForeign {
             has_open_value: !mapping && has("open_value")?,
             has_open_head: !mapping && has("open_head")? && has("open_value")?,
             has_open_tail: !mapping && has("open_tail")? && has("open_value")?,
+            has_open_part: !mapping && has("open_part")? && has("open_value")?,
             has_replace: !mapping && has("replace")?,
             has_replace_version: !mapping && has("replace_version")? && has("open_head")?,
             has_replace_all: !mapping && has("replace_all")?,
@@ -148,13 +152,14 @@ impl PyForeign {
 
     /// How a value is opened whose method is not `get`.
     pub(super) fn opening(&self, want: Want) -> Opening {
-        let (method, count, whole) = match want {
-            Want::Prefix(most) if self.has_open_head => ("open_head", most.checked_add(1), most),
-            Want::Suffix(count) if self.has_open_tail => ("open_tail", Some(count), 0),
-            Want::Whole => ("open_head", None, u64::MAX),
-            _ => ("open_value", None, 0),
+        let (method, from, count, whole) = match want {
+            Want::Prefix(most) if self.has_open_head => ("open_head", None, most.checked_add(1), most),
+            Want::Suffix(count) if self.has_open_tail => ("open_tail", None, Some(count), 0),
+            Want::Part { offset, count } if self.has_open_part => ("open_part", Some(offset), Some(count), 0),
+            Want::Whole => ("open_head", None, None, u64::MAX),
+            _ => ("open_value", None, None, 0),
         };
-        Opening { method, count, whole }
+        Opening { method, from, count, whole }
     }
 
     /// What was opened; None: it is absent.
@@ -221,7 +226,10 @@ impl Foreign for PyForeign {
             let opening = self.opening(want);
             let found = match opening.method {
                 "open_value" => object.call_method1(intern!(py, "open_value"), (key,)),
-                method => object.call_method1(method, (key, opening.count)),
+                method => match opening.from {
+                    Some(from) => object.call_method1(method, (key, from, opening.count)),
+                    None => object.call_method1(method, (key, opening.count)),
+                },
             };
             unless_missing(py, found)?.map_or(Ok(None), |value| self.opened(key, &value, &opening))
         })

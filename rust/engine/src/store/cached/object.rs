@@ -78,7 +78,8 @@ pub(super) struct RangedObject {
 }
 
 impl RangedObject {
-    fn opened(&self) -> Result<&dyn Object> {
+    /// The value below, from which `count` bytes from `offset` are read first.
+    fn opened(&self, offset: u64, count: u64) -> Result<&dyn Object> {
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
         }
@@ -87,7 +88,7 @@ impl RangedObject {
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
         }
-        let found = self.inner.open(&self.key, Want::Ranges)?;
+        let found = self.inner.open(&self.key, Want::Part { offset, count })?;
         let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
         let same = |object: &dyn Object| object.size() == self.size && object.state() == self.version;
         match found.filter(|object| current && same(&**object)) {
@@ -116,7 +117,7 @@ impl Object for RangedObject {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let count = out.len() as u64;
         if !self.recalled(offset, out)? {
-            self.opened()?.read_at(offset, out)?;
+            self.opened(offset, count)?.read_at(offset, out)?;
             if count <= self.memory.limit {
                 let part = Part::Range { offset, count };
                 self.memory.keep(&self.name, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
@@ -128,7 +129,7 @@ impl Object for RangedObject {
     fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         match self.recalled(offset, out)? {
             true => Ok(()),
-            false => self.opened()?.read_at(offset, out),
+            false => self.opened(offset, out.len() as u64)?.read_at(offset, out),
         }
     }
 
@@ -141,6 +142,9 @@ impl RangedObject {
     /// Fills `out`, if these bytes are remembered.
     fn recalled(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let count = out.len() as u64;
+        if count == 0 {
+            return Ok(true);
+        }
         // What was forgotten since the value was opened belongs to a later one. How old a part
         // is does not matter: the value as a whole was compared when it was opened.
         if let (Some((bytes, from)), epoch) = self.memory.find_range(&self.name, offset, count) {
