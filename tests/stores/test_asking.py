@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -32,6 +34,8 @@ def web(tmp_path: Path) -> Iterator[Door]:
     made[: MANY - 1] = VALUES[: MANY - 1]
     with files(tmp_path) as door:
         yield door
+        while door.now:  # what nobody waits for any more is answered, too
+            time.sleep(0.01)
 
 
 def opened(url: str, concurrency: int, **settings: Any) -> tessarr.Array:
@@ -96,16 +100,19 @@ def test_a_failure_ends_it_and_names_the_chunk(web: Door) -> None:
 
 def test_what_is_busy_is_asked_again(web: Door) -> None:
     plain = FsspecStore.from_url(web.url, concurrency=8)
-    array = tessarr.open_array(RetryingStore(plain, max_retries=3, first_delay_s=0.001), mode="r")
+    often, seldom = (
+        tessarr.open_array(RetryingStore(plain, max_retries=most, first_delay_s=1e-3), mode="r")
+        for most in (8, 3)
+    )
     web.forget()
-    web.refusals = [503] * 20
-    assert (array[:63] == VALUES[:63]).all()
+    web.refusals = [503] * 8
+    assert (often[:63] == VALUES[:63]).all()
     assert web.refusals == []
-    assert len(web.requests) == 63 + 20
+    assert len(web.requests) == 63 + 8
     web.forget()
     web.refusals = [503] * 1000
     with pytest.raises(Exception, match="503"):
-        array[:]
+        seldom[:]
     paths = [line.split()[1] for line in web.requests]
     assert max(map(paths.count, paths)) == 4
     web.refusals = []
@@ -118,7 +125,7 @@ def test_the_loop_does_not_wait_for_itself(web: Door) -> None:
         with pytest.raises(NotImplementedError, match="cannot wait"):
             array[:]
 
-    fsspec.asyn.sync(array.store.fs.loop, inside, timeout=10)  # type: ignore[attr-defined]
+    fsspec.asyn.sync(array.store.fs.loop, inside, timeout=10)
 
 
 def test_reads_that_wait_for_their_turn_get_it(web: Door, tmp_path: Path) -> None:
@@ -178,3 +185,30 @@ def test_ctrl_c_ends_the_wait_for_answers(web: Door, tmp_path: Path) -> None:
             answers.set()
         waiting.join()
         assert (array[:63] == VALUES[:63]).all()
+
+
+_LEFT = """
+import sys, tessarr
+from tessarr.stores import FsspecStore
+array = tessarr.open_array(FsspecStore.from_url(sys.argv[1], concurrency=8), mode="r")
+future = array.read()
+input()
+"""
+
+
+def test_a_program_ends_while_it_waits_for_answers(web: Door, tmp_path: Path) -> None:
+    del web
+    asked, answers = threading.Semaphore(0), threading.Event()
+    settings = {"asked": asked.release, "answers": answers, "late": answers.is_set}
+    handler = type("Handler", (Withholding,), settings)
+    with serving(partial(handler, directory=str(tmp_path))) as port:
+        program = [sys.executable, "-c", _LEFT, f"http://127.0.0.1:{port}"]
+        with subprocess.Popen(program, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as reader:
+            try:
+                for _ in range(8):
+                    assert asked.acquire(timeout=30)
+                _, errors = reader.communicate(b"\n", timeout=30)
+            finally:
+                answers.set()
+                reader.kill()
+    assert (reader.returncode, errors) == (0, b"")
