@@ -40,6 +40,7 @@ __all__ = [
     "Description",
     "Dim",
     "ForeignStore",
+    "HandleBase",
     "KvStoreBase",
     "Layers",
     "Limits",
@@ -95,6 +96,7 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+_Handle = TypeVar("_Handle", bound=HandleBase)
 _Made_co = TypeVar("_Made_co", covariant=True)
 _Placed = TypeVar("_Placed", bound=PlacedBase)
 _Transaction = TypeVar("_Transaction", bound=TransactionBase)
@@ -944,6 +946,29 @@ class PlacedBase:
     @property
     def _labels(self) -> tuple[str, ...]:
         """The label of each dimension; "" where there is none."""
+
+@disjoint_base
+class HandleBase:
+    """Base of `TensorStore`: what reads and writes, which view of it is seen, and how it is used.
+
+    The method ``_kvstore`` of the subclass finds out where the array is stored, or gives None.
+    """
+
+    @staticmethod
+    def _made(
+        class_: type[_Handle], driver: Any, view: Any, mode: str, transaction: Any, /
+    ) -> _Handle: ...
+    @property
+    def _driver(self) -> Any: ...
+    @property
+    def _view(self) -> Any: ...
+    @property
+    def _mode(self) -> str: ...
+    @property
+    def _transaction(self) -> Any: ...
+    @property
+    def kvstore(self) -> Any:
+        """Where the array is stored, or None."""
 
 @disjoint_base
 class Bracket(Generic[_Made_co]):

@@ -197,7 +197,12 @@ impl Bracket {
         let py = key.py();
         let (owner, name) = (self.owner.bind(py), self.name.bind(py));
         if let Ok(placed) = owner.cast::<PlacedBase>() {
-            if let Ok(Some(view)) = placed.get().view(py).by(py, name.to_str()?, key) {
+            let view = placed.get().view(py);
+            let found = match name.to_str()? {
+                mode @ ("oindex" | "vindex") => view.at(py, key, mode),
+                name => view.by(py, name, key),
+            };
+            if let Ok(Some(view)) = found {
                 return PlacedBase::made(placed, Bound::new(py, view)?.unbind())?.into_bound_py_any(py);
             }
         }
