@@ -4,9 +4,11 @@ import builtins
 from _thread import RLock
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
+from types import GenericAlias
 from typing import (
     Any,
     ClassVar,
+    Generic,
     Literal,
     Never,
     Self,
@@ -21,11 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer, disjoint_base
 
+from tessarr.space.index_domain import IndexDomain
+from tessarr.space.maps import OutputIndexMaps
+
 __all__ = [
     "ArrayBase",
     "Begun",
     "Behind",
     "Blocks",
+    "Bracket",
     "ByteFloats",
     "CachePool",
     "CachedStore",
@@ -34,6 +40,7 @@ __all__ = [
     "Description",
     "Dim",
     "ForeignStore",
+    "HandleBase",
     "KvStoreBase",
     "Layers",
     "Limits",
@@ -42,6 +49,7 @@ __all__ = [
     "OutputIndexMap",
     "Overlay",
     "Place",
+    "PlacedBase",
     "ReadResult",
     "Reading",
     "Seen",
@@ -88,6 +96,9 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+_Handle = TypeVar("_Handle", bound=HandleBase)
+_Made_co = TypeVar("_Made_co", covariant=True)
+_Placed = TypeVar("_Placed", bound=PlacedBase)
 _Transaction = TypeVar("_Transaction", bound=TransactionBase)
 _Grids = TypeVar("_Grids", bound=tuple[Any, ...])
 _Indices: TypeAlias = NDArray[np.int64]
@@ -880,6 +891,98 @@ class OutputIndexMap:
     __hash__: ClassVar[None]  # type: ignore[assignment]
     def __eq__(self, other: object, /) -> bool: ...
     def __reduce__(self) -> tuple[type[Self], tuple[Any, ...]]: ...
+
+@disjoint_base
+class PlacedBase:
+    """Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
+
+    What is made of the view when it is first asked for is kept.
+    """
+
+    @staticmethod
+    def _placed(class_: type[_Placed], view: View, /) -> _Placed: ...
+    @property
+    def _view(self) -> View: ...
+    def _as_view(self) -> View: ...
+    def _after(self, view: View) -> Self: ...
+    @property
+    def _domain(self) -> IndexDomain:
+        """The positions."""
+    @property
+    def _dims(self) -> tuple[Dim, ...]:
+        """The dimensions; not to be modified."""
+    @property
+    def _output(self) -> OutputIndexMaps:
+        """A map for each dimension of what is viewed."""
+    @property
+    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
+        """The view with its dimensions in reverse order."""
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The least index of each dimension."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of indices of each dimension."""
+    @property
+    def mere_shape(self) -> tuple[int, ...] | None:
+        """The shape where nothing else is said: finite, from 0 on, explicit, without labels."""
+    @property
+    def size(self) -> int:
+        """The number of positions."""
+    @property
+    def implicit_lower_bounds(self) -> tuple[bool, ...]:
+        """Whether the lower bound of each dimension is implicit."""
+    @property
+    def implicit_upper_bounds(self) -> tuple[bool, ...]:
+        """Whether the upper bound of each dimension is implicit."""
+    @property
+    def _inclusive_max(self) -> tuple[int, ...]:
+        """The greatest index of each dimension."""
+    @property
+    def _exclusive_max(self) -> tuple[int, ...]:
+        """One more than the greatest index of each dimension."""
+    @property
+    def _labels(self) -> tuple[str, ...]:
+        """The label of each dimension; "" where there is none."""
+
+@disjoint_base
+class HandleBase:
+    """Base of `TensorStore`: what reads and writes, which view of it is seen, and how it is used.
+
+    The method ``_kvstore`` of the subclass finds out where the array is stored, or gives None.
+    """
+
+    @staticmethod
+    def _made(
+        class_: type[_Handle], driver: Any, view: Any, mode: str, transaction: Any, /
+    ) -> _Handle: ...
+    @property
+    def _driver(self) -> Any: ...
+    @property
+    def _view(self) -> Any: ...
+    @property
+    def _mode(self) -> str: ...
+    @property
+    def _transaction(self) -> Any: ...
+    @property
+    def kvstore(self) -> Any:
+        """Where the array is stored, or None."""
+
+@disjoint_base
+class Bracket(Generic[_Made_co]):
+    """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``.
+
+    Acts upon a view, with what need not be parsed, are done here; all others, and the errors of
+    these, are the owner's ``_by``.
+    """
+
+    __iter__: ClassVar[None]
+    def __new__(cls, owner: Any, name: str) -> Self: ...
+    def __getitem__(self, key: Any, /) -> _Made_co: ...
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
 
 @final
 class View:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr._engine import View
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.space.domain import INFINITE, Box, Dim
+from tessarr.space.domain import INFINITE, Dim
 from tessarr.space.indexable import refuse
 from tessarr.space.names import names_of
-from tessarr.space.placed import Placed
+from tessarr.space.placed import Placed, placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject
 
 __all__ = ["IndexDomain", "view_of"]
-
-_new: Final = object.__new__
 
 
 class IndexDomain(Placed):
@@ -53,12 +51,10 @@ class IndexDomain(Placed):
     (Dim(inclusive_min=0, exclusive_max=4, label="y"), { "x": [5, 8), "y": [5, 9) })
     """
 
-    __slots__ = ("_dims",)
+    __slots__ = ()
 
-    _dims: Box | None
-
-    def __init__(
-        self,
+    def __new__(
+        cls,
         rank: Any = None,
         *,
         inclusive_min: Iterable[int] | None = None,
@@ -70,11 +66,10 @@ class IndexDomain(Placed):
         labels: Iterable[str | None] | None = None,
         dimensions: Iterable[Dim] | EllipsisType = ...,
         json: JSONObject | EllipsisType = ...,
-    ) -> None:
-        self._dims = None
+    ) -> Self:
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
-        parts = (inclusive_min, exclusive_max, inclusive_max, shape, labels, lower, upper)
-        self._view = view_of(View.stated, rank, parts, dimensions, json)
+        parts = (rank, inclusive_min, exclusive_max, inclusive_max, shape, labels, lower, upper)
+        return placed(cls, view_of(View.stated, parts, dimensions, json))
 
     @classmethod
     def shaped(cls, shape: Sequence[int]) -> IndexDomain:
@@ -98,22 +93,6 @@ class IndexDomain(Placed):
         """
         return cls.of_view(View(dims))
 
-    def _after(self: object, view: View) -> IndexDomain:
-        """Return the domain of a view of the engine that has no maps."""
-        made: IndexDomain = _new(IndexDomain)
-        made._view = view
-        made._dims = None
-        return made
-
-    of_view: classmethod[Any, [View], IndexDomain] = classmethod(_after)
-
-    @property
-    def dims(self) -> Box:
-        """The dimensions; not to be modified."""
-        if self._dims is None:
-            self._dims = self._view.dims()
-        return self._dims
-
     def apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
         refuse(mode, self)
@@ -130,6 +109,7 @@ class IndexDomain(Placed):
         except SelectionError as error:
             raise ArgumentError(str(error)) from error
 
+    dims = Placed._dims
     inclusive_min = Placed.origin
     inclusive_max = Placed._inclusive_max
     exclusive_max = Placed._exclusive_max
@@ -204,7 +184,6 @@ def _restored(made: type[IndexDomain], dims: Any, maps: Any) -> IndexDomain:
 
 def view_of(
     stated: Callable[[JSONObject], View],
-    rank: Any,
     parts: tuple[Any, ...],
     dimensions: Any,
     json: JSONObject | EllipsisType,
@@ -215,10 +194,9 @@ def view_of(
     ----------
     stated
         Makes it of JSON.
-    rank
-        The rank, or what dimensions may be.
     parts
-        Lower and upper bounds, last indices, the shape, labels, and which bounds are implicit.
+        The rank, or what dimensions may be; lower and upper bounds, last indices, the shape,
+        labels, and which bounds are implicit.
     dimensions
         A domain, or dimensions; ``...`` if none are given.
     json
@@ -229,9 +207,10 @@ def view_of(
     TypeError
         If something is of another type, or more than one of these is given that say all.
     """
+    rank = parts[0]
     if dimensions is ... and json is ... and (rank is None or hasattr(rank, "__index__")):
-        return View.said(rank, *parts)
-    forms = (json is not ..., dimensions is not ..., *(one is not None for one in (rank, *parts)))
+        return View.said(*parts)
+    forms = [json is not ..., dimensions is not ..., *[one is not None for one in parts]]
     if sum(forms) > 1:
         raise TypeError("give the rank and bounds, or dimensions, or JSON, and one of these only")
     if json is not ...:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
+from tessarr._engine import Bracket
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.acts import operation
 from tessarr.space.brackets import parsed
@@ -14,26 +15,6 @@ if TYPE_CHECKING:
     from tessarr.space.brackets import Mode
 
 __all__ = ["Bracket", "Indexable"]
-
-T_co = TypeVar("T_co", covariant=True)
-
-
-class Bracket(Generic[T_co]):
-    """Turns what stands in brackets into an act: ``view.translate_to[1, 2]``."""
-
-    __slots__ = ("_name", "_owner")
-    __iter__ = None
-
-    def __init__(self, owner: Any, name: str) -> None:
-        self._owner = owner
-        self._name = name
-
-    def __getitem__(self, key: Any) -> T_co:
-        made: T_co = self._owner._by(self._name, key)
-        return made
-
-    def __repr__(self) -> str:
-        return f"{self._owner!r}.{self._name}"
 
 
 def refuse(mode: Mode, key: object) -> None:

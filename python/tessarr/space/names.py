@@ -10,7 +10,6 @@ __all__ = ["LEAST", "MOST", "Name", "integer", "names_of"]
 Name: TypeAlias = "int | str | slice"
 
 _LISTS: Final = frozenset({tuple, list})
-_PLAIN: Final = frozenset({int, str})
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
 
@@ -28,11 +27,15 @@ def names_of(selection: Any) -> tuple[Name, ...]:
     >>> names_of([0, ["x", range(2, 4)]])
     (0, 'x', 2, 3)
     """
-    if type(selection) in _LISTS and _PLAIN.issuperset(map(type, selection)):
+    if type(selection) in _LISTS:
         for name in selection:
-            if type(name) is int and not LEAST <= name <= MOST:
-                integer(name)  # is not
-        return tuple(selection)
+            if type(name) is int:
+                if not LEAST <= name <= MOST:
+                    integer(name)  # is not
+            elif type(name) is not str:
+                break
+        else:
+            return tuple(selection)
     if isinstance(selection, str):
         return (selection,)
     if hasattr(selection, "__index__"):

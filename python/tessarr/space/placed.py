@@ -1,83 +1,31 @@
-"""What has positions of its own, by a view of the engine: domains and transforms."""
+"""What has positions of its own: domains and transforms."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from tessarr._engine import PlacedBase
 from tessarr.space.indexable import Indexable
 
 if TYPE_CHECKING:
     from tessarr._engine import View
 
-__all__ = ["Placed"]
+__all__ = ["Placed", "placed"]
+
+placed: Final = PlacedBase._placed
 
 
-class Placed(Indexable):
+class Placed(PlacedBase, Indexable):
     """A view of the engine, and what it says of its positions.
 
     What is private here has one name in domains, and another in transforms.
     """
 
-    __slots__ = ("__weakref__", "_view")
+    __slots__ = ()
 
-    _view: View
+    ndim = PlacedBase.rank
 
-    def _as_view(self) -> View:
-        return self._view
-
-    @property
-    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
-        """The view with its dimensions in reverse order."""
-        return self._after(self._view.reversed())
-
-    @property
-    def rank(self) -> int:
-        """The number of dimensions."""
-        return self._view.rank
-
-    ndim = rank
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The least index of each dimension."""
-        return self._view.origin
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of indices of each dimension."""
-        return self._view.shape
-
-    @property
-    def mere_shape(self) -> tuple[int, ...] | None:
-        """The shape where nothing else is said: finite, from 0 on, explicit, without labels."""
-        return self._view.mere_shape
-
-    @property
-    def size(self) -> int:
-        """The number of positions."""
-        return self._view.size
-
-    @property
-    def implicit_lower_bounds(self) -> tuple[bool, ...]:
-        """Whether the lower bound of each dimension is implicit."""
-        return self._view.implicit_lower
-
-    @property
-    def implicit_upper_bounds(self) -> tuple[bool, ...]:
-        """Whether the upper bound of each dimension is implicit."""
-        return self._view.implicit_upper
-
-    @property
-    def _inclusive_max(self) -> tuple[int, ...]:
-        """The greatest index of each dimension."""
-        return self._view.inclusive_max
-
-    @property
-    def _exclusive_max(self) -> tuple[int, ...]:
-        """One more than the greatest index of each dimension."""
-        return self._view.exclusive_max
-
-    @property
-    def _labels(self) -> tuple[str, ...]:
-        """The label of each dimension; "" where there is none."""
-        return self._view.labels
+    @classmethod
+    def of_view(cls, view: View) -> Self:
+        """Return the domain, or the transform, that the engine has."""
+        return placed(cls, view)

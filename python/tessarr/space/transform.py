@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Self
 
 from tessarr._engine import View
 from tessarr.space.index_domain import IndexDomain, view_of
 from tessarr.space.indexable import refuse
-from tessarr.space.maps import (
-    OutputIndexMap,
-    OutputIndexMaps,
-)
-from tessarr.space.placed import Placed
+from tessarr.space.placed import Placed, placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,11 +15,10 @@ if TYPE_CHECKING:
 
     from tessarr.space.brackets import Mode
     from tessarr.space.domain import Dim
+    from tessarr.space.maps import OutputIndexMap
     from tessarr.types import JSONObject
 
 __all__ = ["IndexTransform"]
-
-_new: Final = object.__new__
 
 
 class IndexTransform(Placed):
@@ -58,13 +53,10 @@ class IndexTransform(Placed):
     ({ [0, 3), [0, 2) }, (4, 2))
     """
 
-    __slots__ = ("_domain", "_output")
+    __slots__ = ()
 
-    _domain: IndexDomain | None
-    _output: OutputIndexMaps | None
-
-    def __init__(
-        self,
+    def __new__(
+        cls,
         input_rank: Any = None,
         output: Iterable[OutputIndexMap] | None = None,
         *,
@@ -77,32 +69,21 @@ class IndexTransform(Placed):
         implicit_upper_bounds: Iterable[bool] | None = None,
         input_labels: Iterable[str | None] | None = None,
         json: JSONObject | EllipsisType = ...,
-    ) -> None:
-        self._domain = self._output = None
+    ) -> Self:
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
-        bounds = (input_inclusive_min, input_exclusive_max, input_inclusive_max, input_shape)
-        parts = (*bounds, input_labels, lower, upper)
-        found = view_of(View.parsed, input_rank, parts, domain, json)
+        first, end, last = input_inclusive_min, input_exclusive_max, input_inclusive_max
+        parts = (input_rank, first, end, last, input_shape, input_labels, lower, upper)
+        found = view_of(View.parsed, parts, domain, json)
         if json is ...:
-            self._view = found.mapped(output)
-        elif output is None:
-            self._view = found
-        else:
+            return placed(cls, found.mapped(output))
+        if output is not None:
             raise TypeError("the JSON of a transform has its maps: give no others")
+        return placed(cls, found)
 
     @classmethod
     def of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:
         """Return the transform of a domain and a map for each dimension of what is viewed."""
         return cls.of_view(domain._as_view().mapped(output))
-
-    def _after(self: object, view: View) -> IndexTransform:
-        """Return the transform that the engine has."""
-        made: IndexTransform = _new(IndexTransform)
-        made._view = view
-        made._domain = made._output = None
-        return made
-
-    of_view: classmethod[Any, [View], IndexTransform] = classmethod(_after)
 
     @classmethod
     def whole(cls, domain: IndexDomain) -> IndexTransform:
@@ -113,20 +94,6 @@ class IndexTransform(Placed):
         """Return a view of a view."""
         refuse(mode, self)
         return view.viewed(self._view)
-
-    @property
-    def domain(self) -> IndexDomain:
-        """The positions."""
-        if self._domain is None:
-            self._domain = IndexDomain.of_view(self._view.domain())
-        return self._domain
-
-    @property
-    def output(self) -> OutputIndexMaps:
-        """A map for each dimension of what is viewed."""
-        if self._output is None:
-            self._output = OutputIndexMaps(self._view.maps())
-        return self._output
 
     @property
     def unmoved(self) -> bool:
@@ -194,6 +161,8 @@ class IndexTransform(Placed):
         """The number of dimensions of what is viewed."""
         return self._view.output_rank
 
+    domain = Placed._domain
+    output = Placed._output
     input_rank = Placed.rank
     input_origin = input_inclusive_min = Placed.origin
     input_inclusive_max = Placed._inclusive_max

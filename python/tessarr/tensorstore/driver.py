@@ -125,9 +125,6 @@ class Driver:
     dtype: DataType
     """The data type of the elements."""
 
-    kept_kvstore: Any = None
-    """What `kvstore` was when it was asked for before, if that stays the same."""
-
     @property
     def domain(self) -> IndexDomain:
         """Where there are elements, with labels; bounds that may be resized are implicit."""

@@ -12,6 +12,7 @@ mod description;
 mod elements;
 mod error;
 mod flag;
+mod handle;
 mod kept;
 mod layers;
 mod making;
@@ -39,6 +40,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     codec::register(module)?;
     convert::register(module)?;
     flag::register(module)?;
+    handle::register(module)?;
     layers::register(module)?;
     making::register(module)?;
     memory::register(module)?;

@@ -24,6 +24,7 @@ use pyo3::PyClass;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
+pub(crate) use self::keyed::{KvStoreBase, Master};
 use self::reading::Unread;
 use self::stamped::{ReadResult, TimestampedStorageGeneration};
 use crate::error::{foreign, to_py};

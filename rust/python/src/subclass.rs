@@ -1,6 +1,7 @@
 //! Objects of classes that Python derives from those of the engine.
 
 use pyo3::exceptions::PyTypeError;
+use pyo3::ffi::PyTypeObject;
 use pyo3::impl_::pymethods::tp_new_impl;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -18,7 +19,7 @@ pub(crate) fn made_as<'py, T: PyClass>(
         return Err(PyTypeError::new_err(message));
     }
     // SAFETY: the class derives from `T`.
-    unsafe { made_of(class, value) }
+    unsafe { made_of(py, class.as_type_ptr(), value) }
 }
 
 /// An object of the class of another one, in the same way.
@@ -27,20 +28,21 @@ pub(crate) fn made_like<'py, T: PyClass>(
     value: impl Into<PyClassInitializer<T>>,
 ) -> PyResult<Bound<'py, T>> {
     // SAFETY: an object is a `T` as its class derives from it, and stays one.
-    unsafe { made_of(&other.as_any().get_type(), value) }
+    unsafe { made_of(other.py(), other.as_any().get_type_ptr(), value) }
 }
 
 /// An object of a class.
 ///
 /// # Safety
-/// The class derives from `T`, so that what is made of it is one.
+/// The class is one, and derives from `T`, so that what is made of it is one.
 unsafe fn made_of<'py, T: PyClass>(
-    class: &Bound<'py, PyType>,
+    py: Python<'py>,
+    class: *mut PyTypeObject,
     value: impl Into<PyClassInitializer<T>>,
 ) -> PyResult<Bound<'py, T>> {
     // SAFETY: the caller knows the class.
     unsafe {
-        let made = tp_new_impl::<PyClassInitializer<T>, T>(class.py(), value.into(), class.as_type_ptr())?;
-        Ok(Bound::from_owned_ptr(class.py(), made).cast_into_unchecked())
+        let made = tp_new_impl::<PyClassInitializer<T>, T>(py, value.into(), class)?;
+        Ok(Bound::from_owned_ptr(py, made).cast_into_unchecked())
     }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tessarr._engine import HandleBase
 from tessarr.space import Indexable
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_through
@@ -41,15 +42,18 @@ StorageStatistics.__qualname__ = "TensorStore.StorageStatistics"
 StorageStatistics.__module__ = "tessarr.tensorstore.handle.store"  # where it has that name
 
 
-class Facts(Indexable):
+class Facts(HandleBase, Indexable):
     """What is known of a handle without asking a store: a driver, seen through a view."""
 
-    __slots__ = ("_driver", "_layout", "_mode", "_transaction", "_view")
+    __slots__ = ("_layout",)
 
-    _driver: Driver
-    _view: IndexTransform
-    _mode: str
-    _transaction: Any
+    if TYPE_CHECKING:
+
+        @property
+        def _driver(self) -> Driver: ...
+        @property
+        def _view(self) -> IndexTransform: ...
+
     _layout: tuple[LayoutConstraints, LayoutConstraints] | None  # of the driver, of the view
 
     @property
@@ -65,27 +69,27 @@ class Facts(Indexable):
     @property
     def rank(self) -> int:
         """The number of dimensions."""
-        return len(self._view.domain.dims)
+        return self._view.rank
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return len(self._view.domain.dims)
+        return self._view.rank
 
     @property
     def shape(self) -> Shape:
         """The size of each dimension."""
-        return self._view.domain.shape
+        return self._view.shape
 
     @property
     def origin(self) -> Shape:
         """The least index of each dimension."""
-        return self._view.domain.origin
+        return self._view.origin
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self._view.domain.size
+        return self._view.size
 
     @property
     def mode(self) -> str:

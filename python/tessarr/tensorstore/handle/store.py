@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, Unpack
 
 import numpy as np
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["TensorStore", "handle"]
 
 
-_new: Final = object.__new__
+_made: Final = Facts._made
 _spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
 
 
@@ -72,9 +72,9 @@ class TensorStore(Facts):
     counting from the end, and ``store[2:5]`` begins at 2. Handles may be used by several threads.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ()
 
-    def __init__(self) -> None:
+    def __new__(cls) -> Self:
         raise TypeError("a TensorStore is made by open")
 
     # Indexing
@@ -100,16 +100,11 @@ class TensorStore(Facts):
 
     # What it is of
 
-    @property
-    def kvstore(self) -> Any:
-        """Where the array is stored, or None."""
-        found = self._driver.kept_kvstore
-        if found is None:
-            found = self._driver.kvstore
-            if found is None:
-                return None
-        if self._transaction is None:
-            return found.copy()
+    def _kvstore(self) -> Any:
+        """Return where the array is stored, or None; `kvstore` gives copies of it."""
+        found = self._driver.kvstore
+        if found is None or self._transaction is None:
+            return found
         return found.with_transaction(self._transaction)
 
     @property
@@ -473,11 +468,7 @@ def handle(
         view = driver.whole
     if mode is None:
         mode = "r" * driver.readable + "w" * driver.writable
-    made: TensorStore = _new(TensorStore)
-    made._driver = driver
-    made._view = view
-    made._mode = mode
-    made._transaction = transaction
+    made = _made(TensorStore, driver, view, mode, transaction)
     made._layout = None
     return made
 

@@ -26,7 +26,7 @@ def layout_through(layout: LayoutConstraints, transform: IndexTransform) -> Layo
     ArgumentError
         If the view does not fit; later, if an origin would be beyond the range of indices.
     """
-    view, rank = transform._as_view(), layout.rank
+    view, rank = transform._view, layout.rank
     if rank not in {-1, view.output_rank}:
         _refuse_rank(rank, view.output_rank)
     if rank <= 0 or view.unmoved:

@@ -278,7 +278,7 @@ class Schema(Parts, Indexable):
         made._units = units_through(self._units, view) if self._units else ()
         if made._fill is not None and made._fill.ndim and not view.unmoved:
             made._fill = frozen(through.array_through(made._fill, view, self._domain))
-        made._rank, made._domain = view._as_view().rank, view.domain
+        made._rank, made._domain = view.rank, view.domain
         return made
 
     def before(self, transform: IndexTransform) -> Schema:

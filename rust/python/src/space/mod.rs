@@ -14,6 +14,7 @@ mod dim;
 mod json;
 mod keys;
 mod map;
+mod placed;
 mod rows;
 mod stated;
 
@@ -21,6 +22,7 @@ use crate::error::to_py;
 use dim::Dim;
 use keys::{act_of, copied, integer, is_parsed, mode_of, name_of, terms};
 use map::{index, OutputIndexMap};
+use placed::{Bracket, PlacedBase};
 use rows::Grids;
 use stated::Stated;
 
@@ -541,7 +543,9 @@ fn argument(py: Python<'_>, message: String) -> PyErr {
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Bracket>()?;
     module.add_class::<Dim>()?;
     module.add_class::<OutputIndexMap>()?;
+    module.add_class::<PlacedBase>()?;
     module.add_class::<View>()
 }

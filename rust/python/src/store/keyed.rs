@@ -162,6 +162,27 @@ pub(crate) struct KvStoreBase {
     chosen: Mutex<Chosen>,
 }
 
+/// A key-value store as it is now, to be copied often: nothing of it changes, and so nothing is locked.
+pub(crate) struct Master {
+    of: Py<KvStoreBase>,
+    chosen: Chosen,
+}
+
+impl Master {
+    pub(crate) fn of(store: &Bound<'_, KvStoreBase>) -> Master {
+        Master { of: store.clone().unbind(), chosen: store.get().chosen().clone_ref(store.py()) }
+    }
+
+    pub(crate) fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, KvStoreBase>> {
+        KvStoreBase::other(self.of.bind(py), self.chosen.clone_ref(py))
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.of)?;
+        visit.call(&self.chosen.transaction)
+    }
+}
+
 /// From which key on, and before which one; empty: there is no end.
 type Ends<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 

@@ -75,6 +75,7 @@ class ZarrDriver(Driver):
         "_field",
         "_keepers",
         "_known",
+        "_kvstore",
         "_looked_s",
         "_meta",
         "_opened_by",
@@ -82,7 +83,6 @@ class ZarrDriver(Driver):
         "_place",
         "_rechecks",
         "_seen",
-        "kept_kvstore",
         "specs",
     )
 
@@ -109,7 +109,7 @@ class ZarrDriver(Driver):
         self._access = Access(facts.kind, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
-        self.kept_kvstore = None
+        self._kvstore: Any = None
         # By whether they are minimal: of which metadata, and of which view last, with its bounds.
         self.specs: dict[bool, tuple[ArrayMeta, Any, IndexTransform, IndexTransform]] = {}
         self._seen = Seen() if seen is None else seen
@@ -183,9 +183,9 @@ class ZarrDriver(Driver):
     @property
     def kvstore(self) -> Any:
         """Where it is; None where it was opened without a spec."""
-        if self.kept_kvstore is None and self._opened_by is not None:
-            self.kept_kvstore = self._opened_by.open_kvstore()
-        return self.kept_kvstore
+        if self._kvstore is None and self._opened_by is not None:
+            self._kvstore = self._opened_by.open_kvstore()
+        return self._kvstore
 
     @property
     def url(self) -> str:

@@ -1,0 +1,68 @@
+//! The base of handles of TensorStore's interface: made here, as each view of an array is a new one.
+
+use std::sync::OnceLock;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::store::{KvStoreBase, Master};
+use crate::subclass::made_as;
+
+/// Base of `TensorStore`: what reads and writes, which view of it is seen, and how it may be used.
+///
+/// The method `_kvstore` of the subclass finds out where the array is stored, or gives None.
+#[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
+pub(crate) struct HandleBase {
+    #[pyo3(get, name = "_driver")]
+    driver: Py<PyAny>,
+    #[pyo3(get, name = "_view")]
+    view: Py<PyAny>,
+    #[pyo3(get, name = "_mode")]
+    mode: Py<PyAny>,
+    #[pyo3(get, name = "_transaction")]
+    transaction: Py<PyAny>,
+    kvstore: OnceLock<Master>,
+}
+
+#[pymethods]
+impl HandleBase {
+    #[staticmethod]
+    fn _made<'py>(
+        class: &Bound<'py, PyType>,
+        driver: Py<PyAny>,
+        view: Py<PyAny>,
+        mode: Py<PyAny>,
+        transaction: Py<PyAny>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let kvstore = OnceLock::new();
+        made_as(class, HandleBase { driver, view, mode, transaction, kvstore })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for one in [&self.driver, &self.view, &self.transaction] {
+            visit.call(one)?;
+        }
+        self.kvstore.get().map_or(Ok(()), |master| master.traverse(&visit))
+    }
+
+    /// Where the array is stored, or None.
+    #[getter]
+    fn kvstore<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, KvStoreBase>>> {
+        let (py, kept) = (slf.py(), &slf.get().kvstore);
+        if let Some(master) = kept.get() {
+            return master.copy(py).map(Some);
+        }
+        let found = slf.call_method0(intern!(py, "_kvstore"))?;
+        if found.is_none() {
+            return Ok(None);
+        }
+        let master = Master::of(found.cast()?);
+        kept.get_or_init(|| master).copy(py).map(Some)
+    }
+}
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<HandleBase>()
+}

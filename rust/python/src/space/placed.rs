@@ -1,0 +1,220 @@
+//! What has positions of its own, and what turns brackets into acts: made here, as every act of indexing
+//! makes one of each.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::{intern, IntoPyObjectExt, PyTraverseError, PyVisit};
+
+use super::View;
+use crate::subclass::{made_as, made_like};
+
+/// The class of domains, in Python.
+fn domains(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "tessarr.space.index_domain", "IndexDomain")
+}
+
+/// The class of transforms, in Python.
+fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "tessarr.space.transform", "IndexTransform")
+}
+
+/// Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
+///
+/// What is made of the view when it is first asked for is kept.
+#[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
+pub(super) struct PlacedBase {
+    #[pyo3(get, name = "_view")]
+    view: Py<View>,
+    domain: PyOnceLock<Py<PlacedBase>>,
+    dims: PyOnceLock<Py<PyTuple>>,
+    output: PyOnceLock<Py<PyAny>>,
+}
+
+impl From<Py<View>> for PlacedBase {
+    fn from(view: Py<View>) -> Self {
+        PlacedBase { view, domain: PyOnceLock::new(), dims: PyOnceLock::new(), output: PyOnceLock::new() }
+    }
+}
+
+impl PlacedBase {
+    fn view<'a>(&'a self, py: Python<'a>) -> &'a View {
+        self.view.bind(py).get()
+    }
+
+    /// A domain of a domain, a transform of a transform.
+    fn made<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
+        let py = slf.py();
+        let class = slf.get_type();
+        if class.is(transforms(py)?) || class.is(domains(py)?) {
+            return made_like(slf, PlacedBase::from(view));
+        }
+        // Of a class that a user derived nothing is known.
+        let class = if slf.is_instance(domains(py)?)? { domains(py)? } else { transforms(py)? };
+        made_as(class, PlacedBase::from(view))
+    }
+}
+
+#[pymethods]
+impl PlacedBase {
+    /// One of a class that derives from this, with a view. (Not a class method: to bind one takes as long.)
+    #[staticmethod]
+    fn _placed<'py>(class: &Bound<'py, PyType>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
+        made_as(class, PlacedBase::from(view))
+    }
+
+    /// What acts of indexing are applied to.
+    fn _as_view<'a>(&'a self, py: Python<'a>) -> &'a Bound<'a, View> {
+        self.view.bind(py)
+    }
+
+    /// The same after acts of indexing.
+    fn _after<'py>(slf: &Bound<'py, Self>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
+        PlacedBase::made(slf, view)
+    }
+
+    /// The positions.
+    #[getter]
+    fn _domain<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PlacedBase>> {
+        let domain = self.domain.get_or_try_init(py, || {
+            let view = Bound::new(py, self.view(py).domain())?;
+            made_as(domains(py)?, PlacedBase::from(view.unbind())).map(Bound::unbind)
+        })?;
+        Ok(domain.bind(py))
+    }
+
+    /// The dimensions; not to be modified.
+    #[getter]
+    fn _dims<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PyTuple>> {
+        let view = self.view(py);
+        let dims = self.dims.get_or_try_init(py, || view.dims(py).map(Bound::unbind))?;
+        Ok(dims.bind(py))
+    }
+
+    /// A map for each dimension of what is viewed.
+    #[getter]
+    fn _output<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PyAny>> {
+        static MAPS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let output = self.output.get_or_try_init(py, || {
+            let class = MAPS.import(py, "tessarr.space.maps", "OutputIndexMaps")?;
+            class.call1((self.view(py).maps(py)?,)).map(Bound::unbind)
+        })?;
+        Ok(output.bind(py))
+    }
+
+    /// The view with its dimensions in reverse order.
+    #[getter(T)]
+    fn turned<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let view = Bound::new(slf.py(), slf.get().view(slf.py()).reversed())?;
+        PlacedBase::made(slf, view.unbind())
+    }
+
+    /// The number of dimensions.
+    #[getter]
+    fn rank(&self, py: Python<'_>) -> usize {
+        self.view(py).rank()
+    }
+
+    /// The least index of each dimension.
+    #[getter]
+    fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.view(py).origin(py)
+    }
+
+    /// The number of indices of each dimension.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.view(py).shape(py)
+    }
+
+    /// The shape where nothing else is said: finite, from 0 on, explicit, without labels.
+    #[getter]
+    fn mere_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        self.view(py).mere_shape(py)
+    }
+
+    /// The number of positions.
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.view(py).size(py)
+    }
+
+    /// Whether the lower bound of each dimension is implicit.
+    #[getter]
+    fn implicit_lower_bounds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.view(py).implicit_lower(py)
+    }
+
+    /// Whether the upper bound of each dimension is implicit.
+    #[getter]
+    fn implicit_upper_bounds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.view(py).implicit_upper(py)
+    }
+
+    /// The greatest index of each dimension.
+    #[getter]
+    fn _inclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.view(py).inclusive_max(py)
+    }
+
+    /// One more than the greatest index of each dimension.
+    #[getter]
+    fn _exclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.view(py).exclusive_max(py)
+    }
+
+    /// The label of each dimension; "" where there is none.
+    #[getter]
+    fn _labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.view(py).labels(py)
+    }
+}
+
+/// Turns what stands in brackets into an act: ``view.translate_to[1, 2]``.
+///
+/// Acts upon a view, with what need not be parsed, are done here; all others, and the errors of these, are
+/// the owner's `_by`.
+#[pyclass(subclass, frozen, generic, module = "tessarr._engine")]
+pub(super) struct Bracket {
+    owner: Py<PyAny>,
+    name: Py<PyString>,
+}
+
+#[pymethods]
+impl Bracket {
+    #[new]
+    fn new(owner: Py<PyAny>, name: Py<PyString>) -> Self {
+        Bracket { owner, name }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.owner)
+    }
+
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = key.py();
+        let (owner, name) = (self.owner.bind(py), self.name.bind(py));
+        if let Ok(placed) = owner.cast::<PlacedBase>() {
+            let view = placed.get().view(py);
+            let found = match name.to_str()? {
+                mode @ ("oindex" | "vindex") => view.at(py, key, mode),
+                name => view.by(py, name, key),
+            };
+            if let Ok(Some(view)) = found {
+                return PlacedBase::made(placed, Bound::new(py, view)?.unbind())?.into_bound_py_any(py);
+            }
+        }
+        owner.call_method1(intern!(py, "_by"), (name, key))
+    }
+
+    #[classattr]
+    fn __iter__() -> Option<()> {
+        None
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("{}.{}", self.owner.bind(py).repr()?, self.name.bind(py)))
+    }
+}
