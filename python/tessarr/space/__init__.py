@@ -11,13 +11,14 @@ from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.index_domain import IndexDomain
-from tessarr.space.indexable import Bracket, Indexable
+from tessarr.space.indexable import Assignable, Bracket, Indexable
 from tessarr.space.lower import lower
 from tessarr.space.maps import OutputIndexMap, OutputIndexMaps, OutputIndexMethod
 from tessarr.space.transform import IndexTransform
 
 __all__ = [
     "INFINITE",
+    "Assignable",
     "Behind",
     "Blocks",
     "Box",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.acts import operation
@@ -13,9 +13,23 @@ if TYPE_CHECKING:
     from tessarr._engine import View
     from tessarr.space.brackets import Mode
 
-__all__ = ["Bracket", "Indexable"]
+__all__ = ["Assignable", "Bracket", "Indexable"]
+
+
+class _Written(Protocol):
+    """What was begun to be written."""
+
+    def result(self) -> Any: ...
+
+
+class _Writable(Protocol):
+    """A view that is written to."""
+
+    def write(self, value: Any, /) -> _Written: ...
+
 
 T_co = TypeVar("T_co", covariant=True)
+W_co = TypeVar("W_co", covariant=True, bound=_Writable)
 
 
 class Bracket(Generic[T_co]):
@@ -34,6 +48,15 @@ class Bracket(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"{self._owner!r}.{self._name}"
+
+
+class Assignable(Bracket[W_co]):
+    """Brackets that are also assigned to: ``view.oindex[...] = values``."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self[key].write(value).result()
 
 
 def refuse(mode: Mode, key: object) -> None:

@@ -14,7 +14,7 @@ from tessarr.errors import (
     TessarrError,
     UnsupportedError,
 )
-from tessarr.space import Bracket, IndexTransform, View
+from tessarr.space import Assignable, IndexTransform, View
 from tessarr.space.names import integer
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
@@ -52,15 +52,6 @@ def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
     return StorageStatistics(not_stored=found[0], fully_stored=found[1])
 
 
-class _Assignable(Bracket["TensorStore"]):
-    """Brackets that are also assigned to: ``store.oindex[...] = values``."""
-
-    __slots__ = ()
-
-    def __setitem__(self, key: Any, source: Any) -> None:
-        self[key].write(source).result()
-
-
 class TensorStore(Facts):
     """An array, or a view of one, that is read and written asynchronously.
 
@@ -89,14 +80,14 @@ class TensorStore(Facts):
         self[key].write(source).result()
 
     @property
-    def oindex(self) -> _Assignable:
+    def oindex(self) -> Assignable[TensorStore]:
         """Index by arrays of which each is for itself: the outer product."""
-        return _Assignable(self, "oindex")
+        return Assignable(self, "oindex")
 
     @property
-    def vindex(self) -> _Assignable:
+    def vindex(self) -> Assignable[TensorStore]:
         """Index by arrays that are taken together; their dimensions come first."""
-        return _Assignable(self, "vindex")
+        return Assignable(self, "vindex")
 
     # What it is of
 
