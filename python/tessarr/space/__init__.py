@@ -7,6 +7,7 @@ the engine of a view.
 
 from __future__ import annotations
 
+from tessarr import public
 from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
@@ -39,3 +40,17 @@ __all__ = [
     "d",
     "lower",
 ]
+
+public.call_public(
+    "tessarr.tensorstore",
+    Dim,
+    DimExpression,
+    DimSelection,
+    Indexable,
+    IndexDomain,
+    IndexTransform,
+    OutputIndexMap,
+    OutputIndexMaps,
+    OutputIndexMethod,
+    type(d),
+)
