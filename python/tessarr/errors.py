@@ -9,6 +9,7 @@
     ├─ UnsupportedError                + NotImplementedError    .extension
     ├─ SelectionError                  + IndexError
     ├─ ArgumentError                   + ValueError
+    │  ├─ AxisError                    + IndexError
     │  ├─ NotJSONError                 + TypeError
     │  └─ TooLargeError                + OverflowError
     ├─ DataError                       + ValueError
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = [
     "KINDS",
     "ArgumentError",
+    "AxisError",
     "ConflictError",
     "DataError",
     "ExistsError",
@@ -104,6 +106,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         # ArgumentError
         "invalid_argument": "an argument is outside what is allowed",
         "invalid_path": "the path of a node is not allowed",
+        "no_such_axis": "an axis is named that the array does not have",
         "shape_mismatch": "the shape of a value does not fit",
         "cannot_cast": "a value cannot be converted to the data type",
         "not_json": "an attribute cannot be stored as JSON",
@@ -279,6 +282,12 @@ class ArgumentError(TessarrError, ValueError):
     """An argument is outside what is allowed."""
 
     default_kind = "invalid_argument"
+
+
+class AxisError(ArgumentError, IndexError):
+    """An axis is named that the array does not have."""
+
+    default_kind = "no_such_axis"
 
 
 class NotJSONError(ArgumentError, TypeError):

@@ -29,7 +29,7 @@ from tessarr.drive import Delete
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit, measure
 from tessarr.flow.open import prefix_of
-from tessarr.indexing import basic, broadcast_value, objects
+from tessarr.indexing import axis_number, basic, broadcast_value, objects
 from tessarr.layout import normalize_shape
 from tessarr.metadata.node import check_codecs
 from tessarr.problems import Problems
@@ -248,7 +248,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
     last = array._store.is_exclusive
     while True:
         old = _refreshed(array, accept)
-        axis = _axis(axis, len(old.shape))
+        axis = axis_number(axis, len(old.shape))
         values = _behind(old, data, axis, part_bytes)
         end, count = old.shape[axis], int(values.shape[axis])
         new = reshaped(old, tuple(n + count * (i == axis) for i, n in enumerate(old.shape)))
@@ -445,10 +445,3 @@ def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
 def _fill(meta: ArrayMeta) -> npt.NDArray[Any]:
     fill = meta.fill_or_default
     return meta.data_type.single(fill)
-
-
-def _axis(axis: int, rank: int) -> int:
-    number = operator.index(axis)
-    if not -rank <= number < rank:
-        raise ArgumentError(f"axis {axis} is outside an array of {rank} dimensions")
-    return number % rank

@@ -117,6 +117,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "too_many_indices": lambda: array()[0, 0],
     "invalid_argument": lambda: tessarr.options(threads=-1),
     "invalid_path": lambda: group()["../outside"],
+    "no_such_axis": lambda: array().lazy.transpose(1),
     "shape_mismatch": lambda: array().__setitem__(slice(4), np.zeros(3)),
     "cannot_cast": lambda: array().__setitem__(0, "many"),
     "not_json": lambda: array().attrs.update(a=object()),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import operator
 import random
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tessarr
-from tessarr.errors import SelectionError
+from tessarr.errors import ArgumentError, AxisError, SelectionError
 
 
 def keys(draw: random.Random, shape: tuple[int, ...]) -> Any:
@@ -87,6 +90,18 @@ def joint(draw: random.Random, shape: tuple[int, ...], *, outer: bool) -> tuple[
     return tuple(found)
 
 
+def chosen(data: np.ndarray, key: tuple[Any, ...], *, outer: bool) -> np.ndarray:
+    """Return what `oindex` or `vindex` means, by NumPy's own indexing."""
+    if outer:
+        for axis, part in enumerate(key):
+            data = data[(slice(None),) * axis + (part,)]
+        return data
+    arrays = [axis for axis, part in enumerate(key) if isinstance(part, np.ndarray)]
+    rest = [part for part in key if not isinstance(part, np.ndarray)]
+    data = np.moveaxis(data, arrays, range(len(arrays)))
+    return data[(*(key[axis] for axis in arrays), *rest)]
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_outer_and_joint_arrays_equal_numpy(seed: int) -> None:
     """Views by `oindex` and `vindex`, of views by either, select what NumPy's loops would."""
@@ -100,15 +115,81 @@ def test_outer_and_joint_arrays_equal_numpy(seed: int) -> None:
                 break
             outer = draw.random() < 0.5
             key = joint(draw, data.shape, outer=outer)
-            if outer:
-                view = view.oindex[key]
-                for axis, part in enumerate(key):
-                    data = data[(slice(None),) * axis + (part,)]
-            else:
-                view = view.vindex[key]
-                arrays = [axis for axis, part in enumerate(key) if isinstance(part, np.ndarray)]
-                rest = [part for part in key if not isinstance(part, np.ndarray)]
-                data = np.moveaxis(data, arrays, range(len(arrays)))
-                data = data[(*(key[axis] for axis in arrays), *rest)]
+            view = view.oindex[key] if outer else view.vindex[key]
+            data = chosen(data, key, outer=outer)
         assert view.shape == data.shape
         assert np.array_equal(view.read().result(), data)
+
+
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_outer_and_joint_arrays_are_assigned_to(draw: random.Random, outer: bool) -> None:
+    shape = tuple(draw.choice([1, 2, 3, 5]) for _ in range(draw.randint(1, 3)))
+    data = np.arange(np.prod(shape)).reshape(shape)
+    array = tessarr.array(data, chunks=tuple(draw.randint(1, n) for n in shape))
+    view, turned = (array.lazy.T, data.T) if draw.random() < 0.5 else (array.lazy, data)
+    key = joint(draw, turned.shape, outer=outer)
+    places = chosen(turned, key, outer=outer)  # an element is where it is
+    value = 100 if len(np.unique(places)) < places.size else places + 100
+    (view.oindex if outer else view.vindex)[key] = value
+    data.reshape(-1)[places] = value
+    assert np.array_equal(array[...], data)
+
+
+AXES = st.one_of(st.integers(-4, 3), st.sampled_from([1.9, "0", None, True, np.int8(1)]))
+
+
+@given(
+    st.integers(0, 3).flatmap(
+        lambda rank: st.tuples(
+            st.just(rank), st.permutations(range(rank)) | st.lists(AXES, max_size=4)
+        )
+    ),
+    st.sampled_from(["each", "tuple", "list", "array", "none"]),
+)
+def test_transpose_takes_and_refuses_what_numpy_does(
+    drawn: tuple[int, list[Any]], form: str
+) -> None:
+    rank, axes = drawn
+    shape = (4, 3, 2)[:rank]
+    data = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    given = {"each": axes, "tuple": [tuple(axes)], "list": [axes], "none": [None]}
+    given["array"] = [np.array([axis for axis in axes if type(axis) is int], int)]
+    view = tessarr.array(data).lazy
+    try:
+        expected = data.transpose(*given[form])
+    except np.exceptions.AxisError:
+        with pytest.raises(AxisError):
+            view.transpose(*given[form])
+    except ValueError:
+        with pytest.raises(ArgumentError) as caught:
+            view.transpose(*given[form])
+        assert not isinstance(caught.value, IndexError)
+    except TypeError:
+        if True not in axes:  # which is an integer for us
+            with pytest.raises(TypeError):
+                view.transpose(*given[form])
+    else:
+        assert np.array_equal(view.transpose(*given[form]), expected)
+
+
+@given(
+    st.sampled_from([(), (1,), (1, 1), (0,), (2,), (1, 2)]),
+    st.sampled_from(["i2", "f8", "?", "u8"]),
+    st.integers(0, 3),
+    st.sampled_from([bool, int, float, complex, operator.index]),
+)
+def test_a_view_is_as_good_as_its_only_element(
+    shape: tuple[int, ...], data_type: str, value: int, number: Any
+) -> None:
+    data = np.full(shape, value, data_type)
+    view = tessarr.array(data).lazy
+    try:  # NumPy wants no axes soon, where one of ours may have some
+        expected = number(data[(0,) * data.ndim] if data.size == 1 else data)
+        if number is operator.index:
+            operator.index(data)
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error)):
+            number(view)
+    else:
+        assert number(view) == expected
+        assert type(number(view)) is type(expected)

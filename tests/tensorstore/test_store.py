@@ -51,6 +51,13 @@ def test_read_as_numpy(store: ts.TensorStore, key: Any, order: Any) -> None:
     np.testing.assert_array_equal(np.asarray(store[key]), VALUES[key])
 
 
+def test_arrays_that_are_stored_are_indices_as_any() -> None:
+    stored, view = tessarr.array([3, 1]), ts.array(np.arange(5))
+    for key in (stored, stored.lazy, tessarr.array([False, True, False, True, False]).lazy):
+        assert view[key].read().result().tolist() == np.arange(5)[np.asarray(key)].tolist()
+    assert view[stored.lazy[0]].read().result() == 3
+
+
 def test_read_of_one_element_is_an_array(store: ts.TensorStore) -> None:
     found = store[2, 3].read().result()
     assert isinstance(found, np.ndarray)

@@ -17,6 +17,7 @@ CLASSES = {
     "UnsupportedError": (NotImplementedError,),
     "SelectionError": (IndexError,),
     "ArgumentError": (ValueError,),
+    "AxisError": (ValueError, IndexError),
     "NotJSONError": (ValueError, TypeError),
     "TooLargeError": (ValueError, OverflowError),
     "DataError": (ValueError,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,13 +19,57 @@ if TYPE_CHECKING:
     from tessarr.metadata.stages import Stages
     from tessarr.types import ChunkLengths, MemoryOrder, Missing, Shape
 
-__all__ = ["Facts", "Viewed"]
+__all__ = ["Facts", "Number", "Viewed"]
 
 Viewed: TypeAlias = "tuple[Any, str, dict[str, Any]]"
 """What made a view: the array, the method, and its arguments."""
 
 
-class Facts(Node[ArrayMeta]):
+class Number:
+    """What is as good as its element if it has one, as in NumPy; that is read for it."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+
+    def _first(self) -> Any:
+        """Read the first element."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"whether {self!r} is true is not clear: it has {self.size} elements. "
+                "Ask for .size, compare with None, or read it and use .any() or .all()"
+            )
+        return bool(self._first())
+
+    def __int__(self) -> int:
+        return int(self._only())
+
+    def __float__(self) -> float:
+        return float(self._only())
+
+    def __complex__(self) -> complex:
+        return complex(self._only())
+
+    def __index__(self) -> int:
+        if self.ndim:
+            raise TypeError("only an array of integers without axes can be an index")
+        return operator.index(self._only())
+
+    def _only(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
+        return self._first()
+
+
+class Facts(Number, Node[ArrayMeta]):
     """What an array says of itself."""
 
     __slots__ = ()

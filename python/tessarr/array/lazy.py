@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import operator
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
+from tessarr.array.facts import Number
 from tessarr.errors import ArgumentError, SelectionError
+from tessarr.indexing import axis_number
 from tessarr.indexing.terms import Array as Indices
 from tessarr.indexing.terms import Integer, Mask, Slice, Term, Zero, terms
-from tessarr.space import Bracket, Dim, IndexDomain, IndexTransform, lower
+from tessarr.space import Assignable, Dim, IndexDomain, IndexTransform, lower
 from tessarr.space.brackets import Mode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from tessarr.future import Future
@@ -35,18 +40,20 @@ class _Stored(Protocol):
     def write_by(self, normalize: Any, key: Any, value: Any) -> Future[None]: ...
 
 
-class LazyArray:
+class LazyArray(Number):
     """A view of an array: which elements, in which order, but not their values.
 
     Made by ``array.lazy``, and by indexing another view: by integers, slices of any step, index
     arrays, masks, ``newaxis`` and ``...`` with NumPy's meaning, `oindex` and `vindex`. A view of a
     view costs as much as one, and whatever was chosen on the way is read or written by one
-    call of the engine.
+    call of the engine. Assigning to any of these brackets writes.
 
     Notes
     -----
     A view keeps the shape that the array had when ``lazy`` was asked for; when elements are read
     that the array has no more, that is an error. Views may be used by several threads.
+    ``bool``, ``int``, ``float``, ``complex`` and ``operator.index`` read the element of a view that
+    has one; of any other they are an error, as in NumPy.
 
     Examples
     --------
@@ -106,14 +113,14 @@ class LazyArray:
         self[key].write(value).result()
 
     @property
-    def oindex(self) -> Bracket[LazyArray]:
+    def oindex(self) -> Assignable[LazyArray]:
         """Index by arrays of which each is for itself: the outer product."""
-        return Bracket(self, "oindex")
+        return Assignable(self, "oindex")
 
     @property
-    def vindex(self) -> Bracket[LazyArray]:
+    def vindex(self) -> Assignable[LazyArray]:
         """Index by arrays that are taken together; their axes come first."""
-        return Bracket(self, "vindex")
+        return Assignable(self, "vindex")
 
     def _by(self, mode: Mode, key: Any) -> LazyArray:
         found = terms(key, self.shape)
@@ -122,25 +129,39 @@ class LazyArray:
         items = tuple(_in_space(found, self.shape))
         return LazyArray(self._array, self._view._indexed(items, mode).translate_to[0])
 
-    def transpose(self, *axes: int | tuple[int, ...]) -> LazyArray:
+    def transpose(self, *axes: SupportsIndex | Iterable[SupportsIndex] | None) -> LazyArray:
         """Return the view with its axes in another order; by default the reverse one.
+
+        Parameters
+        ----------
+        *axes
+            The number of each axis, or all of them as one sequence; negative ones count from
+            the last axis.
 
         Raises
         ------
+        AxisError
+            If the view does not have an axis.
         ArgumentError
-            If the axes are not a permutation.
+            If not every axis is named, once.
+        TypeError
+            If something is no integer.
         """
-        order = axes[0] if len(axes) == 1 and isinstance(axes[0], tuple) else axes
-        wanted = [int(axis) % max(self.ndim, 1) for axis in order]  # type: ignore[arg-type]
-        wanted = wanted or list(range(self.ndim))[::-1]
-        if sorted(wanted) != list(range(self.ndim)):
-            raise ArgumentError(f"{order} is not a permutation of {self.ndim} axes")
-        return LazyArray(self._array, self._view.transpose(wanted))
+        given = _each(axes)
+        if given is None:
+            return self.T
+        named = [operator.index(axis) for axis in given]
+        if len(named) != self.ndim:
+            raise ArgumentError(f"axes {named} are not as many as those of the view: {self.ndim}")
+        order = [axis_number(axis, self.ndim) for axis in named]
+        if len(set(order)) != self.ndim:
+            raise ArgumentError(f"axes {named} name one axis twice")
+        return LazyArray(self._array, self._view.transpose(order))
 
     @property
     def T(self) -> LazyArray:  # noqa: N802 (as NumPy calls it)
         """The view with its axes in reverse order."""
-        return self.transpose()
+        return LazyArray(self._array, self._view.T)
 
     def read(self, out: npt.NDArray[Any] | None = None) -> Future[Any]:
         """Start to read the elements; wait with ``.result()`` or ``await``.
@@ -192,8 +213,23 @@ class LazyArray:
             raise TypeError("len() of a view without axes")
         return self.shape[0]
 
+    def _first(self) -> Any:
+        return self[(0,) * self.ndim].read().result()
+
     def __repr__(self) -> str:
         return f"LazyArray({self.shape}, {self.dtype})"
+
+
+def _each(axes: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the axes that are given one by one, or together; None if they are none."""
+    if len(axes) != 1:
+        return axes or None
+    if axes[0] is None:
+        return None
+    try:
+        return tuple(axes[0])
+    except TypeError:
+        return axes  # it is one axis
 
 
 def _meet(found: list[Term]) -> bool:

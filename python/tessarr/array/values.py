@@ -109,33 +109,7 @@ class Values(Selecting):
         for cell in range(cuts.cell(first), cuts.cell(end - 1) + 1):
             yield self[max(cuts.start(cell), first) : min(cuts.start(cell + 1), end)]
 
-    # As in NumPy, an array of one element is as good as that element.
-
-    def __bool__(self) -> bool:
-        if self.size != 1:
-            raise ValueError(
-                f"whether {self!r} is true is not clear: it has {self.size} elements. "
-                "Ask for .size, compare with None, or read it and use .any() or .all()"
-            )
-        return bool(self._element())
-
-    def __int__(self) -> int:
-        return int(self._element())
-
-    def __float__(self) -> float:
-        return float(self._element())
-
-    def __complex__(self) -> complex:
-        return complex(self._element())
-
-    def __index__(self) -> int:
-        if self.metadata.shape:
-            raise TypeError("only an array of integers without axes can be an index")
-        return operator.index(self._element())
-
-    def _element(self) -> Any:
-        if self.size != 1:
-            raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
+    def _first(self) -> Any:
         return self[(0,) * self.ndim]
 
     # As in h5py

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from tessarr.indexing.assign import broadcast_value, objects, read_target
+from tessarr.indexing.axis import axis_number
 from tessarr.indexing.fields import Fields, fields_of, split_fields
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points
 from tessarr.indexing.selection import AxisSelection, Indexer, IndexList, Range, Selection
@@ -18,6 +19,7 @@ __all__ = [
     "Indexer",
     "Range",
     "Selection",
+    "axis_number",
     "basic",
     "block",
     "broadcast_value",

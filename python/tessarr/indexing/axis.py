@@ -1,4 +1,4 @@
-"""The selection along one axis: bounds, wrapping of negative indices, and ranges.
+"""One axis: its number, and the selection along it: bounds, negative indices, and ranges.
 
 An index list that steps evenly *is* a range, and the engine walks ranges much faster (whole
 rows instead of elements), so each list is tried once. The try costs a look at three entries
@@ -7,17 +7,46 @@ for a list that is not even, and one pass for a list that is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from tessarr.errors import ArgumentError, SelectionError
+from tessarr.errors import ArgumentError, AxisError, SelectionError
 from tessarr.indexing.selection import IndexList, Range
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["as_range", "index_list", "out_of_bounds", "range_of_slice", "wrap_integer"]
+__all__ = [
+    "as_range",
+    "axis_number",
+    "index_list",
+    "out_of_bounds",
+    "range_of_slice",
+    "wrap_integer",
+]
+
+
+def axis_number(axis: SupportsIndex, rank: int) -> int:
+    """Return which axis is meant; a negative number counts from the last one.
+
+    Raises
+    ------
+    TypeError
+        If it is no integer.
+    AxisError
+        If the array does not have it.
+
+    Examples
+    --------
+    >>> axis_number(-1, 3)
+    2
+    """
+    number = operator.index(axis)
+    if not -rank <= number < rank:
+        raise AxisError(f"axis {number} is outside an array of {rank} dimensions")
+    return number % rank
 
 
 def out_of_bounds(index: int, axis: int, size: int) -> SelectionError:

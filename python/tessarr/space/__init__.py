@@ -7,17 +7,19 @@ the engine of a view.
 
 from __future__ import annotations
 
+from tessarr import public
 from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.index_domain import IndexDomain
-from tessarr.space.indexable import Bracket, Indexable
+from tessarr.space.indexable import Assignable, Bracket, Indexable
 from tessarr.space.lower import lower
 from tessarr.space.maps import OutputIndexMap, OutputIndexMaps, OutputIndexMethod
 from tessarr.space.transform import IndexTransform
 
 __all__ = [
     "INFINITE",
+    "Assignable",
     "Behind",
     "Blocks",
     "Box",
@@ -38,3 +40,17 @@ __all__ = [
     "d",
     "lower",
 ]
+
+public.call_public(
+    "tessarr.tensorstore",
+    Dim,
+    DimExpression,
+    DimSelection,
+    Indexable,
+    IndexDomain,
+    IndexTransform,
+    OutputIndexMap,
+    OutputIndexMaps,
+    OutputIndexMethod,
+    type(d),
+)

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 from tessarr._engine import as_flag
-from tessarr.space.brackets import Key, parsed
+from tessarr.space.brackets import IndexArray, Key, parsed
 from tessarr.space.names import LEAST, MOST, integer, names_of
 
-__all__ = ["Operation", "operation", "shown", "written"]
+__all__ = ["Operation", "operation", "pickled", "restored", "shown", "written"]
 
 
 Operation: TypeAlias = "tuple[str, Any]"
@@ -68,6 +70,25 @@ def shown(value: Any) -> str:
         parts = ["" if part is None else str(part) for part in (value.start, value.stop)]
         return ":".join(parts if value.step is None else [*parts, str(value.step)])
     return repr(value)
+
+
+def pickled(act: Operation) -> Operation:
+    """Return an act in classes of Python and NumPy alone: see `restored`."""
+    name, value = act
+    if not isinstance(value, Key):
+        return act
+    terms = [term.values if isinstance(term, IndexArray) else term for term in value.terms]
+    return name, (terms, value.single)
+
+
+def restored(act: Operation) -> Operation:
+    """Return an act that was pickled."""
+    name, value = act
+    if _READ[name] is not parsed:
+        return act
+    terms, single = value
+    found = [IndexArray(term) if isinstance(term, np.ndarray) else term for term in terms]
+    return name, Key(tuple(found), single)
 
 
 def _integers(key: Any) -> Any:

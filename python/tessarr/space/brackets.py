@@ -110,7 +110,7 @@ def _term(part: Any) -> list[Any]:
         return [IndexArray(np.asarray(part))]
     if isinstance(part, str):
         raise SelectionError(f"{_KINDS}: not {part!r}")
-    if hasattr(part, "__index__") and not isinstance(part, np.ndarray):
+    if hasattr(part, "__index__") and not _has_axes(part):
         return [_index(part)]
     try:
         values = np.asarray(part)
@@ -125,6 +125,11 @@ def _term(part: Any) -> list[Any]:
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
         raise SelectionError(f"index {values.max()} is beyond the range of indices")
     return [IndexArray(values.astype(np.int64, order="C"))]
+
+
+def _has_axes(part: Any) -> bool:
+    """Whether something is an array for NumPy, which one of ours without axes is not."""
+    return isinstance(part, np.ndarray) or getattr(part, "ndim", 0) > 0
 
 
 def _index(value: Any) -> int:

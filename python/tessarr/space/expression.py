@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import SelectionError
-from tessarr.space.acts import Operation, operation, shown, written
+from tessarr.space.acts import Operation, operation, pickled, restored, shown, written
 from tessarr.space.indexable import Bracket, refuse
 from tessarr.space.names import Name, names_of
 
@@ -101,6 +101,13 @@ class DimExpression:
     def diagonal(self) -> DimExpression:
         """Walk the dimensions together, as one that stands first."""
         return self._by("diagonal", None)
+
+    def __getstate__(self) -> tuple[tuple[Name, ...], list[Operation]]:
+        return self._names, [*map(pickled, self._acts)]
+
+    def __setstate__(self, state: tuple[tuple[Name, ...], list[Operation]]) -> None:
+        self._names, acts = state
+        self._acts = tuple(map(restored, acts))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DimExpression):

@@ -161,8 +161,11 @@ class IndexDomain(Placed):
     def __hash__(self) -> int:
         return hash(self.dims)
 
-    def __reduce__(self) -> Any:
-        return _restored, (type(self), *self._view.plain())
+    def __getstate__(self) -> tuple[Any, Any]:
+        return self._view.plain()
+
+    def __setstate__(self, state: tuple[Any, Any]) -> None:
+        self._view, self._dims = View.restored(*state), None
 
     def __len__(self) -> int:
         return self._view.rank
@@ -176,10 +179,6 @@ class IndexDomain(Placed):
 
 def _no_domain(other: object) -> TypeError:
     return TypeError(f"{other!r} is not a domain")
-
-
-def _restored(made: type[IndexDomain], dims: Any, maps: Any) -> IndexDomain:
-    return made.of_view(View.restored(dims, maps))
 
 
 def view_of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from tessarr._engine import Bracket
 from tessarr.errors import ArgumentError, SelectionError
@@ -14,7 +14,31 @@ if TYPE_CHECKING:
     from tessarr._engine import View
     from tessarr.space.brackets import Mode
 
-__all__ = ["Bracket", "Indexable"]
+__all__ = ["Assignable", "Bracket", "Indexable"]
+
+
+class _Written(Protocol):
+    """What was begun to be written."""
+
+    def result(self) -> Any: ...
+
+
+class _Writable(Protocol):
+    """A view that is written to."""
+
+    def write(self, value: Any, /) -> _Written: ...
+
+
+W_co = TypeVar("W_co", covariant=True, bound=_Writable)
+
+
+class Assignable(Bracket[W_co]):
+    """Brackets that are also assigned to: ``view.oindex[...] = values``."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self[key].write(value).result()
 
 
 def refuse(mode: Mode, key: object) -> None:

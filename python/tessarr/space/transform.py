@@ -141,8 +141,11 @@ class IndexTransform(Placed):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __reduce__(self) -> Any:
-        return _restored, (IndexTransform, *self._view.plain())
+    def __getstate__(self) -> tuple[Any, Any]:
+        return self._view.plain()
+
+    def __setstate__(self, state: tuple[Any, Any]) -> None:
+        self._view, self._domain, self._output = View.restored(*state), None, None
 
     def __call__(self, indices: Any) -> tuple[int, ...]:
         """Return the index of what is viewed at a position.
@@ -176,7 +179,3 @@ class IndexTransform(Placed):
 
     def __repr__(self) -> str:
         return str(self._view)
-
-
-def _restored(made: type[IndexTransform], dims: Any, maps: Any) -> IndexTransform:
-    return made.of_view(View.restored(dims, maps))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tessarr.public import call_public
 from tessarr.space import (
     INFINITE,
     Dim,
@@ -186,3 +187,9 @@ inf: Final = INFINITE
 
 newaxis: Final = None
 """Adds a dimension of size 1, whose bounds are implicit, where it stands in an index."""
+
+call_public(__name__, *map(globals().get, __all__))
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -14,7 +14,7 @@ from tessarr.tensorstore.notation.reading import copied
 from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.notation.show import shown
 
-__all__ = ["Context", "ContextSpec", "Own", "Resource", "ResourceLike", "reference"]
+__all__ = ["Context", "ContextSpec", "Resource", "ResourceLike", "own", "reference"]
 
 _making: Final = RLock()
 
@@ -70,12 +70,12 @@ class Resource:
     def __repr__(self) -> str:
         return shown("Context.Resource", self._json)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _resource, (self._kind.name, self._json, self._key)
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._kind.name, self._json, self._key
 
-
-def _resource(kind: str, json: Any, key: str) -> Resource:
-    return Resource._of(KINDS[kind], json, key)
+    def __setstate__(self, state: tuple[str, Any, str]) -> None:
+        kind, self._json, self._key = state
+        self._kind, self._value = KINDS[kind], None
 
 
 _DEFAULTS: Final = {name: kind.canonical(None) for name, kind in KINDS.items()}
@@ -178,7 +178,10 @@ class Context:
     ({'total_bytes_limit': 5000000}, True)
     """
 
-    __slots__ = ("__weakref__", "_found", "_parent", "_refers", "_spec")
+    __slots__ = ("__weakref__", "_alone", "_found", "_parent", "_refers", "_spec")
+
+    _alone: bool
+    """Whether one open array has it for itself: nothing in it is shared."""
 
     Resource: TypeAlias = Resource
     Spec: TypeAlias = ContextSpec
@@ -190,6 +193,7 @@ class Context:
         *,
         spec: ContextSpec | EllipsisType | None = ...,
     ) -> None:
+        self._alone = False
         self._found: dict[str, Resource] = {}
         self._parent: Context | None = None
         self._spec: ContextSpec | None = None
@@ -277,14 +281,15 @@ class Context:
         return f"Context({self._spec!r})" if self._spec is not None else "Context()"
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._alone:  # views of one array, in one pickle, have one again
+            return Context, (), (True, {})
         # What was had from it, and is more than its JSON, stays the same within a pickle.
         found = {name: one for name, one in self._found.items() if not one._kind.plain}
-        if self._spec is None:
-            return Context, (), found or None
-        return Context, (self._spec, self._parent), found or None
+        given = () if self._spec is None else (self._spec, self._parent)
+        return Context, given, (False, found) if found else None
 
-    def __setstate__(self, found: dict[str, Resource]) -> None:
-        self._found = found
+    def __setstate__(self, state: tuple[bool, dict[str, Resource]]) -> None:
+        self._alone, self._found = state
 
     @classmethod
     def _of(cls, json: Any, found: dict[str, Resource]) -> Context:
@@ -294,13 +299,11 @@ class Context:
         return made
 
 
-class Own(Context):
-    """A context that one open array has for itself: nothing in it is shared."""
-
-    __slots__ = ()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Own, ()  # views of one array, in one pickle, have one again
+def own() -> Context:
+    """Return a context that one open array has for itself."""
+    made = Context()
+    made._alone = True
+    return made
 
 
 ResourceLike: TypeAlias = "str | Resource | Any"

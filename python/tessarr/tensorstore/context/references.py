@@ -9,7 +9,6 @@ from typing import Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.context import (
     Context,
-    Own,
     Resource,
     ResourceLike,
     reference,
@@ -31,12 +30,13 @@ class Naming:
     bound : bool
         Whether to mark them as being meant themselves: ``["cache_pool"]``.
     brief : bool
-        Whether to leave out all, if one context has them.
+        Whether to leave out all, if one context has them: what is pickled has that beside it. Then
+        functions and arrays, which JSON cannot tell, also stand in it as they are.
     """
 
     def __init__(self, *, bound: bool = False, brief: bool = False) -> None:
         self._bound = bound
-        self._brief = brief
+        self.brief = brief
         self._seen: list[References] = []
         self._uses: dict[int, tuple[Resource, int]] = {}
         self._in_context: set[int] = set()
@@ -45,7 +45,7 @@ class Naming:
     @property
     def omits(self) -> bool:
         """Whether nothing is said of resources."""
-        return self._brief and self._within is not None
+        return self.brief and self._within is not None
 
     @property
     def _within(self) -> Context | None:
@@ -95,7 +95,7 @@ class Naming:
         for number, (one, uses) in named.items():
             if one._key and keys.count(one._key) == 1:
                 names[number] = one._key
-            elif one._key or uses > 1 or self._brief:
+            elif one._key or uses > 1 or self.brief:
                 kind = one._kind.name
                 at = counts.get(kind, 0)
                 while f"{kind}#{at}" in keys:
@@ -188,7 +188,7 @@ class References:
     @property
     def alone(self) -> bool:
         """Whether all are as by default, and nobody shares them."""
-        return type(self.context) is Own
+        return self.context is not None and self.context._alone
 
     def has(self, member: str) -> bool:
         """Return whether anything was said of a member."""

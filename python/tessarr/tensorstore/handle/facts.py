@@ -38,10 +38,6 @@ class StorageStatistics:
     fully_stored: bool | None = None
 
 
-StorageStatistics.__qualname__ = "TensorStore.StorageStatistics"
-StorageStatistics.__module__ = "tessarr.tensorstore.handle.store"  # where it has that name
-
-
 class Facts(HandleBase, Indexable):
     """What is known of a handle without asking a store: a driver, seen through a view."""
 

@@ -14,7 +14,7 @@ from tessarr.errors import (
     TessarrError,
     UnsupportedError,
 )
-from tessarr.space import Bracket, IndexTransform, View
+from tessarr.space import Assignable, IndexTransform, View
 from tessarr.space.names import integer
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.driver import NOTHING, Resizing, Using
@@ -52,15 +52,6 @@ def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
     return StorageStatistics(not_stored=found[0], fully_stored=found[1])
 
 
-class _Assignable(Bracket["TensorStore"]):
-    """Brackets that are also assigned to: ``store.oindex[...] = values``."""
-
-    __slots__ = ()
-
-    def __setitem__(self, key: Any, source: Any) -> None:
-        self[key].write(source).result()
-
-
 class TensorStore(Facts):
     """An array, or a view of one, that is read and written asynchronously.
 
@@ -89,14 +80,14 @@ class TensorStore(Facts):
         self[key].write(source).result()
 
     @property
-    def oindex(self) -> _Assignable:
+    def oindex(self) -> Assignable[TensorStore]:
         """Index by arrays of which each is for itself: the outer product."""
-        return _Assignable(self, "oindex")
+        return Assignable(self, "oindex")
 
     @property
-    def vindex(self) -> _Assignable:
+    def vindex(self) -> Assignable[TensorStore]:
         """Index by arrays that are taken together; their dimensions come first."""
-        return _Assignable(self, "vindex")
+        return Assignable(self, "vindex")
 
     # What it is of
 
@@ -395,15 +386,17 @@ class TensorStore(Facts):
         except UnsupportedError:  # functions and bytes are no JSON
             return "TensorStore(...)"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getstate__(self) -> tuple[Any, ...]:
         self._check_alone()
         spec, view = self._reopening()
-        plain = view._as_view().plain()
-        try:
-            json, beside = pickled(spec)
-        except UnsupportedError:  # functions and bytes are no JSON
-            return _restored, (spec, None, self._mode, *plain)
-        return _restored, (json, beside, self._mode, *plain)
+        return *pickled(spec), self._mode, *view._as_view().plain()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        json, beside, mode, *plain = state
+        view = IndexTransform.of_view(View.restored(*plain))
+        opened = _again(Spec(json), beside, view, mode)
+        for name in Facts.__slots__:
+            setattr(self, name, getattr(opened, name))
 
     def _check_alone(self) -> None:
         if self._transaction is not None:
@@ -477,13 +470,9 @@ def _bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] | None
     return None if given is None else tuple(one if one is None else integer(one) for one in given)
 
 
-def _restored(given: Any, beside: Any, mode: str, dims: Any, maps: Any) -> TensorStore:
-    return _again(given, beside, IndexTransform.of_view(View.restored(dims, maps)), mode)
-
-
-def _again(given: Any, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
-    """Open what was pickled: a spec, or its JSON, with the resources of a context beside it."""
+def _again(spec: Spec, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
+    """Open what a spec says, with the resources of a context beside it."""
     opening = Opening("r" in mode, "w" in mode)
-    opened = Spec(given)._bound_driver(beside).open(seen, opening).result()
+    opened = spec._bound_driver(beside).open(seen, opening).result()
     view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
     return handle(opened.driver, view, mode)

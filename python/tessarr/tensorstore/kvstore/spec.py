@@ -176,7 +176,12 @@ class Spec:
         if beside is None:
             return Spec, (json,)
         json.pop("context", None)
-        return _restored, (json, beside)
+        return Spec, (json,), beside
+
+    def __setstate__(self, context: Context) -> None:
+        """Take the resources of a context, beside which the JSON was pickled."""
+        made = self._bound(context)
+        self._references, self._bases, self._context = made._references, made._bases, made._context
 
     # Members
 
@@ -310,11 +315,6 @@ class Spec:
     def _below(self) -> Place:
         """Return the place for one that stands on this: its path belongs to the place."""
         return self._open().below(self._path)
-
-
-def _restored(json: dict[str, Any], context: Context) -> Spec:
-    """Return what was pickled, with the resources of a context."""
-    return Spec(json)._bound(context)
 
 
 _recall: Final[Recall[Spec]] = Recall()

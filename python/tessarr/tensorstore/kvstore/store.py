@@ -193,11 +193,15 @@ class KvStore(KvStoreBase):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._transaction is not None:
             raise ArgumentError("a key-value store with a transaction cannot be pickled")
-        return _reopened, (self._own(),)
+        return KvStore._restored, (self._own(),)
+
+    @classmethod
+    def _restored(cls, spec: Spec) -> KvStore:
+        return cls.open(spec).result()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> KvStore:
-        again, (spec,) = self.__reduce__()
-        opened: KvStore = again(spec._apart(memo))  # with resources of its own
+        restored, (spec,) = self.__reduce__()
+        opened: KvStore = restored(spec._apart(memo))  # with resources of its own
         return opened
 
     def __repr__(self) -> str:
@@ -382,10 +386,6 @@ class KvStore(KvStoreBase):
         current = fresh.get(full)
         while (new := change(current)) != current and not store.replace(full, new, current):
             current = fresh.get(full)
-
-
-def _reopened(spec: Spec) -> KvStore:
-    return KvStore.open(spec).result()
 
 
 _Ends: TypeAlias = tuple[bytes, bytes]

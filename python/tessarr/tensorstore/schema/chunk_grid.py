@@ -309,16 +309,13 @@ class Grid:
     def __repr__(self) -> str:
         return shown("ChunkLayout.Grid", self.to_json())
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (self._constraints, self._rank)
+    def __getstate__(self) -> tuple[JSONObject, int]:
+        return self.to_json(), self._rank
 
+    def __setstate__(self, state: tuple[JSONObject, int]) -> None:
+        json, self._rank = state
+        self._constraints = Grid(json)._constraints
 
-def _again(constraints: GridConstraints, rank: int) -> Grid:
-    return Grid.of(constraints, rank)
-
-
-Grid.__qualname__ = "ChunkLayout.Grid"
-Grid.__module__ = "tessarr.tensorstore.schema.chunk_layout"  # where it has that name
 
 _STATED: Final = tuple(
     name + soft for name in ("shape", "aspect_ratio", "elements") for soft in ("", SOFT)

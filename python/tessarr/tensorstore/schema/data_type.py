@@ -90,6 +90,7 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
     Examples
     --------
+    >>> import numpy as np
     >>> dtype("int32"), dtype(np.dtype(">f8")), dtype(str)
     (dtype("int32"), dtype("float64"), dtype("ustring"))
     >>> dtype("uint8") == np.uint8, dtype("uint8")("7")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
-from tessarr.tensorstore.context.context import Context, Own
+from tessarr.tensorstore.context.context import Context, own
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
 from tessarr.tensorstore.notation.members import refusal
@@ -430,7 +430,7 @@ class Spec(Indexable):
 
     def _bound_driver(self, context: Context | None) -> DriverSpec:
         """Return what it says of its driver, with all resources."""
-        within = Own() if context is None else context
+        within = own() if context is None else context
         if self._context is not None:
             within = Context(self._context, within)
         return self._driver.bind(within)
@@ -496,17 +496,14 @@ class Spec(Indexable):
         except UnsupportedError:  # functions and bytes are no JSON
             return "Spec(...)"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        try:
-            json, beside = pickled(self)
-        except UnsupportedError:  # functions and bytes are no JSON
-            return Spec._of, (self._driver, self._view, self._context)
-        return (Spec, (ordered(json),)) if beside is None else (_restored, (ordered(json), beside))
+    def __getstate__(self) -> tuple[JSONObject, Context | None]:
+        json, beside = pickled(self)
+        return ordered(json), beside
 
-
-def _restored(json: JSONObject, context: Context) -> Spec:
-    """Return what was pickled, with the resources of a context."""
-    return Spec(json)._bound(context)
+    def __setstate__(self, state: tuple[JSONObject, Context | None]) -> None:
+        json, beside = state
+        made = Spec(json)
+        self._take(made if beside is None else made._bound(beside))
 
 
 _OFTEN: Final = ("shape", "fill_value")

@@ -67,7 +67,7 @@ def array(
 
     Examples
     --------
-    >>> import tessarr.tensorstore as ts
+    >>> import numpy as np, tessarr.tensorstore as ts
     >>> values = np.arange(6).reshape(2, 3)
     >>> store = ts.array(values)
     >>> store[1, 1:] = 9

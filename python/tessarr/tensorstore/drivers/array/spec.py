@@ -52,7 +52,11 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('"dtype" has to be given for an "array"')
         if "array" not in members:
             raise ArgumentError('"array" is missing: the spec does not say what the elements are')
-        values = parsed(stated(members.pop("array")), data_type, schema.rank)
+        given = members.pop("array")
+        if _is_of(given, data_type):
+            values = given.copy()
+        else:
+            values = parsed(stated(given), data_type, schema.rank)
         made = cls(Schema(dtype=data_type, rank=values.ndim).merged(schema))
         made._values = values
         made._references = References.parse(_RESOURCES, members)
@@ -90,7 +94,12 @@ class MemorySpec(ReferringSpec):
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
         assert self.schema.dtype is not None
-        found: JSONObject = {"array": elements_to_json(self._values, self.schema.dtype)}
+        found: JSONObject = {"array": self._values}
+        try:
+            found["array"] = elements_to_json(self._values, self.schema.dtype)
+        except UnsupportedError:
+            if not naming.brief:
+                raise
         found.update(self._references.json(naming, include_defaults=include_defaults))
         return found
 
@@ -216,6 +225,15 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
         return convert(values).reshape(shape)
     except (TypeError, ValueError, OverflowError) as error:
         raise ArgumentError(f'"array": {error}') from error
+
+
+def _is_of(given: Any, data_type: dtype) -> bool:
+    """Whether this is an array of such elements, as it is pickled where JSON has none of them."""
+    if not isinstance(given, np.ndarray) or given.dtype != data_type.dtype:
+        return False
+    if given.dtype.kind != "O":
+        return True
+    return data_type.name == "string" and all(type(item) is bytes for item in given.flat)
 
 
 def _depth(items: Any) -> int:

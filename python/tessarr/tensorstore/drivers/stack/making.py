@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, IndexTransform, Layers
 from tessarr.space.names import integer
-from tessarr.tensorstore.context.context import Context, Own
+from tessarr.tensorstore.context.context import Context, own
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.driver import Layer, StackDriver
 from tessarr.tensorstore.handle.store import TensorStore, handle
@@ -243,7 +243,7 @@ def _bound(
     layers: tuple[Layer, ...], data_type: DataType, context: Context | None
 ) -> tuple[Layer, ...]:
     """Return the layers; specs as they are opened when they are needed."""
-    shared = Own() if context is None else context
+    shared = own() if context is None else context
     return tuple(
         [
             layer if isinstance(layer, TensorStore) else typed(layer, data_type)._bound(shared)

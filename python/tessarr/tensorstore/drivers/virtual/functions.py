@@ -69,13 +69,6 @@ class Functions:
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _functions, (self.read, self.write)
-
-
-def _functions(read: Function | None, write: Function | None) -> Functions:
-    return Functions(read, write, running_loop())
-
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
     """Return the event loop that runs here, or None."""

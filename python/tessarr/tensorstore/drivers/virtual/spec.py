@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.drivers.virtual.driver import VirtualDriver
+from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.drivers.virtual.driver import RESOURCES, VirtualDriver
+from tessarr.tensorstore.drivers.virtual.functions import Functions, running_loop
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
@@ -15,10 +17,12 @@ if TYPE_CHECKING:
     from tessarr.space import IndexTransform
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.drivers.virtual.functions import Functions
     from tessarr.tensorstore.futures.future import Future
+    from tessarr.types import JSONObject
 
 __all__ = ["VirtualSpec"]
+
+_FUNCTIONS: Final = ("read_function", "write_function")
 
 
 class VirtualSpec(ReferringSpec):
@@ -30,8 +34,14 @@ class VirtualSpec(ReferringSpec):
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Refuse JSON."""
-        raise ArgumentError('"driver": functions cannot be told as JSON; use virtual_chunked')
+        """Return the spec of functions that stand in JSON as they are, which others cannot have."""
+        read, write = (members.pop(name, None) for name in _FUNCTIONS)
+        if not callable(read) and not callable(write):
+            raise ArgumentError('"driver": functions cannot be told as JSON; use virtual_chunked')
+        made = cls(schema)
+        made._functions = Functions(read, write, running_loop())
+        made._references = References.parse(RESOURCES, members)
+        return made
 
     @classmethod
     def of(
@@ -51,9 +61,12 @@ class VirtualSpec(ReferringSpec):
         made._references = driver.references
         return made, view
 
-    def members(self, naming: Naming, *, include_defaults: bool) -> NoReturn:
-        """Refuse to be JSON."""
-        raise UnsupportedError("functions cannot be told as JSON")
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members to be pickled, and refuse to be other JSON."""
+        if not naming.brief:
+            raise UnsupportedError("functions cannot be told as JSON")
+        found = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))
+        return found | self._references.json(naming, include_defaults=include_defaults)
 
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
