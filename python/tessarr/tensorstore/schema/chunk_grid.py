@@ -16,7 +16,7 @@ from tessarr.tensorstore.notation.reading import (
     nothing_else,
 )
 from tessarr.tensorstore.notation.recall import check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.wish import (
     SOFT,
     Row,
@@ -298,7 +298,7 @@ class Grid:
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
         """Return the constraints as JSON, which has no defaults."""
-        return self._constraints.to_json()
+        return ordered(self._constraints.to_json())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):

@@ -22,7 +22,7 @@ from tessarr.tensorstore.notation.reading import (
     nothing_else,
 )
 from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, Grid, GridConstraints, single
 from tessarr.tensorstore.schema.layout_constraints import (
     NO_LAYOUT,
@@ -213,7 +213,7 @@ class ChunkLayout:
         result = found.to_json()
         if found.rank >= 0 and not found.tells_rank:
             result["rank"] = found.rank
-        return result
+        return ordered(result)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ChunkLayout):

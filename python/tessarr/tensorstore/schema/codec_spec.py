@@ -21,7 +21,7 @@ from tessarr.tensorstore.notation.reading import (
     plain,
 )
 from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.chain import Chain, merged_chains
 from tessarr.types import JSONObject
 
@@ -231,11 +231,11 @@ class CodecSpec:
         if self.driver == "zarr3":
             if self.chain is not None:
                 result["codecs"] = self.chain.to_json()
-            return result
+            return ordered(result)
         if self.compression.compressor is not OPEN:
             result["compressor"] = copied(self.compression.compressor)
         result["filters"] = copied(self.compression.filters)
-        return result
+        return ordered(result)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("constraints on codecs cannot be changed")

@@ -25,7 +25,7 @@ from tessarr.tensorstore.notation.reading import (
     stated,
 )
 from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema import through
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_before, layout_through
@@ -391,7 +391,7 @@ class Schema(Parts, Indexable):
             result["dimension_units"] = [
                 None if unit is None else unit.to_json() for unit in self._units
             ]
-        return result
+        return ordered(result)
 
     def _key(self) -> tuple[Any, ...]:
         """Return what is the same of schemas that are, but for the fill value."""
