@@ -12,6 +12,7 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import as_flag, check_known, of_class
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["open", "open_spec"]
 
 
+@tells(SpecKeywords)
 def open(
     spec: Any,
     *,

@@ -25,6 +25,7 @@ from tessarr.tensorstore.handle.aligning import broadcast
 from tessarr.tensorstore.handle.copying import copy
 from tessarr.tensorstore.handle.facts import Facts, StorageStatistics
 from tessarr.tensorstore.handle.values import taken
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.bounds import explicit, propagated
@@ -350,6 +351,7 @@ class TensorStore(Facts):
 
     # As a spec
 
+    @tells(OpenKeywords)
     def spec(
         self,
         *,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     as_float,
     as_integer,
     beside_json,
+    given,
     integer,
     members_of,
     nothing_else,
@@ -36,7 +38,15 @@ from tessarr.tensorstore.schema.wish import (
 )
 from tessarr.types import JSONObject
 
-__all__ = ["LONGEST", "NOTHING", "Grid", "GridConstraints", "single"]
+__all__ = [
+    "LONGEST",
+    "NOTHING",
+    "Grid",
+    "GridConstraints",
+    "GridKeywords",
+    "GridMembers",
+    "single",
+]
 
 LONGEST: Final = INFINITE - 1
 """The longest chunk there is."""
@@ -151,6 +161,25 @@ def single(name: str, value: Any, hard: bool) -> GridConstraints:
     return GridConstraints(elements=Wish(integer(0, LONGEST)(value, "elements"), hard))
 
 
+class GridMembers(TypedDict, total=False):
+    """What the JSON of a grid states."""
+
+    shape: Iterable[int | None] | None
+    shape_soft_constraint: Iterable[int | None] | None
+    aspect_ratio: Iterable[float | None] | None
+    aspect_ratio_soft_constraint: Iterable[float | None] | None
+    elements: int | None
+    elements_soft_constraint: int | None
+
+
+class GridKeywords(GridMembers, total=False):
+    """The keywords of a grid, in the order in which they are taken."""
+
+    rank: int | None
+    grid: Grid | Mapping[str, Any] | None
+    grid_soft_constraint: Grid | Mapping[str, Any] | None
+
+
 class Grid:
     """Constraints on one kind of chunk.
 
@@ -182,7 +211,8 @@ class Grid:
     _constraints: GridConstraints
     _rank: int
 
-    def __init__(self, json: Any = ..., **parts: Any) -> None:
+    @tells(GridKeywords)
+    def __init__(self, json: Any = ..., **parts: Unpack[GridKeywords]) -> None:
         self._constraints, self._rank = NOTHING, -1
         if json is ...:
             self.update(**parts)
@@ -193,7 +223,7 @@ class Grid:
         else:
             check_integers(json)
             members = members_of(json, "a grid")
-            nothing_else({name: 0 for name in members if name not in _STATED})
+            nothing_else({name: 0 for name in members if name not in GridMembers.__annotations__})
             self._add({name: value for name, value in members.items() if value is not None})
 
     @classmethod
@@ -204,7 +234,8 @@ class Grid:
         made._rank = constraints.rank if rank < 0 else rank
         return made
 
-    def update(self, **parts: Any) -> None:
+    @tells(GridKeywords)
+    def update(self, **parts: Unpack[GridKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
 
         Parameters
@@ -217,27 +248,24 @@ class Grid:
         ArgumentError
             If constraints contradict each other.
         """
-        given = {name: value for name, value in parts.items() if value is not None}
-        unknown = given.keys() - _PARTS
-        if unknown:
-            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
-        check_keywords(given)
-        if "rank" in given:
-            given["rank"] = int(given["rank"])  # True is 1, but not in JSON
-        self._add(given)
+        stated = given(parts, GridKeywords)
+        check_keywords(stated)
+        if "rank" in stated:
+            stated["rank"] = int(stated["rank"])  # True is 1, but not in JSON
+        self._add(stated)
 
-    def _add(self, given: dict[str, Any]) -> None:
+    def _add(self, stated: dict[str, Any]) -> None:
         made = Grid.of(self._constraints, self._rank)
-        if "rank" in given:
-            made._fix_rank(integer(-1, 32)(given["rank"], "rank"))  # -1 is open
-        for name in (one for one in _PARTS if one in given):
+        if "rank" in stated:
+            made._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is open
+        for name in (one for one in GridKeywords.__annotations__ if one in stated):
             if name.startswith("grid"):
-                other = Grid(given[name])
+                other = Grid(stated[name])
                 made._fix_rank(other._rank)
                 found = other._constraints if name == "grid" else other._constraints.soft()
             elif name != "rank":
                 hard = not name.endswith(SOFT)
-                found = single(name.removesuffix(SOFT), given[name], hard)
+                found = single(name.removesuffix(SOFT), stated[name], hard)
             else:
                 continue
             made._fix_rank(found.rank)
@@ -319,8 +347,3 @@ def _again(constraints: GridConstraints, rank: int) -> Grid:
 
 Grid.__qualname__ = "ChunkLayout.Grid"
 Grid.__module__ = "tessarr.tensorstore.schema.chunk_layout"  # where it has that name
-
-_STATED: Final = tuple(
-    name + soft for name in ("shape", "aspect_ratio", "elements") for soft in ("", SOFT)
-)
-_PARTS: Final = dict.fromkeys(["rank", *_STATED, "grid", "grid" + SOFT])

@@ -7,10 +7,11 @@ wish for what is created); `wish` says how constraints are merged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     as_flag,
     as_integer,
@@ -24,6 +25,7 @@ from tessarr.tensorstore.notation.reading import (
 from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, Grid, GridConstraints, single
+from tessarr.tensorstore.schema.chunk_keywords import LayoutKeywords, LayoutMembers
 from tessarr.tensorstore.schema.layout_constraints import (
     NO_LAYOUT,
     USAGES,
@@ -46,19 +48,9 @@ __all__ = ["ChunkLayout"]
 _WRITE, _READ, _CODEC = range(len(USAGES))
 _MAX_RANK: Final = 32
 _PREFIXES: Final = ("chunk", *(f"{usage}_chunk" for usage in USAGES))
-_WHOLE: Final = (
-    *("rank", "inner_order", "inner_order" + SOFT, "grid_origin", "grid_origin" + SOFT),
-    *_PREFIXES,
-)
-_MEMBERS: Final = frozenset(_WHOLE)
-_ROWS: Final = tuple(
-    f"{prefix}_{name}{soft}"
-    for name in ("shape", "aspect_ratio", "elements")
-    for prefix in _PREFIXES
-    for soft in ("", SOFT)
-)
-_KEYWORDS: Final = {name: place for place, name in enumerate(_WHOLE + _ROWS)}
-"""Keywords, in the order in which they are taken: of soft constraints the first one holds."""
+_MEMBERS: Final = frozenset(LayoutMembers.__annotations__)
+_KEYWORDS: Final = {name: place for place, name in enumerate(LayoutKeywords.__annotations__)}
+"""Keywords, in the order in which they are taken."""
 _new: Final = object.__new__
 
 
@@ -92,7 +84,8 @@ class ChunkLayout:
 
     Grid: TypeAlias = Grid
 
-    def __init__(self, json: Any = ..., **parts: Any) -> None:
+    @tells(LayoutKeywords)
+    def __init__(self, json: Any = ..., **parts: Unpack[LayoutKeywords]) -> None:
         self._constraints = NO_LAYOUT
         if json is ...:
             if parts:
@@ -111,8 +104,17 @@ class ChunkLayout:
         made._constraints = constraints
         return made
 
-    def update(self, *, finalize: bool = False, **parts: Any) -> None:
+    @tells(LayoutKeywords)
+    def update(self, *, finalize: bool = False, **parts: Unpack[LayoutKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
+
+        Parameters
+        ----------
+        finalize
+            Whether nothing more is asked for: soft constraints are dropped, and write chunks
+            have to be made of whole read chunks.
+        **parts
+            As for the class.
 
         Raises
         ------
@@ -120,9 +122,9 @@ class ChunkLayout:
             If constraints contradict each other.
         """
         check_known(parts, _KEYWORDS)
-        made = self._constraints
-        for name in sorted(parts, key=_KEYWORDS.__getitem__):
-            value = parts[name]
+        made, given = self._constraints, dict[str, Any](parts)
+        for name in sorted(given, key=_KEYWORDS.__getitem__):
+            value = given[name]
             if value is None:
                 continue
             check_keywords({name: value})

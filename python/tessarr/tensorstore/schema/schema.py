@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tessarr.errors import ArgumentError
 from tessarr.space import Indexable, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer as index64
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     beside_json,
     check_known,
@@ -111,6 +112,7 @@ class Schema(Parts, Indexable):
     __slots__ = ("__weakref__",)
     __hash__ = None  # type: ignore[assignment]
 
+    @tells(SchemaKeywords)
     def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = NO_LAYOUT, ()
@@ -162,6 +164,7 @@ class Schema(Parts, Indexable):
             self._add_units(units_from_json(members.pop("dimension_units")))
         nothing_else(members, "schema")
 
+    @tells(SchemaKeywords)
     def update(self, **parts: Unpack[SchemaKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
 

@@ -13,6 +13,7 @@ from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, Own
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.members import refusal
 from tessarr.tensorstore.notation.reading import (
     as_flag,
@@ -305,6 +306,7 @@ class Spec(Indexable):
 
     # Changes
 
+    @tells(SpecKeywords)
     def update(
         self,
         *,
