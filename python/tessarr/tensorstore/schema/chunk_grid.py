@@ -247,6 +247,14 @@ class Grid:
         ------
         ArgumentError
             If constraints contradict each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> grid = ts.ChunkLayout.Grid(shape_soft_constraint=[10, 20])
+        >>> grid.update(shape=[None, 5])
+        >>> grid.shape, grid.shape_soft_constraint
+        ((None, 5), (10, None))
         """
         stated = given(parts, GridKeywords)
         check_keywords(stated)
@@ -287,45 +295,101 @@ class Grid:
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions; None while it is open."""
+        """The number of dimensions; None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape=[10, 20]).rank, ts.ChunkLayout.Grid(elements=9).rank
+        (2, None)
+        """
         return None if self._rank < 0 else self._rank
 
     ndim = rank
 
     @property
     def shape(self) -> tuple[int | None, ...] | None:
-        """Hard constraints on the shape."""
+        """Hard constraints on the shape.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape=[10, None]).shape
+        (10, None)
+        """
         return values_of(self._constraints.lengths, self._rank, hard=True)
 
     @property
     def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
-        """Soft constraints on the shape."""
+        """Soft constraints on the shape.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape_soft_constraint=[10, None]).shape_soft_constraint
+        (10, None)
+        """
         return values_of(self._constraints.lengths, self._rank, hard=False)
 
     @property
     def aspect_ratio(self) -> tuple[float | None, ...] | None:
-        """Hard constraints on how lengths relate to each other."""
+        """Hard constraints on how lengths relate to each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(aspect_ratio=[1, 2]).aspect_ratio
+        (1.0, 2.0)
+        """
         return values_of(self._constraints.ratios, self._rank, hard=True)
 
     @property
     def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
-        """Soft constraints on how lengths relate to each other."""
+        """Soft constraints on how lengths relate to each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(aspect_ratio_soft_constraint=[1, 2]).aspect_ratio_soft_constraint
+        (1.0, 2.0)
+        """
         return values_of(self._constraints.ratios, self._rank, hard=False)
 
     @property
     def elements(self) -> int | None:
-        """The hard constraint on the number of elements."""
+        """The hard constraint on the number of elements.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(elements=1000).elements
+        1000
+        """
         found: int | None = value_of(self._constraints.elements, hard=True)
         return found
 
     @property
     def elements_soft_constraint(self) -> int | None:
-        """The soft constraint on the number of elements."""
+        """The soft constraint on the number of elements.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(elements_soft_constraint=1000).elements_soft_constraint
+        1000
+        """
         found: int | None = value_of(self._constraints.elements, hard=False)
         return found
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
-        """Return the constraints as JSON, which has no defaults."""
+        """Return the constraints as JSON, which has no defaults.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape=[10, None], elements_soft_constraint=1000).to_json()
+        {'elements_soft_constraint': 1000, 'shape': [10, None]}
+        """
         return ordered(self._constraints.to_json())
 
     def __eq__(self, other: object) -> bool:

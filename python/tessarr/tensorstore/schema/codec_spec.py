@@ -211,6 +211,13 @@ class CodecSpec:
         ------
         ArgumentError
             If they contradict each other, or are of different drivers.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> zlib = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "zlib"}})
+        >>> zlib.merged(ts.CodecSpec({"driver": "zarr", "filters": None}))
+        CodecSpec({'compressor': {'id': 'zlib', 'level': 1}, 'driver': 'zarr', 'filters': None})
         """
         if self.driver != other.driver:
             raise ArgumentError(
@@ -226,7 +233,14 @@ class CodecSpec:
         return made
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
-        """Return the constraints as JSON."""
+        """Return the constraints as JSON.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.CodecSpec({"driver": "zarr", "compressor": None}).to_json()
+        {'compressor': None, 'driver': 'zarr', 'filters': None}
+        """
         result: JSONObject = {"driver": self.driver}
         if self.driver == "zarr3":
             if self.chain is not None:

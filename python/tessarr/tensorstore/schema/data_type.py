@@ -115,6 +115,12 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         ------
         UnsupportedError
             If it is a type of few bits and the package ml_dtypes is not installed.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.int16.numpy_dtype, ts.ustring.numpy_dtype
+        (dtype('int16'), dtype('O'))
         """
         if self._numpy is None:
             object.__setattr__(self, "_numpy", _to_numpy(self.name))
@@ -129,7 +135,14 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
     @property
     def type(self) -> builtins.type[Any]:
-        """The class of one element."""
+        """The class of one element.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.int16.type, ts.string.type
+        (<class 'numpy.int16'>, <class 'bytes'>)
+        """
         found = _OBJECTS.get(self.name)
         if found is None or found is object:
             scalar: builtins.type[Any] = self.numpy_dtype.type
@@ -137,7 +150,14 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         return found
 
     def to_json(self) -> str:
-        """Return the data type as JSON: its name."""
+        """Return the data type as JSON: its name.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.bfloat16.to_json()
+        'bfloat16'
+        """
         return self.name
 
     def __call__(self, arg: Any) -> Any:
