@@ -27,24 +27,52 @@ class Placed(Indexable):
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
-        """The view with its dimensions in reverse order."""
+        """The view with its dimensions in reverse order.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4], labels=["x", "y"]).T
+        { "y": [0, 4), "x": [0, 3) }
+        """
         return self._after(self._view.reversed())
 
     @property
     def rank(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).rank
+        2
+        """
         return self._view.rank
 
     ndim = rank
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The least index of each dimension."""
+        """The least index of each dimension.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(inclusive_min=[5, 6], shape=[3, 4]).origin
+        (5, 6)
+        """
         return self._view.origin
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of indices of each dimension."""
+        """The number of indices of each dimension.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(inclusive_min=[5, 6], exclusive_max=[9, 9]).shape
+        (4, 3)
+        """
         return self._view.shape
 
     @property
@@ -54,30 +82,73 @@ class Placed(Indexable):
 
     @property
     def size(self) -> int:
-        """The number of positions."""
+        """The number of positions.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).size
+        12
+        """
         return self._view.size
 
     @property
     def implicit_lower_bounds(self) -> tuple[bool, ...]:
-        """Whether the lower bound of each dimension is implicit."""
+        """Whether the lower bound of each dimension is implicit.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(exclusive_max=[3, 4]).implicit_lower_bounds
+        (True, True)
+        """
         return self._view.implicit_lower
 
     @property
     def implicit_upper_bounds(self) -> tuple[bool, ...]:
-        """Whether the upper bound of each dimension is implicit."""
+        """Whether the upper bound of each dimension is implicit.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> domain = IndexDomain(shape=[3, 4], implicit_upper_bounds=[True, False])
+        >>> domain.implicit_upper_bounds, domain
+        ((True, False), { [0, 3*), [0, 4) })
+        """
         return self._view.implicit_upper
 
     @property
     def _inclusive_max(self) -> tuple[int, ...]:
-        """The greatest index of each dimension."""
+        """The greatest index of each dimension.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).inclusive_max
+        (2, 3)
+        """
         return self._view.inclusive_max
 
     @property
     def _exclusive_max(self) -> tuple[int, ...]:
-        """One more than the greatest index of each dimension."""
+        """One more than the greatest index of each dimension.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).exclusive_max
+        (3, 4)
+        """
         return self._view.exclusive_max
 
     @property
     def _labels(self) -> tuple[str, ...]:
-        """The label of each dimension; "" where there is none."""
+        """The label of each dimension; "" where there is none.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4], labels=["x", None]).labels
+        ('x', '')
+        """
         return self._view.labels

@@ -116,14 +116,26 @@ class IndexTransform(Placed):
 
     @property
     def domain(self) -> IndexDomain:
-        """The positions."""
+        """The positions.
+
+        Examples
+        --------
+        >>> IndexTransform(IndexDomain(shape=[3, 4]))[1:, 2].domain
+        { [1, 3) }
+        """
         if self._domain is None:
             self._domain = IndexDomain.of_view(self._view.domain())
         return self._domain
 
     @property
     def output(self) -> OutputIndexMaps:
-        """A map for each dimension of what is viewed."""
+        """A map for each dimension of what is viewed.
+
+        Examples
+        --------
+        >>> IndexTransform(2)[5, 0::3].output
+        [OutputIndexMap(offset=5), OutputIndexMap(offset=0, stride=3, input_dimension=0)]
+        """
         if self._output is None:
             self._output = OutputIndexMaps(self._view.maps())
         return self._output
@@ -184,6 +196,11 @@ class IndexTransform(Placed):
         ------
         ArgumentError, SelectionError
             If the position has not as many indices as the domain, or is outside of it.
+
+        Examples
+        --------
+        >>> IndexTransform(2)[5, 0::3]([2])
+        (5, 6)
         """
         if isinstance(indices, IndexTransform):
             raise TypeError("give a position; transforms are composed by brackets")
@@ -191,7 +208,13 @@ class IndexTransform(Placed):
 
     @property
     def output_rank(self) -> int:
-        """The number of dimensions of what is viewed."""
+        """The number of dimensions of what is viewed.
+
+        Examples
+        --------
+        >>> IndexTransform(3)[5, 6].output_rank, IndexTransform(3)[5, 6].input_rank
+        (3, 1)
+        """
         return self._view.output_rank
 
     input_rank = Placed.rank
@@ -202,7 +225,14 @@ class IndexTransform(Placed):
     input_labels = Placed._labels
 
     def to_json(self) -> JSONObject:
-        """Return the transform as JSON; maps that leave positions as they are are left out."""
+        """Return the transform as JSON; maps that leave positions as they are are left out.
+
+        Examples
+        --------
+        >>> IndexTransform(IndexDomain(shape=[9]))[::3].to_json()
+        {'input_exclusive_max': [3], 'input_inclusive_min': [0],
+         'output': [{'input_dimension': 0, 'stride': 3}]}
+        """
         return self._view.json(alone=False)
 
     def __repr__(self) -> str:
