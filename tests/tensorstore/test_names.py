@@ -62,6 +62,15 @@ def test_signatures_name_all_keywords() -> None:
     assert {"ChunkLayout.update", "Schema", "Spec.update", "TensorStore.spec"} <= found.keys()
 
 
+def test_every_class_and_function_has_an_example() -> None:
+    """Doctests run them; members of the classes that users meet most have some, too."""
+    functions = _functions()
+    told = {name for name, one in functions.items() if ">>>" in (one.__doc__ or "")}
+    assert not {name for name in functions if "." not in name} - told
+    for member in ("read", "write", "resize", "resolve", "spec", "astype", "with_transaction"):
+        assert f"TensorStore.{member}" in told
+
+
 @pytest.mark.parametrize("kind", [ts.ChunkLayout, ts.ChunkLayout.Grid, ts.Schema])
 @pytest.mark.parametrize("value", [None, [3]])
 def test_keywords_that_are_not_known_are_refused(kind: Any, value: Any) -> None:

@@ -50,6 +50,14 @@ class DimExpression:
         return DimExpression(self._names, (*self._acts, operation(name, key)))
 
     def __getitem__(self, key: Any) -> DimExpression:
+        """Index the dimensions as brackets do.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain, IndexTransform
+        >>> IndexTransform(IndexDomain(shape=[3, 4, 5]))[d[0, 2][1, 2:]].domain
+        { [0, 4), [2, 5) }
+        """
         return self._by("", key)
 
     @property
@@ -208,7 +216,13 @@ class DimSelection(DimExpression):
 
 
 class _Dimensions:
-    """What `d` is: brackets with names of dimensions begin an expression."""
+    """What `d` is: brackets with names of dimensions begin an expression.
+
+    Examples
+    --------
+    >>> d["x", -1, :2].label["a", "b", "c", "d"]
+    d['x',-1,:2].label['a','b','c','d']
+    """
 
     __slots__ = ()
     __iter__ = None

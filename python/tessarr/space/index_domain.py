@@ -120,6 +120,23 @@ class IndexDomain(Placed):
         return view.restricted(self._view)
 
     def __getitem__(self, key: Any) -> Any:
+        """Return a dimension by its number or label, several as a domain, or part of the domain.
+
+        Raises
+        ------
+        SelectionError
+            If there is no such dimension.
+        ArgumentError
+            If one of several is none, or is named twice.
+
+        Examples
+        --------
+        >>> domain = IndexDomain(shape=[3, 4, 5], labels=["x", "y", "z"])
+        >>> domain["y"].size, domain[["z", 0]]
+        (4, { "z": [0, 5), "x": [0, 3) })
+        >>> domain[IndexDomain(shape=[2, 1, 5])]
+        { "x": [0, 2), "y": [0, 1), "z": [0, 5) }
+        """
         if hasattr(key, "apply_to") and not hasattr(key, "named"):
             return self._indexed(key, "default")
         names = names_of(key)

@@ -87,6 +87,27 @@ class Indexable:
         return self._after(view)
 
     def __getitem__(self, key: Any) -> Self:
+        """Return a view of some positions.
+
+        Parameters
+        ----------
+        key
+            As NumPy has them: integers, slices, ``...``, ``None`` (`newaxis`), arrays of
+            integers or of booleans; or an expression of `d`, an `IndexDomain`, an
+            `IndexTransform`. Integers below 0 are positions, too.
+
+        Raises
+        ------
+        SelectionError
+            If a position is outside of explicit bounds, or there are too many.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain, IndexTransform
+        >>> view = IndexTransform(IndexDomain(shape=[10, 4]))
+        >>> view[2:5, 3].domain, view[[7, 1]].domain, view[IndexDomain(shape=[2, 2])].domain
+        ({ [2, 5) }, { [0, 2), [0, 4) }, { [0, 2), [0, 2) })
+        """
         return self._indexed(key, "default")
 
     @property

@@ -102,7 +102,14 @@ class WriteFutures:
         return self._commit.done()
 
     def cancel(self) -> bool:
-        """Give up waiting for the write; see `Future.cancel`."""
+        """Give up waiting for the write; see `Future.cancel`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.array([1, 2, 3]).write(5).cancel()  # it is done already
+        False
+        """
         return self._commit.cancel()
 
     def cancelled(self) -> bool:
@@ -129,7 +136,15 @@ class WriteFutures:
         self._commit.add_done_callback(callback)
 
     def remove_done_callback(self, callback: Callable[[Future[None]], object]) -> int:
-        """Forget a function; see `Future.remove_done_callback`."""
+        """Forget a function; see `Future.remove_done_callback`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> writing = ts.array([1, 2, 3]).write(5)
+        >>> writing.remove_done_callback(print)
+        0
+        """
         return self._commit.remove_done_callback(callback)
 
     def __await__(self) -> Generator[Any, None, None]:

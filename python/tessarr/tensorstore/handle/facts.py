@@ -156,12 +156,27 @@ class Facts(Indexable):
 
     @property
     def readable(self) -> bool:
-        """Whether the handle may read."""
+        """Whether the handle may read.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [3]}
+        >>> ts.open("memory://|zarr3:", write=True, **new).result().readable
+        False
+        """
         return "r" in self._mode
 
     @property
     def writable(self) -> bool:
-        """Whether the handle may write."""
+        """Whether the handle may write.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.array([1, 2], write=False).writable
+        False
+        """
         return "w" in self._mode
 
     @property

@@ -129,7 +129,15 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy data type of arrays of it, as NumPy asks for it: ``np.zeros(3, ts.int32)``."""
+        """The NumPy data type of arrays of it, as NumPy asks for it: ``np.zeros(3, ts.int32)``.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> import numpy as np
+        >>> np.zeros(2, ts.int16)
+        array([0, 0], dtype=int16)
+        """
         found = self.numpy_dtype
         return np.dtype(f"{found.char}1") if self.name in _ITEMS else found
 

@@ -290,17 +290,44 @@ class Spec(Indexable):
 
     @property
     def shape(self) -> Shape:
-        """The number of indices of each dimension."""
+        """The number of indices of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec.shape, spec[2].shape
+        ((3, 4), (4,))
+        """
         return self._ranked().shape
 
     @property
     def origin(self) -> Shape:
-        """The least index of each dimension."""
+        """The least index of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec[1:].origin
+        (1, 0)
+        """
         return self._ranked().origin
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec.size
+        12
+        """
         return self._ranked().size
 
     @property

@@ -118,6 +118,11 @@ def concat(
     axis
         The dimension, by its number or its label.
 
+    Raises
+    ------
+    ArgumentError
+        If the layers have other ranks or labels than each other, or there is no such dimension.
+
     Examples
     --------
     >>> import tessarr.tensorstore as ts
@@ -140,6 +145,11 @@ def stack(
         As for `overlay`.
     axis
         Which dimension of the result is the new one.
+
+    Raises
+    ------
+    ArgumentError
+        If the layers have other ranks or labels than each other, or there is no such dimension.
 
     Examples
     --------
