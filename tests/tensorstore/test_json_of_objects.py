@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -167,3 +168,35 @@ def test_who_is_told_may_change_it(given: dict[str, Any]) -> None:
     told = spec.to_json(include_defaults=True)
     told["headers"].append("c: d")
     assert spec.to_json(include_defaults=True)["headers"] == given.get("headers", [])
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        ts.Schema(
+            rank=1,
+            dtype=ts.int8,
+            chunk_layout=ts.ChunkLayout(
+                write_chunk_shape=[4], read_chunk_elements=2, inner_order=[0], grid_origin=[0]
+            ),
+            codec=ts.CodecSpec(
+                {"driver": "zarr3", "codecs": [{"name": "gzip", "configuration": {"level": 1}}]}
+            ),
+        ),
+        ts.ChunkLayout(
+            rank=2,
+            grid_origin=[None, 1],
+            grid_origin_soft_constraint=[1, None],
+            codec_chunk_elements=4,
+            write_chunk_shape=[3, 4],
+        ),
+        ts.ChunkLayout.Grid(
+            elements=9, shape_soft_constraint=[None, 3], shape=[3, None], aspect_ratio=[1, 2]
+        ),
+        ts.CodecSpec({"driver": "zarr", "filters": None, "compressor": {"level": 1, "id": "zlib"}}),
+    ],
+    ids=lambda told: type(told).__name__,
+)
+def test_members_are_told_by_their_names(told: Any) -> None:
+    """In the order of these, as those of specs are, whoever stated them in which order."""
+    assert json.dumps(told.to_json()) == json.dumps(told.to_json(), sort_keys=True)

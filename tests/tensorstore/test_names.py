@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +28,55 @@ def test_import_tessarr_does_not_load_it() -> None:
 @pytest.mark.parametrize("name", ts.__all__)
 def test_public_names_exist(name: str) -> None:
     assert hasattr(ts, name)
+
+
+def _functions() -> dict[str, Any]:
+    """Return what is called, by its name: functions, classes, and methods of these."""
+    found = {}
+    for name in ts.__all__:
+        thing = getattr(ts, name)
+        found[name] = thing
+        if inspect.isclass(thing):
+            found |= {f"{name}.{of}": one for of, one in inspect.getmembers(thing) if of[0] != "_"}
+    return {name: one for name, one in found.items() if _is_told(one)}
+
+
+def _is_told(thing: Any) -> bool:
+    if inspect.isclass(thing):
+        return "__init__" in vars(thing) and thing.__module__.startswith("tessarr.")
+    return inspect.isroutine(thing)
+
+
+def test_signatures_name_all_keywords() -> None:
+    """``help`` shows what may be said, though functions take it by the name of a type."""
+    found = _functions()
+    unnamed = {
+        name
+        for name, one in found.items()
+        if any(p.kind is p.VAR_KEYWORD for p in inspect.signature(one).parameters.values())
+    }
+    assert not unnamed
+    parameters = inspect.signature(ts.open).parameters
+    assert {"spec", "read", "create", "dtype", "shape", "kvstore"} <= parameters.keys()
+    assert "read_chunk_shape" in inspect.signature(ts.ChunkLayout).parameters
+    assert {"ChunkLayout.update", "Schema", "Spec.update", "TensorStore.spec"} <= found.keys()
+
+
+def test_every_class_and_function_has_an_example() -> None:
+    """Doctests run them; members of the classes that users meet most have some, too."""
+    functions = _functions()
+    told = {name for name, one in functions.items() if ">>>" in (one.__doc__ or "")}
+    assert not {name for name in functions if "." not in name} - told
+    for member in ("read", "write", "resize", "resolve", "spec", "astype", "with_transaction"):
+        assert f"TensorStore.{member}" in told
+
+
+@pytest.mark.parametrize("kind", [ts.ChunkLayout, ts.ChunkLayout.Grid, ts.Schema])
+@pytest.mark.parametrize("value", [None, [3]])
+def test_keywords_that_are_not_known_are_refused(kind: Any, value: Any) -> None:
+    for act in (kind, kind().update):
+        with pytest.raises(TypeError, match="'shpae'"):
+            act(shpae=value)
 
 
 @pytest.fixture

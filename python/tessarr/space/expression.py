@@ -50,56 +50,137 @@ class DimExpression:
         return DimExpression(self._names, (*self._acts, operation(name, key)))
 
     def __getitem__(self, key: Any) -> DimExpression:
+        """Index the dimensions as brackets do.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain, IndexTransform
+        >>> IndexTransform(IndexDomain(shape=[3, 4, 5]))[d[0, 2][1, 2:]].domain
+        { [0, 4), [2, 5) }
+        """
         return self._by("", key)
 
     @property
     def oindex(self) -> Bracket[DimExpression]:
-        """Index the dimensions by arrays of which each is for itself."""
+        """Index the dimensions by arrays of which each is for itself.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexTransform
+        >>> IndexTransform(3)[d[0, 2].oindex[[5, 7], [1, 2, 3]]].domain
+        { [0, 2), (-inf*, +inf*), [0, 3) }
+        """
         return Bracket(self, "oindex")
 
     @property
     def vindex(self) -> Bracket[DimExpression]:
-        """Index the dimensions by arrays that are taken together."""
+        """Index the dimensions by arrays that are taken together.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexTransform
+        >>> IndexTransform(3)[d[1, 2].vindex[[5, 7], [1, 2]]].domain
+        { [0, 2), (-inf*, +inf*) }
+        """
         return Bracket(self, "vindex")
 
     @property
     def label(self) -> Bracket[DimExpression]:
-        """Give the dimensions labels."""
+        """Give the dimensions labels.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[1, 0].label["x", "y"]]
+        { "y": [0, 3), "x": [0, 4) }
+        """
         return Bracket(self, "label")
 
     @property
     def translate_to(self) -> Bracket[DimExpression]:
-        """Move the dimensions to an origin."""
+        """Move the dimensions to an origin.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[d["y"].translate_to[10]]
+        { "x": [0, 3), "y": [10, 14) }
+        """
         return Bracket(self, "translate_to")
 
     @property
     def translate_by(self) -> Bracket[DimExpression]:
-        """Move the dimensions by so much."""
+        """Move the dimensions by so much.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[:].translate_by[2]]
+        { [2, 5), [2, 6) }
+        """
         return Bracket(self, "translate_by")
 
     @property
     def translate_backward_by(self) -> Bracket[DimExpression]:
-        """Move the dimensions back by so much."""
+        """Move the dimensions back by so much.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[0].translate_backward_by[2]]
+        { [-2, 1), [0, 4) }
+        """
         return Bracket(self, "translate_backward_by")
 
     @property
     def stride(self) -> Bracket[DimExpression]:
-        """Keep the multiples of a stride."""
+        """Keep the multiples of a stride.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain, IndexTransform
+        >>> view = IndexTransform(IndexDomain(shape=[10]))[d[0].stride[3]]
+        >>> view.domain, view([2])
+        ({ [0, 4) }, (6,))
+        """
         return Bracket(self, "stride")
 
     @property
     def transpose(self) -> Bracket[DimExpression]:
-        """Move the dimensions to other places."""
+        """Move the dimensions to other places.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> domain = IndexDomain(shape=[3, 4, 5], labels=["x", "y", "z"])
+        >>> domain[d["z"].transpose[0]], domain[d["y", "x"].transpose[[0, 1]]].labels
+        ({ "z": [0, 5), "x": [0, 3), "y": [0, 4) }, ('y', 'x', 'z'))
+        """
         return Bracket(self, "transpose")
 
     @property
     def mark_bounds_implicit(self) -> Bracket[DimExpression]:
-        """Say whether bounds are implicit."""
+        """Say whether bounds are implicit.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[1].mark_bounds_implicit[:True]]
+        { [0, 3), [0, 4*) }
+        """
         return Bracket(self, "mark_bounds_implicit")
 
     @property
     def diagonal(self) -> DimExpression:
-        """Walk the dimensions together, as one that stands first."""
+        """Walk the dimensions together, as one that stands first.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain, IndexTransform
+        >>> view = IndexTransform(IndexDomain(shape=[3, 5]))[d[0, 1].diagonal]
+        >>> view.domain, view([2])
+        ({ [0, 3) }, (2, 2))
+        """
         return self._by("diagonal", None)
 
     def __getstate__(self) -> tuple[tuple[Name, ...], list[Operation]]:
@@ -142,7 +223,13 @@ class DimSelection(DimExpression):
 
 
 class _Dimensions:
-    """What `d` is: brackets with names of dimensions begin an expression."""
+    """What `d` is: brackets with names of dimensions begin an expression.
+
+    Examples
+    --------
+    >>> d["x", -1, :2].label["a", "b", "c", "d"]
+    d['x',-1,:2].label['a','b','c','d']
+    """
 
     __slots__ = ()
     __iter__ = None

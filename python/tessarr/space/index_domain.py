@@ -99,6 +99,23 @@ class IndexDomain(Placed):
         return view.restricted(self._view)
 
     def __getitem__(self, key: Any) -> Any:
+        """Return a dimension by its number or label, several as a domain, or part of the domain.
+
+        Raises
+        ------
+        SelectionError
+            If there is no such dimension.
+        ArgumentError
+            If one of several is none, or is named twice.
+
+        Examples
+        --------
+        >>> domain = IndexDomain(shape=[3, 4, 5], labels=["x", "y", "z"])
+        >>> domain["y"].size, domain[["z", 0]]
+        (4, { "z": [0, 5), "x": [0, 3) })
+        >>> domain[IndexDomain(shape=[2, 1, 5])]
+        { "x": [0, 2), "y": [0, 1), "z": [0, 5) }
+        """
         if hasattr(key, "apply_to") and not hasattr(key, "named"):
             return self._indexed(key, "default")
         names = names_of(key)
@@ -140,19 +157,47 @@ class IndexDomain(Placed):
         )
 
     def hull(self, other: IndexDomain) -> IndexDomain:
-        """Return the smallest domain that contains both."""
+        """Return the smallest domain that contains both.
+
+        Raises
+        ------
+        ArgumentError
+            If ranks or labels do not agree.
+
+        Examples
+        --------
+        >>> IndexDomain(shape=[3]).hull(IndexDomain(inclusive_min=[7], shape=[2]))
+        { [0, 9) }
+        """
         if not isinstance(other, IndexDomain):
             raise _no_domain(other)
         return self._after(self._view.hull(other._view))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
-        """Return the positions of both."""
+        """Return the positions of both.
+
+        Raises
+        ------
+        ArgumentError
+            If ranks or labels do not agree.
+
+        Examples
+        --------
+        >>> IndexDomain(shape=[3, 9]).intersect(IndexDomain(inclusive_min=[1, 4], shape=[8, 8]))
+        { [1, 3), [4, 9) }
+        """
         if not isinstance(other, IndexDomain):
             raise _no_domain(other)
         return self._after(self._view.intersect(other._view))
 
     def to_json(self) -> JSONObject:
-        """Return the domain as JSON."""
+        """Return the domain as JSON.
+
+        Examples
+        --------
+        >>> IndexDomain(shape=[3], labels=["x"], implicit_upper_bounds=[True]).to_json()
+        {'exclusive_max': [[3]], 'inclusive_min': [0], 'labels': ['x']}
+        """
         return self._view.json(alone=True)
 
     def __eq__(self, other: object) -> bool:

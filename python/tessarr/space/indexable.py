@@ -48,7 +48,14 @@ def refuse(mode: Mode, key: object) -> None:
 
 
 class Indexable:
-    """What is indexed by positions: views of it are made, no data is touched."""
+    """What is indexed by positions: views of it are made, no data is touched.
+
+    Examples
+    --------
+    >>> from tessarr.space import IndexDomain
+    >>> isinstance(IndexDomain(shape=[3, 4]), Indexable)
+    True
+    """
 
     __slots__ = ()
     __iter__: Any = None  # brackets take positions that are below 0, and no end is met
@@ -85,41 +92,113 @@ class Indexable:
         return self._after(view)
 
     def __getitem__(self, key: Any) -> Self:
+        """Return a view of some positions.
+
+        Parameters
+        ----------
+        key
+            As NumPy has them: integers, slices, ``...``, ``None`` (`newaxis`), arrays of
+            integers or of booleans; or an expression of `d`, an `IndexDomain`, an
+            `IndexTransform`. Integers below 0 are positions, too.
+
+        Raises
+        ------
+        SelectionError
+            If a position is outside of explicit bounds, or there are too many.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain, IndexTransform
+        >>> view = IndexTransform(IndexDomain(shape=[10, 4]))
+        >>> view[2:5, 3].domain, view[[7, 1]].domain, view[IndexDomain(shape=[2, 2])].domain
+        ({ [2, 5) }, { [0, 2), [0, 4) }, { [0, 2), [0, 2) })
+        """
         return self._indexed(key, "default")
 
     @property
     def oindex(self) -> Bracket[Self]:
-        """Index by arrays of which each is for itself: the outer product."""
+        """Index by arrays of which each is for itself: the outer product.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexTransform
+        >>> IndexTransform(2).oindex[[5, 7], [1, 2, 3]].domain
+        { [0, 2), [0, 3) }
+        """
         return Bracket(self, "oindex")
 
     @property
     def vindex(self) -> Bracket[Self]:
-        """Index by arrays that are taken together; their dimensions come first."""
+        """Index by arrays that are taken together; their dimensions come first.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexTransform
+        >>> view = IndexTransform(2).vindex[[5, 7, 9], [1, 2, 3]]
+        >>> view.domain, view([1])
+        ({ [0, 3) }, (7, 2))
+        """
         return Bracket(self, "vindex")
 
     @property
     def label(self) -> Bracket[Self]:
-        """Give the dimensions labels: ``view.label["x", "y"]``."""
+        """Give the dimensions labels: ``view.label["x", "y"]``.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).label["x", "y"]
+        { "x": [0, 3), "y": [0, 4) }
+        """
         return Bracket(self, "label")
 
     @property
     def translate_to(self) -> Bracket[Self]:
-        """Move the domain so that it begins at a position."""
+        """Move the domain so that it begins at a position.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(inclusive_min=[5, 6], shape=[3, 4]).translate_to[0, 100]
+        { [0, 3), [100, 104) }
+        """
         return Bracket(self, "translate_to")
 
     @property
     def translate_by(self) -> Bracket[Self]:
-        """Move the domain by so much."""
+        """Move the domain by so much.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).translate_by[10, -1]
+        { [10, 13), [-1, 3) }
+        """
         return Bracket(self, "translate_by")
 
     @property
     def translate_backward_by(self) -> Bracket[Self]:
-        """Move the domain back by so much."""
+        """Move the domain back by so much.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).translate_backward_by[10, -1]
+        { [-10, -7), [1, 5) }
+        """
         return Bracket(self, "translate_backward_by")
 
     @property
     def mark_bounds_implicit(self) -> Bracket[Self]:
-        """Say whether bounds are implicit: ``[True]``, or ``[lower:upper]``."""
+        """Say whether bounds are implicit: ``[True]``, or ``[lower:upper]``.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> domain = IndexDomain(shape=[3])
+        >>> domain.mark_bounds_implicit[True], domain.mark_bounds_implicit[False:True]
+        ({ [0*, 3*) }, { [0, 3*) })
+        """
         return Bracket(self, "mark_bounds_implicit")
 
     def transpose(self, axes: Any = None) -> Self:
@@ -129,6 +208,13 @@ class Indexable:
         ------
         ArgumentError
             If not all dimensions are named, each once.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> domain = IndexDomain(shape=[3, 4, 5], labels=["x", "y", "z"])
+        >>> domain.transpose([1, "z", 0]), domain.transpose().shape
+        ({ "y": [0, 4), "z": [0, 5), "x": [0, 3) }, (5, 4, 3))
         """
         if axes is None:
             return self.T
@@ -140,5 +226,12 @@ class Indexable:
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
-        """The view with its dimensions in reverse order."""
+        """The view with its dimensions in reverse order.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexDomain
+        >>> IndexDomain(shape=[3, 4], labels=["x", "y"]).T
+        { "y": [0, 4), "x": [0, 3) }
+        """
         return self._after(self._as_view().reversed())

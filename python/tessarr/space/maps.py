@@ -63,13 +63,28 @@ WHOLE: Final = (-INFINITE, INFINITE + 1)
 
 
 class OutputIndexMaps(tuple[OutputIndexMap, ...]):
-    """The output index maps of a transform: a tuple of them that looks like a list."""
+    """The output index maps of a transform: a tuple of them that looks like a list.
+
+    Examples
+    --------
+    >>> from tessarr.space import IndexTransform
+    >>> maps = IndexTransform(2)[5, 0::3].output
+    >>> maps.rank, maps[0].offset, [one.stride for one in maps]
+    (2, 5, [None, 3])
+    """
 
     __slots__ = ()
 
     @property
     def rank(self) -> int:
-        """The number of maps: the rank of what is viewed."""
+        """The number of maps: the rank of what is viewed.
+
+        Examples
+        --------
+        >>> from tessarr.space import IndexTransform
+        >>> IndexTransform(3)[0].output.rank
+        3
+        """
         return len(self)
 
     def __eq__(self, other: object) -> bool:

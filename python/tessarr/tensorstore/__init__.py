@@ -1,7 +1,21 @@
 """TensorStore's interface on Tessarr's engine: ``import tessarr.tensorstore as ts``.
 
 Names, signatures, JSON and index conventions are those of the package `tensorstore`, for
-its drivers of Zarr arrays. Nothing here is loaded by ``import tessarr``.
+its drivers of Zarr arrays: what is documented here as ``TensorStore.read`` is TensorStore's
+``TensorStore.read``. Where the two differ, the guide tells it. Nothing here is loaded by
+``import tessarr``.
+
+Errors are those of `tessarr.errors`, with a ``kind``: an `ArgumentError` of which nothing else is
+said is an ``invalid_argument``, a `SelectionError` an ``invalid_selection``.
+
+Examples
+--------
+>>> import tessarr.tensorstore as ts
+>>> new = {"create": True, "dtype": ts.uint16, "shape": [100, 200]}
+>>> store = ts.open("memory://|zarr3:", **new).result()
+>>> store[10:12, 50] = 7
+>>> store[9:13, 50].read().result()
+array([0, 7, 7, 0], dtype=uint16)
 """
 
 from __future__ import annotations

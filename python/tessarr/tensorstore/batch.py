@@ -63,7 +63,17 @@ class Batch:
         self._together = Together(waits=True)
 
     def submit(self) -> None:
-        """Begin all reads; no more can be added."""
+        """Begin all reads; no more can be added.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> batch = ts.Batch()
+        >>> future = ts.array([1, 2]).read(batch=batch)
+        >>> batch.submit()
+        >>> future.result()
+        array([1, 2])
+        """
         with self._lock:
             self._submitted = True
         self._begin(last=True)

@@ -12,6 +12,7 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import as_flag, check_known, of_class
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["open", "open_spec"]
 
 
+@tells(SpecKeywords)
 def open(
     spec: Any,
     *,
@@ -50,12 +52,16 @@ def open(
     batch
         What collects reads until it is submitted.
     **keywords
-        Where the array is (``kvstore``), if the spec does not say; constraints, as `Schema` has
-        them: what the array has to be, and what a new one shall be; and how it is opened:
+        Of these groups:
 
-        ``open_mode``, ``open``, ``create``, ``delete_existing``, ``assume_metadata``, \
-        ``assume_cached_metadata``
-            What opening may do: see `OpenMode`. By default an array is opened that exists.
+        ``open``, ``create``, ``delete_existing`` : bool
+            What opening may do, with ``assume_metadata``, ``assume_cached_metadata``, or all as
+            ``open_mode``: see `OpenMode`. By default an array is opened that exists.
+        ``dtype``, ``shape``, ``chunk_layout``, ``codec``, ``fill_value``
+            What the array has to be, and what a new one shall be; with ``rank``, ``domain``,
+            ``dimension_units``, or all as ``schema``: see `Schema`.
+        ``kvstore`` : KvStore, KvStore.Spec, JSON or str
+            Where the array is, if the spec does not say.
         ``recheck_cached_metadata``, ``recheck_cached_data``, ``recheck_cached``
             Since when metadata and chunks, or both, that are remembered are fresh: True (they
             are looked at again), False, ``"open"``, or seconds since 1970.
@@ -68,7 +74,17 @@ def open(
     Raises
     ------
     ArgumentError, TypeError
-        At once, if the spec is none, or constraints contradict each other.
+        At once, if the spec is none, or constraints contradict each other. By the future, if the
+        array is another one than that, or nothing says the data type of a new one.
+    NotFoundError, ExistsError
+        By the future: ``array_not_found``, ``node_exists``.
+    MetadataError, UnsupportedError
+        By the future, if what is stored is no array, or one of what is not supported.
+
+    Notes
+    -----
+    Opening is one request where the spec names the format, and none where the context has the
+    metadata and they are fresh.
 
     Examples
     --------

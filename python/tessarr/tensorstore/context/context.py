@@ -123,6 +123,12 @@ class ContextSpec:
         ----------
         include_defaults
             Whether to name members that are as they are by default.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Context.Spec({"file_io_sync": True}).to_json()
+        {'file_io_sync': True}
         """
         found: dict[str, Any] = {}
         for key, value in sorted(self._items.items()):
@@ -230,16 +236,45 @@ class Context:
 
     @property
     def parent(self) -> Context | None:
-        """Where to look for what is not here."""
+        """Where to look for what is not here.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> outer = ts.Context({"cache_pool": {"total_bytes_limit": 1000}})
+        >>> inner = ts.Context({}, parent=outer)
+        >>> inner.parent is outer, inner["cache_pool"] is outer["cache_pool"]
+        (True, True)
+        """
         return self._parent
 
     @property
     def spec(self) -> ContextSpec | None:
-        """What it was made of; None for a default one."""
+        """What it was made of; None for a default one.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Context({"file_io_sync": False}).spec
+        Context.Spec({'file_io_sync': False})
+        """
         return self._spec
 
     def __getitem__(self, key: str) -> Resource:
-        """Return the resource of a name, ``kind`` or ``kind#id``."""
+        """Return the resource of a name, ``kind`` or ``kind#id``.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such kind, or no resource of that name with a ``#id``.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> context = ts.Context({"cache_pool#big": {"total_bytes_limit": 1000000}})
+        >>> context["cache_pool#big"], context["cache_pool"]
+        (Context.Resource({'total_bytes_limit': 1000000}), Context.Resource({}))
+        """
         if not isinstance(key, str):
             raise TypeError(f"resources have names, not {key!r}")
         kind_of(key)

@@ -182,11 +182,27 @@ class Future(Generic[T]):
     # The consumer's side
 
     def done(self) -> bool:
-        """Return whether there is a result, an error, or it was cancelled."""
+        """Return whether there is a result, an error, or it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.done(), ts.Future(3).done()
+        (False, True)
+        """
         return self._state != PENDING
 
     def cancelled(self) -> bool:
-        """Return whether it was cancelled."""
+        """Return whether it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.cancelled(), future.cancel(), future.cancelled()
+        (False, True, True)
+        """
         return self._state == CANCELLED
 
     def cancel(self) -> bool:
@@ -204,7 +220,16 @@ class Future(Generic[T]):
         return self._finish(CANCELLED, None)
 
     def force(self) -> None:
-        """Begin the work, if it waits for somebody to want its result."""
+        """Begin the work, if it waits for somebody to want its result.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> future = ts.array([1, 2]).read()
+        >>> future.force()
+        >>> future.result()
+        array([1, 2])
+        """
         if self._state == PENDING:
             begin, self._begin = self._begin, None
             if begin is not None:
@@ -232,6 +257,14 @@ class Future(Generic[T]):
             If it takes longer.
         asyncio.CancelledError
             If it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> promise.set_result("found")
+        >>> future.result(timeout=5)
+        'found'
         """
         if timeout is not None or deadline is not None:
             _check_seconds(timeout, deadline)
@@ -262,6 +295,13 @@ class Future(Generic[T]):
             If it takes longer.
         asyncio.CancelledError
             If it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> future = ts.open("memory://nowhere/|zarr3:")
+        >>> future.exception().kind, ts.Future(3).exception()
+        ('array_not_found', None)
         """
         _check_seconds(timeout, deadline)
         self._wait(timeout, deadline)
@@ -317,12 +357,29 @@ class Future(Generic[T]):
         callback
             It may be called in any thread. What it raises is reported, and stops no other one;
             what is to end the program, such as `KeyboardInterrupt`, is raised when all are called.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.add_done_callback(lambda done: print(done.result()))
+        >>> promise.set_result(5)
+        5
         """
         if not self._add(callback):
             self._call(iter((callback,)))
 
     def remove_done_callback(self, callback: Callable[[Future[T]], object]) -> int:
-        """Forget what `add_done_callback` was told; return how often it was told so."""
+        """Forget what `add_done_callback` was told; return how often it was told so.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.add_done_callback(print)
+        >>> future.remove_done_callback(print), future.remove_done_callback(print)
+        (1, 0)
+        """
         if self._state != PENDING:
             return 0
         with self._lock:

@@ -39,12 +39,30 @@ class Promise(Generic[T]):
 
     @staticmethod
     def new() -> tuple[Promise[Any], Future[Any]]:
-        """Return a promise and its future."""
+        """Return a promise and its future.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future
+        <Future pending>
+        """
         future: Future[Any] = Future._pending()
         return _promise(future), future
 
     def set_result(self, result: T) -> None:
-        """Say what the result is; without effect where the future is done."""
+        """Say what the result is; without effect where the future is done.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> promise.set_result(1)
+        >>> promise.set_result(2)
+        >>> future.result()
+        1
+        """
         self._future._finish(DONE, result)
 
     def set_exception(self, exception: Any) -> None:
@@ -54,6 +72,14 @@ class Promise(Generic[T]):
         ------
         TypeError
             If it is no exception.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> promise.set_exception(ValueError("nothing came"))
+        >>> future.exception()
+        ValueError('nothing came')
         """
         if not isinstance(exception, BaseException):
             raise TypeError(f"an error has to be an exception, not {exception!r}")

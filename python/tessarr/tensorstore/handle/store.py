@@ -25,6 +25,7 @@ from tessarr.tensorstore.handle.aligning import broadcast
 from tessarr.tensorstore.handle.copying import copy
 from tessarr.tensorstore.handle.facts import Facts, StorageStatistics
 from tessarr.tensorstore.handle.values import taken
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.notation.show import shown
 from tessarr.tensorstore.schema.bounds import explicit, propagated
@@ -61,6 +62,16 @@ class TensorStore(Facts):
     -----
     Nothing that is indexed reads or copies. Positions are those of the domain: there is no
     counting from the end, and ``store[2:5]`` begins at 2. Handles may be used by several threads.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> spec = {"driver": "zarr3", "kvstore": "memory://"}
+    >>> store = ts.open(spec, create=True, dtype=ts.uint8, shape=[100, 60]).result()
+    >>> store[10:12, 20:23] = [[1, 2, 3], [4, 5, 6]]
+    >>> view = store[11, 20:24]
+    >>> view.domain, view.read().result()
+    ({ [20, 24) }, array([4, 5, 6, 0], dtype=uint8))
     """
 
     __slots__ = ()
@@ -81,12 +92,34 @@ class TensorStore(Facts):
 
     @property
     def oindex(self) -> Assignable[TensorStore]:
-        """Index by arrays of which each is for itself: the outer product."""
+        """Index by arrays of which each is for itself: the outer product.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([[0, 1, 2], [10, 11, 12], [20, 21, 22]])
+        >>> store.oindex[[2, 0], [1, 2]].read().result().tolist()
+        [[21, 22], [1, 2]]
+        >>> store.oindex[[0, 1], 2] = [7, 8]
+        >>> store.read().result().tolist()
+        [[0, 1, 7], [10, 11, 8], [20, 21, 22]]
+        """
         return Assignable(self, "oindex")
 
     @property
     def vindex(self) -> Assignable[TensorStore]:
-        """Index by arrays that are taken together; their dimensions come first."""
+        """Index by arrays that are taken together; their dimensions come first.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([[0, 1, 2], [10, 11, 12], [20, 21, 22]])
+        >>> store.vindex[[2, 0], [1, 2]].read().result().tolist()
+        [21, 2]
+        >>> store.vindex[[0, 1], [0, 0]] = 5
+        >>> store.read().result().tolist()
+        [[5, 1, 2], [5, 11, 12], [20, 21, 22]]
+        """
         return Assignable(self, "vindex")
 
     # What it is of
@@ -100,7 +133,15 @@ class TensorStore(Facts):
 
     @property
     def base(self) -> TensorStore | None:
-        """What this is a view of, with other elements: of a cast, what is cast. Else None."""
+        """What this is a view of, with other elements: of a cast, what is cast. Else None.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([1.5, 2.5])
+        >>> store.astype(ts.int8).base.dtype, store.base
+        (dtype("float64"), None)
+        """
         found: TensorStore | None = self._driver.base_of(self._view)
         if found is None:
             return None
@@ -145,6 +186,33 @@ class TensorStore(Facts):
         -------
         Future
             Of the array, whose first element is that of the origin.
+
+        Raises
+        ------
+        ReadOnlyError
+            By the future, if the handle is for writing only.
+        ArgumentError
+            At once: ``shape_mismatch`` if `out` does not fit, ``invalid_argument`` if the batch was
+            submitted. By the future: ``out_of_bounds`` if the array has become smaller.
+        DataError, StoreError
+            By the future, if what is stored is damaged or cannot be read.
+
+        Notes
+        -----
+        Each chunk that the view touches is one request, or a few of parts of a shard; chunks that
+        are not stored are the fill value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array(np.arange(12).reshape(3, 4))
+        >>> store[1:, ::2].read().result()
+        array([[ 4,  6],
+               [ 8, 10]])
+        >>> into = np.zeros(4, "int64")
+        >>> store[2].read(out=into).result() is into, into.tolist()
+        (True, [8, 9, 10, 11])
         """
         if "r" not in self._mode:
             return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
@@ -192,6 +260,33 @@ class TensorStore(Facts):
         -------
         WriteFutures
             Of the source having been read, and of everything being stored.
+
+        Raises
+        ------
+        TypeError
+            If the values are of a type that is not cast safely.
+        ArgumentError
+            At once: ``shape_mismatch`` if they do not broadcast to the domain, ``cannot_cast`` if
+            one is none of the data type, ``invalid_argument`` if `batch` is given where nothing is
+            read. By the futures: ``out_of_bounds`` if the array has become smaller.
+        ReadOnlyError
+            If the handle is for reading only.
+        DataError, StoreError
+            By the futures, if a chunk of which parts stay is damaged, or cannot be stored.
+
+        Notes
+        -----
+        Of chunks that are covered whole nothing is read. Each chunk is replaced at once.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([[0, 0, 0], [0, 0, 0]])
+        >>> writing = store[:, 1].write([5, 6])
+        >>> writing.result()
+        >>> store[0].write(store[1]).result()  # another handle
+        >>> store.read().result().tolist()
+        [[0, 6, 0], [0, 6, 0]]
         """
         if batch is not None and not isinstance(source, TensorStore):
             raise ArgumentError(
@@ -243,6 +338,22 @@ class TensorStore(Facts):
         -------
         Future
             Of a handle with the bounds of now.
+
+        Raises
+        ------
+        ArgumentError
+            By the future, if somebody has created another array there.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = {"driver": "zarr3", "kvstore": "memory://"}
+        >>> store = ts.open(spec, create=True, dtype=ts.int8, shape=[4]).result()
+        >>> _ = store.resize(exclusive_max=[9]).result()
+        >>> store.domain, store.resolve().result().domain
+        ({ [0, 4*) }, { [0, 9*) })
+        >>> store.resolve(fix_resizable_bounds=True).result().domain
+        { [0, 9) }
         """
         begin = partial(self._driver.resolve, self._using(batch))
         fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
@@ -280,6 +391,29 @@ class TensorStore(Facts):
         -------
         Future
             Of a handle with the new bounds. This one keeps its own.
+
+        Raises
+        ------
+        ReadOnlyError, UnsupportedError
+            By the future, if the handle is for reading only, or the driver cannot resize.
+        ArgumentError
+            By the future (``invalid_argument``), if a bound is explicit or what was asked for
+            refuses it.
+
+        Notes
+        -----
+        The metadata are replaced. Chunks that are then outside are removed one by one, unless
+        `resize_metadata_only`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = {"driver": "zarr3", "kvstore": "memory://"}
+        >>> store = ts.open(spec, create=True, dtype=ts.int8, shape=[4, 5]).result()
+        >>> store.resize(exclusive_max=[None, 8]).result().shape, store.shape
+        ((4, 8), (4, 5))
+        >>> store.resize(exclusive_max=[2, 5], expand_only=True).exception()
+        ArgumentError('dimension 0 would be resized from 4 to 2, which expand_only refuses')
         """
         bounds = _bounds(inclusive_min), _bounds(exclusive_max)
         metadata_only = as_flag(resize_metadata_only, "resize_metadata_only")
@@ -310,6 +444,25 @@ class TensorStore(Facts):
         ----------
         query_not_stored, query_fully_stored
             What to find out.
+
+        Returns
+        -------
+        Future
+            Of a `TensorStore.StorageStatistics`.
+
+        Notes
+        -----
+        Chunks are looked for, not read; of shards the indexes are.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> layout = ts.ChunkLayout(chunk_shape=[10])
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [30], "chunk_layout": layout}
+        >>> store = ts.open("memory://|zarr3:", **new).result()
+        >>> store[:10] = 1
+        >>> store.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
+        TensorStore.StorageStatistics(not_stored=False, fully_stored=False)
         """
         begin = partial(
             self._driver.storage_statistics,
@@ -329,6 +482,20 @@ class TensorStore(Facts):
         ----------
         dtype
             The data type of the view.
+
+        Raises
+        ------
+        ArgumentError
+            If elements can be converted neither to it nor back.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([3, 4], ts.int32)
+        >>> view = store.astype(ts.float64)
+        >>> view[0] = 7.9
+        >>> view.read().result(), store.read().result()
+        (array([7., 4.]), array([7, 4], dtype=int32))
         """
         # What makes views is made of handles.
         found: TensorStore = import_module("tessarr.tensorstore.views").cast(self, dtype)
@@ -336,6 +503,7 @@ class TensorStore(Facts):
 
     # As a spec
 
+    @tells(OpenKeywords)
     def spec(
         self,
         *,
@@ -361,6 +529,16 @@ class TensorStore(Facts):
         ------
         ArgumentError
             If it takes part in a transaction that is no longer open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [6]}
+        >>> store = ts.open("memory://data/|zarr3:", **new).result()
+        >>> store[2:4].spec(minimal_spec=True).to_json()["transform"]
+        {'input_exclusive_max': [4], 'input_inclusive_min': [2]}
+        >>> store.spec(create=True).open_mode
+        OpenMode(create=True)
         """
         self._check_open()
         retains = as_flag(retain_context, "retain_context")
@@ -415,6 +593,16 @@ class TensorStore(Facts):
         ------
         ArgumentError
             If it takes part in one that is not committed.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [3]}
+        >>> store = ts.open("memory://|zarr3:", **new).result()
+        >>> with ts.Transaction() as transaction:
+        ...     store.with_transaction(transaction)[1] = 9
+        >>> store.read().result()
+        array([0, 9, 0], dtype=int8)
         """
         using = rebound(self._transaction, transaction)
         return handle(self._driver, self._view, self._mode, using)

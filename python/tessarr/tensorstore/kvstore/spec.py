@@ -118,6 +118,12 @@ class Spec:
         ----------
         include_defaults
             Whether to name members that are as they are by default.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec("file:///data/x").to_json()
+        {'driver': 'file', 'path': '/data/x'}
         """
         naming = Naming()
         self._see(naming)
@@ -158,7 +164,14 @@ class Spec:
 
     @property
     def url(self) -> str:
-        """The URL; where there is none, that is an `UnsupportedError`."""
+        """The URL; where there is none, that is an `UnsupportedError`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec({"driver": "memory", "path": "a b"}).url
+        'memory://a%20b'
+        """
         if self._driver.url is None:
             raise UnsupportedError("URL representation not supported")
         own = self._driver.url(self._given, self._path)
@@ -187,7 +200,14 @@ class Spec:
 
     @property
     def path(self) -> str:
-        """What stands before each key."""
+        """What stands before each key.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec("file:///data/x").path
+        '/data/x'
+        """
         return self._path
 
     @path.setter
@@ -196,11 +216,26 @@ class Spec:
 
     @property
     def base(self) -> Spec | None:
-        """The store that this one stands on; None for most."""
+        """The store that this one stands on; None for most.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec("memory://a.zip|zip:inside").base
+        KvStore.Spec({'driver': 'memory', 'path': 'a.zip'})
+        """
         return self._bases[0].copy() if self._driver.name == "zip" else None
 
     def copy(self) -> Spec:
-        """Return another one that is equal."""
+        """Return another one that is equal.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.KvStore.Spec("memory://a/")
+        >>> spec.copy() == spec, spec.copy() is spec
+        (True, False)
+        """
         return self._with(self._references, self._bases, self._context)
 
     def __copy__(self) -> Spec:
@@ -250,6 +285,15 @@ class Spec:
             Mean those that the context has by default with which it is opened.
         context
             Where to find resources that are named.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.KvStore.Spec("memory://a/")
+        >>> spec.update(context=ts.Context())
+        >>> spec.update(strip_context=True)
+        >>> spec
+        KvStore.Spec({'driver': 'memory', 'path': 'a/'})
         """
         of_class(context, Context, "context")
         changed = self

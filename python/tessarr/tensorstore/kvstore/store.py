@@ -60,6 +60,23 @@ class KvStore(KvStoreBase):
     (b'value', False, [b'a'])
     >>> store.read("b").result().state
     'missing'
+
+    Part of a value is read by a slice of its bytes, and keys are removed by ranges:
+
+    >>> store.read("a", byte_range=slice(1, 3)).result().value
+    b'al'
+    >>> store.delete_range(ts.KvStore.KeyRange("a", "b")).result()
+    >>> store.list().result()
+    []
+
+    A value is read or written on the condition that its generation is another, or the same:
+
+    >>> stamp = store.write("c", b"1").result()
+    >>> store.read("c", if_not_equal=stamp.generation).result().state
+    'unspecified'
+    >>> store["c"] = b"2"
+    >>> store.write("c", b"3", if_equal=stamp.generation).result().generation, store["c"]
+    (b'', b'2')
     """
 
     __slots__ = ("__weakref__",)
@@ -113,6 +130,23 @@ class KvStore(KvStoreBase):
             Where to find the resources that are named; by default each call has its own.
         transaction
             What changes are staged in.
+
+        Returns
+        -------
+        Future
+            Of a `KvStore`.
+
+        Raises
+        ------
+        ArgumentError
+            At once, if the spec is none.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://data/").result()
+        >>> store.path, ts.KvStore.open({"driver": "memory"}).result().url
+        ('data/', 'memory://')
         """
         of_class(transaction, Transaction, "transaction")
         if isinstance(spec, KvStore):
@@ -135,7 +169,17 @@ class KvStore(KvStoreBase):
 
     @property
     def path(self) -> str:
-        """What stands before each key."""
+        """What stands before each key.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://data/").result()
+        >>> store["a"] = b"1"
+        >>> store.path = "da"
+        >>> store.list().result()
+        [b'ta/a']
+        """
         return self._path
 
     @path.setter
@@ -144,7 +188,16 @@ class KvStore(KvStoreBase):
 
     @property
     def transaction(self) -> Transaction | None:
-        """What changes are staged in."""
+        """What changes are staged in.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store, transaction = ts.KvStore.open("memory://").result(), ts.Transaction()
+        >>> store.with_transaction(transaction).transaction is transaction, store.transaction
+        (True, None)
+        >>> transaction.abort()
+        """
         return self._transaction
 
     @transaction.setter
@@ -153,7 +206,14 @@ class KvStore(KvStoreBase):
 
     @property
     def base(self) -> KvStore | None:
-        """The store that this one stands on; None for most."""
+        """The store that this one stands on; None for most.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.open("memory://").result().base is None
+        True
+        """
         below = self._spec.base
         if below is None:
             return None
@@ -161,7 +221,14 @@ class KvStore(KvStoreBase):
 
     @property
     def url(self) -> str:
-        """The URL; where there is none, that is an `UnsupportedError`."""
+        """The URL; where there is none, that is an `UnsupportedError`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> (ts.KvStore.open("memory://data/").result() / "part").url
+        'memory://data/part'
+        """
         return self._own().url
 
     def _own(self) -> Spec:
@@ -180,6 +247,12 @@ class KvStore(KvStoreBase):
             Mean the very resources that this one has.
         unbind_context
             Say in JSON which resources are shared.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.open("memory://data/").result().spec()
+        KvStore.Spec({'driver': 'memory', 'path': 'data/'})
         """
         own = self._own()
         retains = as_flag(retain_context, "retain_context")
@@ -302,6 +375,20 @@ class KvStore(KvStoreBase):
             Which ones; by default all.
         strip_prefix_length
             How many bytes to leave out at the beginning of each.
+
+        Returns
+        -------
+        Future
+            Of a list of bytes.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://").result()
+        >>> store["a/1"], store["a/2"], store["b"] = b"", b"", b""
+        >>> chosen = ts.KvStore.KeyRange("a/", "b")
+        >>> store.list(chosen).result(), store.list(chosen, strip_prefix_length=2).result()
+        ([b'a/1', b'a/2'], [b'1', b'2'])
         """
         of_class(range, KeyRange, "range")
         strip = index(strip_prefix_length)
@@ -358,6 +445,21 @@ class KvStore(KvStoreBase):
             Which ones; by default all.
         source_staleness_bound
             Has no meaning here: values are always read.
+
+        Returns
+        -------
+        Future
+            Done when everything is copied; one key after the other is read and written.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://from/").result()
+        >>> store["a"], store["b"] = b"1", b"2"
+        >>> other = ts.KvStore.open("memory://to/").result()
+        >>> store.experimental_copy_range_to(other, ts.KvStore.KeyRange("b")).result()
+        >>> other.list().result()
+        [b'b']
         """
         if not isinstance(target, KvStore):
             raise TypeError(f"target: {target!r} is no KvStore")

@@ -52,7 +52,14 @@ class KeyRange:
 
     @property
     def inclusive_min(self) -> bytes:
-        """The first key."""
+        """The first key.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.KeyRange("x", "y").inclusive_min
+        b'x'
+        """
         return self._min
 
     @inclusive_min.setter
@@ -61,7 +68,14 @@ class KeyRange:
 
     @property
     def exclusive_max(self) -> bytes:
-        """The first key beyond; empty: there is no end."""
+        """The first key beyond; empty: there is no end.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.KeyRange("x").exclusive_max
+        b''
+        """
         return self._max
 
     @exclusive_max.setter
@@ -70,11 +84,26 @@ class KeyRange:
 
     @property
     def empty(self) -> bool:
-        """Whether there is no key in it."""
+        """Whether there is no key in it.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.KeyRange("x", "x").empty, ts.KvStore.KeyRange().empty
+        (True, False)
+        """
         return bool(self._max) and self._min >= self._max
 
     def copy(self) -> KeyRange:
-        """Return another one that is equal."""
+        """Return another one that is equal.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> chosen = ts.KvStore.KeyRange("x", "y")
+        >>> chosen.copy() == chosen, chosen.copy() is chosen
+        (True, False)
+        """
         made: KeyRange = object.__new__(KeyRange)
         made._min, made._max = self._min, self._max
         return made

@@ -62,6 +62,12 @@ def parse_tensorstore_flags(argv: Sequence[str]) -> None:
     argv
         The command line, such as ``sys.argv``. ``--tensorstore_verbose_logging=file`` is as
         `experimental_update_verbose_logging`.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> ts.parse_tensorstore_flags(["program", "--tensorstore_verbose_logging=file"])
+    >>> ts.experimental_update_verbose_logging(overwrite=True)
     """
     given = [str(argument) for argument in argv]
     for argument, following in zip(given, [*given[1:], ""], strict=True):

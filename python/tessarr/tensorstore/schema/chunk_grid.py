@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     as_float,
     as_integer,
     beside_json,
+    given,
     integer,
     members_of,
     nothing_else,
 )
 from tessarr.tensorstore.notation.recall import check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.wish import (
     SOFT,
     Row,
@@ -36,7 +38,15 @@ from tessarr.tensorstore.schema.wish import (
 )
 from tessarr.types import JSONObject
 
-__all__ = ["LONGEST", "NOTHING", "Grid", "GridConstraints", "single"]
+__all__ = [
+    "LONGEST",
+    "NOTHING",
+    "Grid",
+    "GridConstraints",
+    "GridKeywords",
+    "GridMembers",
+    "single",
+]
 
 LONGEST: Final = INFINITE - 1
 """The longest chunk there is."""
@@ -151,6 +161,25 @@ def single(name: str, value: Any, hard: bool) -> GridConstraints:
     return GridConstraints(elements=Wish(integer(0, LONGEST)(value, "elements"), hard))
 
 
+class GridMembers(TypedDict, total=False):
+    """What the JSON of a grid states."""
+
+    shape: Iterable[int | None] | None
+    shape_soft_constraint: Iterable[int | None] | None
+    aspect_ratio: Iterable[float | None] | None
+    aspect_ratio_soft_constraint: Iterable[float | None] | None
+    elements: int | None
+    elements_soft_constraint: int | None
+
+
+class GridKeywords(GridMembers, total=False):
+    """The keywords of a grid, in the order in which they are taken."""
+
+    rank: int | None
+    grid: Grid | Mapping[str, Any] | None
+    grid_soft_constraint: Grid | Mapping[str, Any] | None
+
+
 class Grid:
     """Constraints on one kind of chunk.
 
@@ -182,7 +211,8 @@ class Grid:
     _constraints: GridConstraints
     _rank: int
 
-    def __init__(self, json: Any = ..., **parts: Any) -> None:
+    @tells(GridKeywords)
+    def __init__(self, json: Any = ..., **parts: Unpack[GridKeywords]) -> None:
         self._constraints, self._rank = NOTHING, -1
         if json is ...:
             self.update(**parts)
@@ -193,7 +223,7 @@ class Grid:
         else:
             check_integers(json)
             members = members_of(json, "a grid")
-            nothing_else({name: 0 for name in members if name not in _STATED})
+            nothing_else({name: 0 for name in members if name not in GridMembers.__annotations__})
             self._add({name: value for name, value in members.items() if value is not None})
 
     @classmethod
@@ -204,7 +234,8 @@ class Grid:
         made._rank = constraints.rank if rank < 0 else rank
         return made
 
-    def update(self, **parts: Any) -> None:
+    @tells(GridKeywords)
+    def update(self, **parts: Unpack[GridKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
 
         Parameters
@@ -216,28 +247,33 @@ class Grid:
         ------
         ArgumentError
             If constraints contradict each other.
-        """
-        given = {name: value for name, value in parts.items() if value is not None}
-        unknown = given.keys() - _PARTS
-        if unknown:
-            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
-        check_keywords(given)
-        if "rank" in given:
-            given["rank"] = int(given["rank"])  # True is 1, but not in JSON
-        self._add(given)
 
-    def _add(self, given: dict[str, Any]) -> None:
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> grid = ts.ChunkLayout.Grid(shape_soft_constraint=[10, 20])
+        >>> grid.update(shape=[None, 5])
+        >>> grid.shape, grid.shape_soft_constraint
+        ((None, 5), (10, None))
+        """
+        stated = given(parts, GridKeywords)
+        check_keywords(stated)
+        if "rank" in stated:
+            stated["rank"] = int(stated["rank"])  # True is 1, but not in JSON
+        self._add(stated)
+
+    def _add(self, stated: dict[str, Any]) -> None:
         made = Grid.of(self._constraints, self._rank)
-        if "rank" in given:
-            made._fix_rank(integer(-1, 32)(given["rank"], "rank"))  # -1 is open
-        for name in (one for one in _PARTS if one in given):
+        if "rank" in stated:
+            made._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is open
+        for name in (one for one in GridKeywords.__annotations__ if one in stated):
             if name.startswith("grid"):
-                other = Grid(given[name])
+                other = Grid(stated[name])
                 made._fix_rank(other._rank)
                 found = other._constraints if name == "grid" else other._constraints.soft()
             elif name != "rank":
                 hard = not name.endswith(SOFT)
-                found = single(name.removesuffix(SOFT), given[name], hard)
+                found = single(name.removesuffix(SOFT), stated[name], hard)
             else:
                 continue
             made._fix_rank(found.rank)
@@ -259,46 +295,102 @@ class Grid:
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions; None while it is open."""
+        """The number of dimensions; None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape=[10, 20]).rank, ts.ChunkLayout.Grid(elements=9).rank
+        (2, None)
+        """
         return None if self._rank < 0 else self._rank
 
     ndim = rank
 
     @property
     def shape(self) -> tuple[int | None, ...] | None:
-        """Hard constraints on the shape."""
+        """Hard constraints on the shape.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape=[10, None]).shape
+        (10, None)
+        """
         return values_of(self._constraints.lengths, self._rank, hard=True)
 
     @property
     def shape_soft_constraint(self) -> tuple[int | None, ...] | None:
-        """Soft constraints on the shape."""
+        """Soft constraints on the shape.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape_soft_constraint=[10, None]).shape_soft_constraint
+        (10, None)
+        """
         return values_of(self._constraints.lengths, self._rank, hard=False)
 
     @property
     def aspect_ratio(self) -> tuple[float | None, ...] | None:
-        """Hard constraints on how lengths relate to each other."""
+        """Hard constraints on how lengths relate to each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(aspect_ratio=[1, 2]).aspect_ratio
+        (1.0, 2.0)
+        """
         return values_of(self._constraints.ratios, self._rank, hard=True)
 
     @property
     def aspect_ratio_soft_constraint(self) -> tuple[float | None, ...] | None:
-        """Soft constraints on how lengths relate to each other."""
+        """Soft constraints on how lengths relate to each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(aspect_ratio_soft_constraint=[1, 2]).aspect_ratio_soft_constraint
+        (1.0, 2.0)
+        """
         return values_of(self._constraints.ratios, self._rank, hard=False)
 
     @property
     def elements(self) -> int | None:
-        """The hard constraint on the number of elements."""
+        """The hard constraint on the number of elements.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(elements=1000).elements
+        1000
+        """
         found: int | None = value_of(self._constraints.elements, hard=True)
         return found
 
     @property
     def elements_soft_constraint(self) -> int | None:
-        """The soft constraint on the number of elements."""
+        """The soft constraint on the number of elements.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(elements_soft_constraint=1000).elements_soft_constraint
+        1000
+        """
         found: int | None = value_of(self._constraints.elements, hard=False)
         return found
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002 (as TensorStore has it)
-        """Return the constraints as JSON, which has no defaults."""
-        return self._constraints.to_json()
+        """Return the constraints as JSON, which has no defaults.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout.Grid(shape=[10, None], elements_soft_constraint=1000).to_json()
+        {'elements_soft_constraint': 1000, 'shape': [10, None]}
+        """
+        return ordered(self._constraints.to_json())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Grid):

@@ -7,10 +7,11 @@ wish for what is created); `wish` says how constraints are merged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     as_flag,
     as_integer,
@@ -22,8 +23,9 @@ from tessarr.tensorstore.notation.reading import (
     nothing_else,
 )
 from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, Grid, GridConstraints, single
+from tessarr.tensorstore.schema.chunk_keywords import LayoutKeywords, LayoutMembers
 from tessarr.tensorstore.schema.layout_constraints import (
     NO_LAYOUT,
     USAGES,
@@ -46,19 +48,9 @@ __all__ = ["ChunkLayout"]
 _WRITE, _READ, _CODEC = range(len(USAGES))
 _MAX_RANK: Final = 32
 _PREFIXES: Final = ("chunk", *(f"{usage}_chunk" for usage in USAGES))
-_WHOLE: Final = (
-    *("rank", "inner_order", "inner_order" + SOFT, "grid_origin", "grid_origin" + SOFT),
-    *_PREFIXES,
-)
-_MEMBERS: Final = frozenset(_WHOLE)
-_ROWS: Final = tuple(
-    f"{prefix}_{name}{soft}"
-    for name in ("shape", "aspect_ratio", "elements")
-    for prefix in _PREFIXES
-    for soft in ("", SOFT)
-)
-_KEYWORDS: Final = {name: place for place, name in enumerate(_WHOLE + _ROWS)}
-"""Keywords, in the order in which they are taken: of soft constraints the first one holds."""
+_MEMBERS: Final = frozenset(LayoutMembers.__annotations__)
+_KEYWORDS: Final = {name: place for place, name in enumerate(LayoutKeywords.__annotations__)}
+"""Keywords, in the order in which they are taken."""
 _new: Final = object.__new__
 
 
@@ -92,7 +84,8 @@ class ChunkLayout:
 
     Grid: TypeAlias = Grid
 
-    def __init__(self, json: Any = ..., **parts: Any) -> None:
+    @tells(LayoutKeywords)
+    def __init__(self, json: Any = ..., **parts: Unpack[LayoutKeywords]) -> None:
         self._constraints = NO_LAYOUT
         if json is ...:
             if parts:
@@ -111,18 +104,39 @@ class ChunkLayout:
         made._constraints = constraints
         return made
 
-    def update(self, *, finalize: bool = False, **parts: Any) -> None:
+    @tells(LayoutKeywords)
+    def update(self, *, finalize: bool = False, **parts: Unpack[LayoutKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
+
+        Parameters
+        ----------
+        finalize
+            Whether nothing more is asked for: soft constraints are dropped, and write chunks
+            have to be made of whole read chunks.
+        **parts
+            As for the class.
 
         Raises
         ------
         ArgumentError
             If constraints contradict each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> layout = ts.ChunkLayout(write_chunk_shape=[20, None])
+        >>> layout.update(write_chunk_shape=[None, 30], read_chunk_elements=100)
+        >>> layout
+        ChunkLayout({'read_chunk': {'elements': 100}, 'write_chunk': {'shape': [20, 30]}})
+        >>> layout.update(rank=3)
+        Traceback (most recent call last):
+            ...
+        tessarr.errors.ArgumentError: rank: rank 3 does not match the rank 2
         """
         check_known(parts, _KEYWORDS)
-        made = self._constraints
-        for name in sorted(parts, key=_KEYWORDS.__getitem__):
-            value = parts[name]
+        made, given = self._constraints, dict[str, Any](parts)
+        for name in sorted(given, key=_KEYWORDS.__getitem__):
+            value = given[name]
             if value is None:
                 continue
             check_keywords({name: value})
@@ -139,46 +153,102 @@ class ChunkLayout:
 
     @property
     def rank(self) -> int:
-        """The number of dimensions; -1 while it is open."""
+        """The number of dimensions; -1 while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(chunk_shape=[3, 4]).rank, ts.ChunkLayout(chunk_elements=12).rank
+        (2, -1)
+        """
         return self._constraints.rank
 
     ndim = rank
 
     @property
     def inner_order(self) -> tuple[int, ...] | None:
-        """The hard constraint on the order of the elements of a chunk, slowest axis first."""
+        """The hard constraint on the order of the elements of a chunk, slowest axis first.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(inner_order=[1, 0]).inner_order
+        (1, 0)
+        """
         found: tuple[int, ...] | None = value_of(self._constraints.order, hard=True)
         return found
 
     @property
     def inner_order_soft_constraint(self) -> tuple[int, ...] | None:
-        """The soft constraint on the order of elements."""
+        """The soft constraint on the order of elements.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(inner_order_soft_constraint=[1, 0]).inner_order_soft_constraint
+        (1, 0)
+        """
         found: tuple[int, ...] | None = value_of(self._constraints.order, hard=False)
         return found
 
     @property
     def grid_origin(self) -> tuple[int | None, ...] | None:
-        """Hard constraints on where the grid begins."""
+        """Hard constraints on where the grid begins.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(grid_origin=[None, 5]).grid_origin
+        (None, 5)
+        """
         return values_of(self._constraints.origin, self._constraints.rank, hard=True)
 
     @property
     def grid_origin_soft_constraint(self) -> tuple[int | None, ...] | None:
-        """Soft constraints on where the grid begins."""
+        """Soft constraints on where the grid begins.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(grid_origin_soft_constraint=[None, 5]).grid_origin_soft_constraint
+        (None, 5)
+        """
         return values_of(self._constraints.origin, self._constraints.rank, hard=False)
 
     @property
     def write_chunk(self) -> Grid:
-        """Constraints on what is written at once."""
+        """Constraints on what is written at once.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(write_chunk_shape=[20, None]).write_chunk.shape
+        (20, None)
+        """
         return self._grid(_WRITE)
 
     @property
     def read_chunk(self) -> Grid:
-        """Constraints on what is read at once."""
+        """Constraints on what is read at once.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(read_chunk_elements_soft_constraint=1000).read_chunk
+        ChunkLayout.Grid({'elements_soft_constraint': 1000})
+        """
         return self._grid(_READ)
 
     @property
     def codec_chunk(self) -> Grid:
-        """Constraints on what a codec sees at once."""
+        """Constraints on what a codec sees at once.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(codec_chunk_aspect_ratio=[1, 2]).codec_chunk.aspect_ratio
+        (1.0, 2.0)
+        """
         return self._grid(_CODEC)
 
     def _grid(self, usage: int) -> Grid:
@@ -187,12 +257,26 @@ class ChunkLayout:
 
     @property
     def write_chunk_template(self) -> IndexDomain:
-        """The domain of the write chunk that the grid begins with."""
+        """The domain of the write chunk that the grid begins with.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(grid_origin=[5, 0], write_chunk_shape=[10, None]).write_chunk_template
+        { [5, 15), (-inf, +inf) }
+        """
         return self._template(_WRITE)
 
     @property
     def read_chunk_template(self) -> IndexDomain:
-        """The domain of the read chunk that the grid begins with."""
+        """The domain of the read chunk that the grid begins with.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(grid_origin=[5], read_chunk_shape=[3]).read_chunk_template
+        { [5, 8) }
+        """
         return self._template(_READ)
 
     def _template(self, usage: int) -> IndexDomain:
@@ -208,12 +292,19 @@ class ChunkLayout:
         return IndexDomain.of(tuple(dims))
 
     def to_json(self) -> JSONObject:
-        """Return the constraints as JSON."""
+        """Return the constraints as JSON.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.ChunkLayout(rank=1, read_chunk_elements=9).to_json()
+        {'rank': 1, 'read_chunk': {'elements': 9}}
+        """
         found = self._constraints
         result = found.to_json()
         if found.rank >= 0 and not found.tells_rank:
             result["rank"] = found.rank
-        return result
+        return ordered(result)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ChunkLayout):

@@ -21,7 +21,7 @@ from tessarr.tensorstore.notation.reading import (
     plain,
 )
 from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema.chain import Chain, merged_chains
 from tessarr.types import JSONObject
 
@@ -211,6 +211,13 @@ class CodecSpec:
         ------
         ArgumentError
             If they contradict each other, or are of different drivers.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> zlib = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "zlib"}})
+        >>> zlib.merged(ts.CodecSpec({"driver": "zarr", "filters": None}))
+        CodecSpec({'compressor': {'id': 'zlib', 'level': 1}, 'driver': 'zarr', 'filters': None})
         """
         if self.driver != other.driver:
             raise ArgumentError(
@@ -226,16 +233,23 @@ class CodecSpec:
         return made
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
-        """Return the constraints as JSON."""
+        """Return the constraints as JSON.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.CodecSpec({"driver": "zarr", "compressor": None}).to_json()
+        {'compressor': None, 'driver': 'zarr', 'filters': None}
+        """
         result: JSONObject = {"driver": self.driver}
         if self.driver == "zarr3":
             if self.chain is not None:
                 result["codecs"] = self.chain.to_json()
-            return result
+            return ordered(result)
         if self.compression.compressor is not OPEN:
             result["compressor"] = copied(self.compression.compressor)
         result["filters"] = copied(self.compression.filters)
-        return result
+        return ordered(result)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("constraints on codecs cannot be changed")

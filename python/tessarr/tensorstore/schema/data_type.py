@@ -116,6 +116,12 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         ------
         UnsupportedError
             If it is a type of few bits and the package ml_dtypes is not installed.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.int16.numpy_dtype, ts.ustring.numpy_dtype
+        (dtype('int16'), dtype('O'))
         """
         if self._numpy is None:
             object.__setattr__(self, "_numpy", _to_numpy(self.name))
@@ -124,13 +130,28 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The NumPy data type of arrays of it, as NumPy asks for it: ``np.zeros(3, ts.int32)``."""
+        """The NumPy data type of arrays of it, as NumPy asks for it: ``np.zeros(3, ts.int32)``.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> import numpy as np
+        >>> np.zeros(2, ts.int16)
+        array([0, 0], dtype=int16)
+        """
         found = self.numpy_dtype
         return np.dtype(f"{found.char}1") if self.name in _ITEMS else found
 
     @property
     def type(self) -> builtins.type[Any]:
-        """The class of one element."""
+        """The class of one element.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.int16.type, ts.string.type
+        (<class 'numpy.int16'>, <class 'bytes'>)
+        """
         found = _OBJECTS.get(self.name)
         if found is None or found is object:
             scalar: builtins.type[Any] = self.numpy_dtype.type
@@ -138,7 +159,14 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         return found
 
     def to_json(self) -> str:
-        """Return the data type as JSON: its name."""
+        """Return the data type as JSON: its name.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.bfloat16.to_json()
+        'bfloat16'
+        """
         return self.name
 
     def __call__(self, arg: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tessarr.errors import ArgumentError
 from tessarr.space import Indexable, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer as index64
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     beside_json,
     check_known,
@@ -25,7 +26,7 @@ from tessarr.tensorstore.notation.reading import (
     stated,
 )
 from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.notation.show import ordered, shown
 from tessarr.tensorstore.schema import through
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_before, layout_through
@@ -111,6 +112,7 @@ class Schema(Parts, Indexable):
     __slots__ = ("__weakref__",)
     __hash__ = None  # type: ignore[assignment]
 
+    @tells(SchemaKeywords)
     def __init__(self, json: Any = ..., **parts: Unpack[SchemaKeywords]) -> None:
         self._rank = self._dtype = self._domain = self._codec = self._fill = None
         self._layout, self._units = NO_LAYOUT, ()
@@ -162,6 +164,7 @@ class Schema(Parts, Indexable):
             self._add_units(units_from_json(members.pop("dimension_units")))
         nothing_else(members, "schema")
 
+    @tells(SchemaKeywords)
     def update(self, **parts: Unpack[SchemaKeywords]) -> None:
         """Add constraints; nothing is changed if one contradicts what is there.
 
@@ -174,6 +177,18 @@ class Schema(Parts, Indexable):
         ------
         ArgumentError
             If constraints contradict each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> schema = ts.Schema(dtype=ts.int8)
+        >>> schema.update(rank=2, fill_value=3)
+        >>> schema.to_json()
+        {'dtype': 'int8', 'fill_value': 3, 'rank': 2}
+        >>> schema.update(shape=[4])
+        Traceback (most recent call last):
+            ...
+        tessarr.errors.ArgumentError: domain: rank 1 does not match the rank 2
         """
         check_known(parts, _PARTS)
         made = self.copy()
@@ -201,7 +216,17 @@ class Schema(Parts, Indexable):
         return made
 
     def copy(self) -> Self:
-        """Return the same constraints, apart."""
+        """Return the same constraints, apart.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> schema = ts.Schema(dtype=ts.int8)
+        >>> other = schema.copy()
+        >>> other.update(rank=1)
+        >>> other.rank, schema.rank
+        (1, None)
+        """
         made = _new(type(self))
         made._take(self)
         return made
@@ -239,7 +264,14 @@ class Schema(Parts, Indexable):
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
-        """The schema with its dimensions in reverse order; while there are none, itself again."""
+        """The schema with its dimensions in reverse order; while there are none, itself again.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(shape=[3, 4], dimension_units=["nm", "s"]).T.dimension_units
+        (Unit(1, "s"), Unit(1, "nm"))
+        """
         return self.copy() if self._rank is None else super().T
 
     def through(self, transform: IndexTransform) -> Self:
@@ -306,24 +338,53 @@ class Schema(Parts, Indexable):
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, or None while it is open."""
+        """The number of dimensions, or None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(shape=[3, 4]).rank, ts.Schema(dtype=ts.int8).rank
+        (2, None)
+        """
         return self._rank
 
     ndim = rank
 
     @property
     def dtype(self) -> DataType | None:
-        """The data type, or None while it is open."""
+        """The data type, or None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(dtype="float32").dtype, ts.Schema(rank=1).dtype
+        (dtype("float32"), None)
+        """
         return self._dtype
 
     @property
     def domain(self) -> IndexDomain | None:
-        """The domain, or None while it is open."""
+        """The domain, or None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(shape=[3, 4]).domain, ts.Schema(rank=2).domain
+        ({ [0, 3), [0, 4) }, None)
+        """
         return self._domain
 
     @property
     def chunk_layout(self) -> ChunkLayout:
-        """The constraints on chunks; a copy."""
+        """The constraints on chunks; a copy.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> layout = ts.ChunkLayout(chunk_shape=[3, 4])
+        >>> ts.Schema(chunk_layout=layout).chunk_layout == layout
+        True
+        """
         return ChunkLayout.of(self._layout)
 
     @property
@@ -333,12 +394,26 @@ class Schema(Parts, Indexable):
 
     @property
     def codec(self) -> CodecSpec | None:
-        """The constraints on the encoding, or None where there are none."""
+        """The constraints on the encoding, or None where there are none.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(codec=ts.CodecSpec({"driver": "zarr3", "codecs": ["crc32c"]})).codec
+        CodecSpec({'codecs': [{'name': 'crc32c'}], 'driver': 'zarr3'})
+        """
         return self._codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """The fill value, or None while it is open; not to be written to."""
+        """The fill value, or None while it is open; not to be written to.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(dtype=ts.int16, fill_value=7).fill_value
+        array(7, dtype=int16)
+        """
         return None if self._fill is None else self._fill.view()
 
     @property
@@ -348,28 +423,63 @@ class Schema(Parts, Indexable):
 
     @property
     def dimension_units(self) -> Units | None:
-        """The unit of each dimension, or None while the rank is open."""
+        """The unit of each dimension, or None while the rank is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(rank=2).dimension_units, ts.Schema(dimension_units=["nm", 3]).dimension_units
+        ((None, None), (Unit(1, "nm"), Unit(3, "")))
+        """
         if self._rank is None:
             return None
         return self._units or (None,) * self._rank
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The least index of each dimension."""
+        """The least index of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(shape=[3, 4]).origin
+        (0, 0)
+        """
         return self._box().origin
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of indices of each dimension."""
+        """The number of indices of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(shape=[3, 4])[1:].shape
+        (2, 4)
+        """
         return self._box().shape
 
     @property
     def size(self) -> int:
-        """The number of positions."""
+        """The number of positions.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(shape=[3, 4]).size
+        12
+        """
         return self._box().size
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
-        """Return the constraints as JSON."""
+        """Return the constraints as JSON.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Schema(rank=1, dtype=ts.int8, dimension_units=["4 nm"]).to_json()
+        {'dimension_units': [[4.0, 'nm']], 'dtype': 'int8', 'rank': 1}
+        """
         result: JSONObject = {}
         if self._rank is not None:
             result["rank"] = self._rank
@@ -391,7 +501,7 @@ class Schema(Parts, Indexable):
             result["dimension_units"] = [
                 None if unit is None else unit.to_json() for unit in self._units
             ]
-        return result
+        return ordered(result)
 
     def _key(self) -> tuple[Any, ...]:
         """Return what is the same of schemas that are, but for the fill value."""

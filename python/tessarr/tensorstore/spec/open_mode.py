@@ -130,7 +130,14 @@ class OpenMode:
             raise ArgumentError(f"{assume} with delete_existing: nothing can be opened like this")
 
     def to_json(self, *, include_defaults: bool = False) -> JSONObject:
-        """Return the members that state it; what is as by default is left out."""
+        """Return the members that state it; what is as by default is left out.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.OpenMode(create=True, delete_existing=True).to_json()
+        {'create': True, 'delete_existing': True}
+        """
         result: JSONObject = {}
         if self.create:
             result["create"] = True

@@ -13,6 +13,7 @@ from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, own
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.members import refusal
 from tessarr.tensorstore.notation.reading import (
     as_flag,
@@ -202,12 +203,36 @@ class Spec(Indexable):
 
     @property
     def transform(self) -> IndexTransform | None:
-        """Where in the array each position is; None while nothing is known of its domain."""
+        """Where in the array each position is; None while nothing is known of its domain.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec({"driver": "array", "array": [1, 2, 3], "dtype": "int8"})
+        >>> spec[1:].transform
+        Rank 1 -> 1 index space transform:
+          Input domain:
+            0: [1, 3)
+          Output index maps:
+            out[0] = 0 + 1 * in[0]
+        >>> ts.Spec("memory://|zarr3:").transform is None
+        True
+        """
         return self._known()
 
     @property
     def schema(self) -> Schema:
-        """All that is known without looking."""
+        """All that is known without looking.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(dtype=ts.int8, rank=2)
+        >>> spec.schema.to_json()
+        {'chunk_layout': {'grid_origin': [0, 0]}, 'codec': {'driver': 'zarr3'}, 'dtype': 'int8',
+         'rank': 2}
+        """
         known = self._seen()
         known.update(codec=self._driver.codec())
         known.layout.found()
@@ -221,73 +246,185 @@ class Spec(Indexable):
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, or None while it is open."""
+        """The number of dimensions, or None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec.rank, spec[0].rank, ts.Spec("memory://|zarr3:").rank
+        (2, 1, None)
+        """
         return self._driver.outline().rank if self._view is None else self._view.input_rank
 
     ndim = rank
 
     @property
     def dtype(self) -> DataType | None:
-        """The data type, or None while it is open."""
+        """The data type, or None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Spec({"driver": "zarr3", "kvstore": "memory://", "dtype": "uint8"}).dtype
+        dtype("uint8")
+        """
         return self._driver.outline().dtype
 
     @property
     def domain(self) -> IndexDomain | None:
-        """The domain, or None while it is open."""
+        """The domain, or None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec.domain, spec[1:].domain
+        ({ [0, 3*), [0, 4*) }, { [1, 3*), [0, 4*) })
+        """
         if self._view is not None:
             return self._view.domain
         return self._driver.outline().domain
 
     @property
     def shape(self) -> Shape:
-        """The number of indices of each dimension."""
+        """The number of indices of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec.shape, spec[2].shape
+        ((3, 4), (4,))
+        """
         return self._ranked().shape
 
     @property
     def origin(self) -> Shape:
-        """The least index of each dimension."""
+        """The least index of each dimension.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec[1:].origin
+        (1, 0)
+        """
         return self._ranked().origin
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(shape=[3, 4])
+        >>> spec.size
+        12
+        """
         return self._ranked().size
 
     @property
     def chunk_layout(self) -> ChunkLayout:
-        """What is known of chunks."""
+        """What is known of chunks.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(chunk_layout=ts.ChunkLayout(chunk_shape=[3, 4]))
+        >>> spec.chunk_layout.read_chunk.shape
+        (3, 4)
+        """
         known = self._seen()
         known.layout.found()
         return known.chunk_layout
 
     @property
     def codec(self) -> CodecSpec | None:
-        """What is known of the encoding, or None."""
+        """What is known of the encoding, or None.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(codec=ts.CodecSpec({"driver": "zarr3", "codecs": ["crc32c"]}))
+        >>> spec.codec
+        CodecSpec({'codecs': [{'name': 'crc32c'}], 'driver': 'zarr3'})
+        """
         return self._driver.codec()
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """The fill value, or None while it is open."""
+        """The fill value, or None while it is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(dtype=ts.float32, fill_value=2.5)
+        >>> spec.fill_value
+        array(2.5, dtype=float32)
+        """
         return self._seen().fill_value
 
     @property
     def dimension_units(self) -> Units | None:
-        """The units, or None while the rank is open."""
+        """The units, or None while the rank is open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(dimension_units=["4 nm", None])
+        >>> spec.dimension_units
+        (Unit(4, "nm"), None)
+        """
         return None if self.rank is None else self._seen().dimension_units
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do."""
+        """What opening may do.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(create=True)
+        >>> spec.open_mode, ts.Spec("memory://|zarr3:").open_mode
+        (OpenMode(create=True), OpenMode(open=True))
+        """
         return self._driver.open_mode
 
     @property
     def kvstore(self) -> Any:
-        """Where the array is: a `KvStore.Spec`, or None."""
+        """Where the array is: a `KvStore.Spec`, or None.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Spec("memory://data/|zarr3:").kvstore
+        KvStore.Spec({'driver': 'memory', 'path': 'data/'})
+        """
         return self._driver.kvstore
 
     @property
     def base(self) -> Spec | None:
-        """The spec of what this is a view of, if the driver is one of a single array."""
+        """The spec of what this is a view of, if the driver is one of a single array.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec({"driver": "array", "array": [1, 2], "dtype": "int8"})
+        >>> ts.cast(spec, ts.float32).base == spec, spec.base
+        (True, None)
+        """
         view = self._known()
         found: Spec | None = self._driver.base if view is None else self._driver.base_of(view)
         return found
@@ -300,11 +437,18 @@ class Spec(Indexable):
         ------
         ArgumentError
             If there is none.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Spec({"driver": "zarr3", "kvstore": {"driver": "memory", "path": "a/"}}).url
+        'memory://a/|zarr3:'
         """
         return self._driver.url
 
     # Changes
 
+    @tells(SpecKeywords)
     def update(
         self,
         *,
@@ -334,6 +478,16 @@ class Spec(Indexable):
         ------
         ArgumentError
             If constraints contradict each other.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> spec.update(dtype=ts.int8, shape=[4], create=True)
+        >>> spec.update(shape=[5])
+        Traceback (most recent call last):
+            ...
+        tessarr.errors.ArgumentError: dimension 0: the domain [0, 5) does not match [0, 4)
         """
         of_class(context, Context, "context")
         made = self._changed(keywords) if keywords else self
@@ -454,7 +608,17 @@ class Spec(Indexable):
     # Forms
 
     def copy(self) -> Spec:
-        """Return the same, apart."""
+        """Return the same, apart.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://|zarr3:")
+        >>> other = spec.copy()
+        >>> other.update(rank=2)
+        >>> other.rank, spec.rank
+        (2, None)
+        """
         made = object.__new__(type(self))
         made._take(self)
         return made
@@ -471,6 +635,15 @@ class Spec(Indexable):
         ----------
         include_defaults
             Whether to name members that are as they are by default.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.Spec("memory://a/|zarr3:")
+        >>> spec.update(dtype=ts.int8, rank=2)
+        >>> spec.to_json()
+        {'driver': 'zarr3', 'dtype': 'int8', 'kvstore': {'driver': 'memory', 'path': 'a/'},
+         'rank': 2}
         """
         if as_flag(include_defaults, "include_defaults"):
             found: JSONObject = ordered(

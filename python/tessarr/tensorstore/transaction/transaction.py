@@ -85,27 +85,68 @@ class Transaction(TransactionBase):
 
     @property
     def atomic(self) -> bool:
-        """Whether all changes are made at once, or none."""
+        """Whether all changes are made at once, or none.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Transaction(atomic=True).atomic, ts.Transaction().atomic
+        (True, False)
+        """
         return self._atomic
 
     @property
     def open(self) -> bool:
-        """Whether reads and writes may take part in it."""
+        """Whether reads and writes may take part in it.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> transaction = ts.Transaction()
+        >>> transaction.open, transaction.commit_sync(), transaction.open
+        (True, None, False)
+        """
         return self._committed is None
 
     @property
     def aborted(self) -> bool:
-        """Whether it was given up."""
+        """Whether it was given up.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> transaction = ts.Transaction()
+        >>> transaction.abort()
+        >>> transaction.aborted
+        True
+        """
         return self._committed is False
 
     @property
     def commit_started(self) -> bool:
-        """Whether its changes are being made, or were."""
+        """Whether its changes are being made, or were.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> transaction = ts.Transaction()
+        >>> transaction.commit_started, transaction.commit_sync(), transaction.commit_started
+        (False, None, True)
+        """
         return self._committed is True
 
     @property
     def future(self) -> Future[None]:
-        """Done when its changes are made; an error if they are not."""
+        """Done when its changes are made; an error if they are not.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> transaction = ts.Transaction()
+        >>> future = transaction.future
+        >>> future.done(), transaction.commit_sync(), future.done()
+        (False, None, True)
+        """
         with self._lock:
             if self._future is None:
                 if not self._ended:
@@ -141,7 +182,17 @@ class Transaction(TransactionBase):
     # The end
 
     def commit_async(self) -> Future[None]:
-        """Begin to make the changes; return `future`."""
+        """Begin to make the changes; return `future`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store, transaction = ts.KvStore.open("memory://").result(), ts.Transaction()
+        >>> store.with_transaction(transaction)["a"] = b"1"
+        >>> transaction.commit_async().result()
+        >>> store["a"]
+        b'1'
+        """
         self._begin(0)
         return self.future
 
@@ -155,6 +206,16 @@ class Transaction(TransactionBase):
             `repeatable_read`, when it was read.
         ArgumentError
             If they have to be made at once and cannot; or the transaction was aborted.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store, transaction = ts.KvStore.open("memory://").result(), ts.Transaction()
+        >>> generation = store.write("a", b"1").result().generation
+        >>> _ = store.with_transaction(transaction).write("a", b"2", if_equal=generation)
+        >>> transaction.commit_sync()
+        >>> store["a"]
+        b'2'
         """
         self._begin(_SMALL_BYTES)
         if not self._ended or self._error is not None:
@@ -191,7 +252,17 @@ class Transaction(TransactionBase):
         self.future._work = submit_whole(partial(self._end, BaseException))
 
     def abort(self) -> None:
-        """Give up the changes; without effect where they are being made already."""
+        """Give up the changes; without effect where they are being made already.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store, transaction = ts.KvStore.open("memory://").result(), ts.Transaction()
+        >>> store.with_transaction(transaction)["a"] = b"1"
+        >>> transaction.abort()
+        >>> "a" in store
+        False
+        """
         self._give_up(ArgumentError("CANCELLED: Transaction aborted"))
 
     def _give_up(self, why: BaseException) -> None:

@@ -12,6 +12,7 @@ from tessarr.tensorstore.context.context import Context, own
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.driver import Layer, StackDriver
 from tessarr.tensorstore.handle.store import TensorStore, handle
+from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import given, of_class
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.schema import Schema
@@ -75,6 +76,7 @@ the rank, the domain and the units."""
 _NOTHING: Final[_Asked] = ("", None, None, None, None, None, None)
 
 
+@tells(LayersKeywords)
 def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> TensorStore:
     """Return the union of several handles; where they overlap the later one counts.
 
@@ -103,6 +105,7 @@ def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> Tens
     return layered(layers, "overlay", None, keywords)
 
 
+@tells(LayersKeywords)
 def concat(
     layers: Iterable[Layer], axis: int | str, **keywords: Unpack[LayersKeywords]
 ) -> TensorStore:
@@ -115,6 +118,11 @@ def concat(
     axis
         The dimension, by its number or its label.
 
+    Raises
+    ------
+    ArgumentError
+        If the layers have other ranks or labels than each other, or there is no such dimension.
+
     Examples
     --------
     >>> import tessarr.tensorstore as ts
@@ -125,6 +133,7 @@ def concat(
     return layered(layers, "concat", axis if isinstance(axis, str) else integer(axis), keywords)
 
 
+@tells(LayersKeywords)
 def stack(
     layers: Iterable[Layer], axis: int = 0, **keywords: Unpack[LayersKeywords]
 ) -> TensorStore:
@@ -136,6 +145,11 @@ def stack(
         As for `overlay`.
     axis
         Which dimension of the result is the new one.
+
+    Raises
+    ------
+    ArgumentError
+        If the layers have other ranks or labels than each other, or there is no such dimension.
 
     Examples
     --------

@@ -30,7 +30,17 @@ Function = Callable[["IndexDomain", Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class VirtualChunkedReadParameters:
-    """What a function that reads a chunk is told besides which, and where to."""
+    """What a function that reads a chunk is told besides which, and where to.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> def tell(domain, chunk, parameters):
+    ...     print(type(parameters).__name__, parameters.if_not_equal, domain)
+    >>> ts.virtual_chunked(tell, dtype=ts.int8, shape=[2]).read().result().shape
+    VirtualChunkedReadParameters b'' { [0, 2) }
+    (2,)
+    """
 
     batch: Batch | None = None
     """What the read is part of."""
@@ -43,7 +53,16 @@ class VirtualChunkedReadParameters:
 
 @dataclass(frozen=True, slots=True)
 class VirtualChunkedWriteParameters:
-    """What a function that writes a chunk is told besides which, and what."""
+    """What a function that writes a chunk is told besides which, and what.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> def tell(domain, chunk, parameters):
+    ...     print(type(parameters).__name__, parameters.if_equal, chunk)
+    >>> ts.virtual_chunked(None, tell, dtype=ts.int8, shape=[2]).write([5, 6]).result()
+    VirtualChunkedWriteParameters b'' [5 6]
+    """
 
     if_equal: bytes = b""
     """The generation that what is replaced has to have, if this is not empty."""

@@ -1,0 +1,54 @@
+"""Signatures that name keywords whose types a `TypedDict` has: what ``help`` shows.
+
+Type checkers know these by ``**keywords: Unpack[...]``; who asks a function does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from typing import Any, TypeVar
+
+__all__ = ["tells"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def tells(keywords: type[Any]) -> Callable[[_F], _F]:
+    """Return what gives a function a signature with names in place of its ``**keywords``.
+
+    The function itself stays as it is: calling it takes as long as before.
+
+    Parameters
+    ----------
+    keywords
+        The `TypedDict` of the names.
+
+    Examples
+    --------
+    >>> from inspect import signature
+    >>> from typing import TypedDict
+    >>> Size = TypedDict("Size", {"height": int, "width": "int | None"}, total=False)
+    >>> @tells(Size)
+    ... def draw(what, **size): ...
+    >>> signature(draw)
+    <Signature (what, *, height: int = None, width: 'int | None' = None)>
+    """
+    named = [
+        Parameter(
+            name,
+            Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=getattr(kind, "__forward_arg__", kind),
+        )
+        for name, kind in keywords.__annotations__.items()
+    ]
+
+    def tell(function: _F) -> _F:
+        own = signature(function)
+        kept = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        told: Any = function
+        told.__signature__ = own.replace(parameters=[*kept, *named])
+        return function
+
+    return tell
