@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tessarr.indexing.assign import broadcast_value, objects, read_target
+from tessarr.indexing.assign import broadcast_value, has_dtype, objects, read_target
 from tessarr.indexing.fields import Fields, fields_of, split_fields
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points
 from tessarr.indexing.selection import AxisSelection, Indexer, IndexList, Range, Selection
@@ -23,6 +23,7 @@ __all__ = [
     "broadcast_value",
     "default",
     "fields_of",
+    "has_dtype",
     "mask",
     "objects",
     "outer",
