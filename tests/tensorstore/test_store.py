@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import ctypes
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -135,6 +135,16 @@ def test_what_does_not_fit(store: ts.TensorStore) -> None:
         store[5:9].write(1).result()
     with pytest.raises(ValueError, match="shape"):
         store.read(out=np.empty(3, "u2"))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "ustring", "json", "int4"])
+def test_the_order_of_casts(dtype: str, order: Literal["C", "F"]) -> None:
+    values = np.arange(6).reshape(2, 3)
+    for store in (ts.cast(ts.array(values), dtype).T, ts.cast(ts.array(values.copy("F")), dtype)):
+        read = store.read(order=order).result()
+        assert read.flags.c_contiguous == (order == "C")
+        assert read.astype(int).tolist() == store.base.read().result().tolist()
 
 
 class Exposed:
