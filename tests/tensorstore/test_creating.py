@@ -407,3 +407,12 @@ def test_bytes_by_keyword(data_type: str, fill: Any) -> None:
     assert _filled(data_type, fill) == b"abc"
     with pytest.raises(ValueError, match=r"4 bytes|does not fit"):
         _filled(data_type, b"abcd")
+
+
+@pytest.mark.parametrize("how", [{"create": True}, {"open": True, "assume_metadata": True}])
+def test_chunks_without_dimensions_say_the_rank(how: dict[str, bool]) -> None:
+    spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://"}
+    made = ts.open({**spec, "metadata": {"chunks": []}}, dtype="float32", **how).result()
+    assert (made.rank, made.dtype.name) == (0, "float32")
+    with pytest.raises(ValueError, match="shape or domain"):
+        ts.open({**spec, "metadata": {"chunks": [2]}}, dtype="float32", **how).result()
