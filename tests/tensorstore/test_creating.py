@@ -383,3 +383,36 @@ def test_filters_may_leave_out_what_has_a_default(said: str) -> None:
     store[...] = [1, 2, 3, 4]
     assert store.read().result().tolist() == [1, 2, 3, 4]
     assert store.codec.to_json()["filters"] == [{**filters[0], "astype": "<i4"}]
+
+
+def _filled(data_type: str, fill: Any) -> bytes:
+    """Return the fill value of a new array of format 2 whose elements have a fixed length."""
+    members = {"driver": "zarr", "kvstore": "memory://", "metadata": {"dtype": data_type}}
+    made = ts.open(members, create=True, shape=[2, 3], fill_value=fill).result()
+    found = made.fill_value
+    assert found is not None
+    return found.tobytes()
+
+
+@pytest.mark.parametrize("fill", [2.5, np.inf, 1j, np.float32(2.5), np.array(2.5), 1, True])
+@pytest.mark.parametrize("data_type", ["|S3", "<U3"])
+def test_numbers_are_no_text(data_type: str, fill: Any) -> None:
+    with pytest.raises(ValueError, match="fill_value"):
+        _filled(data_type, fill)
+
+
+@pytest.mark.parametrize("data_type", ["|S3", "|V3"])
+@pytest.mark.parametrize("fill", [b"abc", np.void(b"abc"), np.array(b"abc")])
+def test_bytes_by_keyword(data_type: str, fill: Any) -> None:
+    assert _filled(data_type, fill) == b"abc"
+    with pytest.raises(ValueError, match=r"4 bytes|does not fit"):
+        _filled(data_type, b"abcd")
+
+
+@pytest.mark.parametrize("how", [{"create": True}, {"open": True, "assume_metadata": True}])
+def test_chunks_without_dimensions_say_the_rank(how: dict[str, bool]) -> None:
+    spec: dict[str, Any] = {"driver": "zarr", "kvstore": "memory://"}
+    made = ts.open({**spec, "metadata": {"chunks": []}}, dtype="float32", **how).result()
+    assert (made.rank, made.dtype.name) == (0, "float32")
+    with pytest.raises(ValueError, match="shape or domain"):
+        ts.open({**spec, "metadata": {"chunks": [2]}}, dtype="float32", **how).result()

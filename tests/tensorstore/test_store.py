@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import array
+import ctypes
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -140,6 +142,49 @@ def test_what_does_not_fit(store: ts.TensorStore) -> None:
         store[5:9].write(1).result()
     with pytest.raises(ValueError, match="shape"):
         store.read(out=np.empty(3, "u2"))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "ustring", "json", "int4"])
+def test_the_order_of_casts(dtype: str, order: Literal["C", "F"]) -> None:
+    values = np.arange(6).reshape(2, 3)
+    for store in (ts.cast(ts.array(values), dtype).T, ts.cast(ts.array(values.copy("F")), dtype)):
+        read = store.read(order=order).result()
+        assert read.flags.c_contiguous == (order == "C")
+        assert read.astype(int).tolist() == store.base.read().result().tolist()
+
+
+class Exposed:
+    """Values that are not an array, but say by a protocol of NumPy where they lie."""
+
+    def __init__(self, values: Any, protocol: str) -> None:
+        self.values = values  # which have to live as long
+        setattr(self, protocol, getattr(values, protocol))
+
+
+WITH_DATA_TYPES: dict[str, Any] = {
+    "array.array": array.array("i", [1, 300, -70000]),
+    "memoryview": memoryview(np.array([1.5, 300, -70000])),
+    "memoryview of one": memoryview(np.array(300)),
+    "bytearray": bytearray(b"a\xffc"),
+    "ctypes": (ctypes.c_int * 3)(1, 300, -70000),
+    "interface": Exposed(np.array([1, 300, -70000]), "__array_interface__"),
+    "struct": Exposed(np.array([1, 300, -70000]), "__array_struct__"),
+}
+
+
+@pytest.mark.parametrize("source", WITH_DATA_TYPES.values(), ids=WITH_DATA_TYPES)
+def test_what_has_a_data_type_is_cast_safely(source: Any) -> None:
+    small = ts.array(np.zeros(3, "i1"))
+    with pytest.raises(TypeError, match="safe"):
+        small.write(source)
+    with pytest.raises(TypeError, match="safe"):
+        ts.array(source, dtype="int8")
+    assert not np.any(small)
+    wide = ts.array(np.zeros(3, "f8"))
+    wide.write(source).result()
+    np.testing.assert_array_equal(wide, np.broadcast_to(np.asarray(source), 3))
+    np.testing.assert_array_equal(ts.array(source, dtype="float64"), np.asarray(source, "f8"))
 
 
 def test_modes(store: ts.TensorStore) -> None:

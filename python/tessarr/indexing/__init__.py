@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from tessarr.indexing.assign import broadcast_value, objects, read_target
+from tessarr.indexing.assign import broadcast_value, has_dtype, objects, read_target
 from tessarr.indexing.axis import axis_number
 from tessarr.indexing.fields import Fields, fields_of, split_fields
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points
@@ -25,6 +25,7 @@ __all__ = [
     "broadcast_value",
     "default",
     "fields_of",
+    "has_dtype",
     "mask",
     "objects",
     "outer",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from tessarr.types import Shape
 
-__all__ = ["broadcast_value", "objects", "read_target", "writable"]
+__all__ = ["broadcast_value", "has_dtype", "objects", "read_target", "writable"]
+
+_PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, list, tuple})
+_INTERFACES: Final = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -93,7 +96,7 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
 
 
 def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    if hasattr(value, "__array__") or dtype.kind in "SU":
+    if isinstance(value, np.generic) or has_dtype(value) or dtype.kind in "SU":
         value = value if isinstance(value, np.generic) else np.asarray(value)
         _warn_of_loss(np.asarray(value), dtype)
     try:
@@ -107,6 +110,29 @@ def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         raise ArgumentError(
             f"cannot convert the value to {dtype}: {error}", kind="cannot_cast"
         ) from error
+
+
+def has_dtype(value: object) -> bool:
+    """Tell whether NumPy makes of a value an array whose type is the value's own.
+
+    Arrays, buffers and what looks like an array have one; elements, and lists of them, have none.
+
+    Examples
+    --------
+    >>> [has_dtype(value) for value in (np.ones(2), bytearray(2), [1.5, 2], np.int8(1), b"text")]
+    [True, True, False, False, False]
+    """
+    if type(value) in _PLAIN or isinstance(value, np.generic):  # the first is quick
+        return False
+    if any(hasattr(value, name) for name in _INTERFACES):
+        return True
+    if isinstance(value, str | bytes):
+        return False
+    try:
+        memoryview(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
 
 
 def _warn_of_loss(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, TessarrWarning
 from tessarr.indexing import broadcast_value, default, points
 from tessarr.testing import keys, walk
 
@@ -154,3 +155,9 @@ def test_a_value_of_one_element_fits_a_full_index(value: Any) -> None:
     assert isinstance(ready, np.ndarray)
     assert ready.shape == ()
     assert ready == 7
+
+
+@pytest.mark.parametrize("wrap", [memoryview, lambda values: array.array("i", values.tolist())])
+def test_buffers_warn_as_arrays_do(wrap: Callable[[Any], Any]) -> None:
+    with pytest.warns(TessarrWarning, match="300"):
+        broadcast_value(wrap(np.array([1, 300])), default((), (2,)), np.dtype("i1"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.errors import ArgumentError
-from tessarr.indexing import objects
+from tessarr.indexing import has_dtype, objects
 from tessarr.tensorstore.schema.data_type import elements
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
         return _objects(source, data_type, rank)
     if type(source) is np.ndarray and source.dtype == wanted:
         return source
-    if isinstance(source, np.ndarray) or (
-        hasattr(source, "__array__") and not isinstance(source, np.generic)
-    ):
+    if has_dtype(source):
         values: npt.NDArray[Any] = np.asarray(source)
         if rank:  # where there are no dimensions, the cast is refused first
             _check_rank(values, rank)

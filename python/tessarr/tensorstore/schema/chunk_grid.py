@@ -407,9 +407,3 @@ class Grid:
     def __setstate__(self, state: tuple[JSONObject, int]) -> None:
         json, self._rank = state
         self._constraints = Grid(json)._constraints
-
-
-_STATED: Final = tuple(
-    name + soft for name in ("shape", "aspect_ratio", "elements") for soft in ("", SOFT)
-)
-_PARTS: Final = dict.fromkeys(["rank", *_STATED, "grid", "grid" + SOFT])

@@ -211,7 +211,7 @@ def _converted(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
 
 def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
     """Raise an error if a conversion changed more than the precision of a value."""
-    exact = given.dtype.kind not in "fc" or found.dtype.kind in "biu"
+    exact = given.dtype.kind not in "fc" or found.dtype.kind in "biuSU"
     # Python compares numbers of different types by what they are, not by what they become.
     if exact and found.tolist() != given.tolist():
         whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
@@ -259,7 +259,10 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     if fill is None or fill.size != 1:
         raise ArgumentError(f"fill_value: {fill} is not a single value")
     if fill.dtype == object and stored.elements is None:
-        return _element(stored, fill.item())
+        value = fill.item()
+        if not (isinstance(value, bytes) and stored.numpy.kind in "SV"):
+            return _element(stored, value)
+        fill = np.asarray(value, stored.numpy.kind)
     if fill.dtype == stored.numpy and fill.dtype.kind in "biufc":
         return fill.tobytes()
     if fill.dtype != stored.numpy:

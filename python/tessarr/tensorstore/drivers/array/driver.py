@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.indexing import objects
+from tessarr.indexing import has_dtype, objects
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.driver import Driver
@@ -89,7 +89,6 @@ def _values(
 ) -> tuple[npt.NDArray[Any], DataType]:
     if data_type is not None and data_type.numpy_dtype.kind == "O":
         return _of_objects(source, data_type, copy), data_type
-    given = hasattr(source, "__array__") and not isinstance(source, np.generic)
     values: npt.NDArray[Any] = np.asarray(source)
     if data_type is None:
         if values.dtype.kind == "O":
@@ -104,7 +103,10 @@ def _values(
         if values.dtype.kind in "SV" and values.dtype.itemsize != 1:
             raise ArgumentError(f"elements of {values.dtype} are more than one byte")
         _refuse_copy(copy)
-        values = values.astype(wanted, casting="safe") if given else np.asarray(source, wanted)
+        if has_dtype(source):
+            values = values.astype(wanted, casting="safe")
+        else:
+            values = np.asarray(source, wanted)
     elif copy or (copy is False and not isinstance(source, np.ndarray)):
         _refuse_copy(copy)
         values = values.copy()

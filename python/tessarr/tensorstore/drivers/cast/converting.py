@@ -104,7 +104,7 @@ def _numbers(
     values: npt.NDArray[Any], target: DataType, out: npt.NDArray[Any] | None
 ) -> npt.NDArray[Any]:
     if out is None:
-        out = np.empty_like(values, target.dtype)
+        out = np.empty(values.shape, target.dtype)
     _engine.convert(values, out, _told(values.dtype), _told(out.dtype))
     return out
 

@@ -340,7 +340,9 @@ class Constraints(ABC):
         chunked = self._chunked(rank, inner)
         if rank is None:
             return given
-        whole = schema.rank is not None or self.data_type is not None
+        # Where an open data type leaves open what is inside, somebody has settled that by now.
+        settled = inner is not None and self.unknown_inner is None
+        whole = schema.rank is not None or self.data_type is not None or settled
         scalar = chunked == 0 and whole
         told = self.shape is not None or self.dimension_names is not None or scalar
         if given is None and not (told and (inner is not None or rank == chunked)):
