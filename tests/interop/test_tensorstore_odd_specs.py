@@ -309,6 +309,13 @@ POOLS: list[Any] = [
     {"metadata_cache_pool": {"total_bytes_limit": 5}, "cache_pool": {"total_bytes_limit": 6}},
     {"metadata_cache_pool": "cache_pool#x", "context": {"cache_pool#x": {"total_bytes_limit": 7}}},
     {"metadata_cache_pool": {}, "cache_pool": {}},
+    *(
+        {**pools, "context": {"cache_pool#x": {"total_bytes_limit": 7}}}
+        for pools in (
+            {"cache_pool": "cache_pool#x", "metadata_cache_pool": "cache_pool"},
+            {"cache_pool": "cache_pool#x", "metadata_cache_pool": "cache_pool#x"},
+        )
+    ),
 ]
 
 

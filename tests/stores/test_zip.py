@@ -236,6 +236,50 @@ def test_a_file_that_nothing_came_of_is_gone(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_no_file_before_something_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor a folder: what looks, changes nothing or fails leaves none."""
+    path = tmp_path / "below" / "a.zip"
+    store = ZipStore(path)
+    assert (dict(store), "a" in store) == ({}, False)
+    store.rmdir()
+    store.delete("a")
+    with pytest.raises(NotFoundError):
+        tessarr.open_array(path, "r")
+    assert list(tmp_path.iterdir()) == []
+    path.parent.mkdir()
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(os, "pwrite", _full)
+        store["a"] = b"1"
+    assert list(path.parent.iterdir()) == []
+    store["a"] = b"1"
+    assert path.exists()
+    store.close()
+    assert contents(path) == {"a": b"1"}
+
+
+def _full(*_: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_file_that_others_make_meanwhile(tmp_path: Path) -> None:
+    """It is seen, and added to; one that is none is an error as long as it is there."""
+    path = tmp_path / "a.zip"
+    store = ZipStore(path)
+    assert list(store) == []
+    path.write_bytes(b"none")
+    for _ in range(2):
+        with pytest.raises(DataError, match="cannot open"):
+            store["b"] = b"2"
+    assert path.read_bytes() == b"none"
+    path.write_bytes(zipped({"a": b"1"}))
+    assert list(store) == ["a"]
+    store["b"] = b"2"
+    store.close()
+    assert contents(path) == {"a": b"1", "b": b"2"}
+
+
 def test_a_closed_store_says_so(tmp_path: Path) -> None:
     """Nothing is read or written after the end; closing again is fine."""
     path = tmp_path / "a.zip"

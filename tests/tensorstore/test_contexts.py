@@ -42,8 +42,19 @@ def test_names_refer_to_others() -> None:
     ):
         with pytest.raises(ValueError, match="cycle"):
             ts.Context(circle)["cache_pool"]
+    for circle in ({"cache_pool#a": "cache_pool"}, {"cache_pool#a": "cache_pool#a"}):
+        parent = {"cache_pool": "cache_pool#a", "cache_pool#a": "cache_pool"}
+        with pytest.raises(ValueError, match="cycle"):
+            ts.Context(circle, ts.Context(parent))["cache_pool#a"]
     with pytest.raises(ValueError, match="not defined"):
         context["cache_pool#c"]
+
+
+def test_a_name_may_be_another_resource_of_the_parent() -> None:
+    parent = ts.Context({"cache_pool": "cache_pool#a", "cache_pool#a": {"total_bytes_limit": 9}})
+    child = ts.Context({"cache_pool#a": "cache_pool"}, parent)
+    assert child["cache_pool#a"] is child["cache_pool"] is parent["cache_pool#a"]
+    assert parent["cache_pool#a"].to_json() == {"total_bytes_limit": 9}
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,27 @@ def test_values_by_their_keys(store: ts.KvStore) -> None:
     assert store.list().result() == []
 
 
+@pytest.mark.parametrize("below", ["file://{}/below/", "memory://", "file://{}/a.zip|zip:"])
+def test_a_zip_file_is_not_made_by_what_changes_nothing(below: str, tmp_path: Path) -> None:
+    context = ts.Context()
+    url = below.format(tmp_path) + "b.zip|zip:"
+    base = ts.KvStore.open(below.format(tmp_path), context=context).result()
+    store = ts.KvStore.open(url, context=context).result()
+    with pytest.raises(ValueError, match=r"zarr\.json"):
+        ts.open(f"{url}|zarr3:", context=context).result()
+    del store["a"]
+    store.write("a", None).result()
+    store.delete_range(Range()).result()
+    with ts.Transaction() as transaction:
+        inside = store.with_transaction(transaction)
+        assert "a" not in inside
+        inside["a"] = b"1"
+        del inside["a"]
+    assert (store.list().result(), base.list().result(), os.listdir(tmp_path)) == ([], [], [])
+    store["a"] = b"1"
+    assert (store.list().result(), len(base.list().result())) == ([b"a"], 1)
+
+
 def test_reading_parts(store: ts.KvStore) -> None:
     store["a"] = b"0123456789"
     for span in (slice(2, 5), slice(None, 3), slice(7, None), slice(-4, None), slice(3, 3)):

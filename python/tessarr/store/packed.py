@@ -122,8 +122,8 @@ class _Packed:
         """Change several keys at once, if others hold what they have to."""
         for _ in range(_ATTEMPTS):
             old = self._store.get(self._key)
-            new = self._changed(old, values, expected)
-            if new is None:
+            holds, new = self._changed(old, values, expected)
+            if not holds:
                 return False
             if new == old or self._store.replace(self._key, new, old):
                 return True
@@ -134,20 +134,20 @@ class _Packed:
         old: bytes | None,
         values: Mapping[str, bytes | None],
         expected: Mapping[str, bytes | None],
-    ) -> bytes | None:
-        """Return the file with the changes; None if a key does not hold what it has to."""
+    ) -> tuple[bool, bytes | None]:
+        """Return whether keys hold what they have to, and the file with the changes, if any."""
         file = io.BytesIO(old or b"")
         archive = Archive(file, "a", self._method, large=True, durable=False)
         for key, data in expected.items():
             found = archive.open(key)
             if (None if found is None else found.whole()) != data:
-                return None
+                return False, old
         present = {key: data for key, data in values.items() if data is not None}
         gone = [key for key in values if key not in present and key in archive.entries]
         if not present and not gone:
-            return old or b""
+            return True, old
         archive.delete(*gone)
         for key, data in present.items():
             archive.put(key, data)
         archive.close()
-        return file.getvalue()
+        return True, file.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import io
 import os
 import time
 from bisect import bisect_left
@@ -11,7 +12,7 @@ from threading import RLock
 from typing import IO, TYPE_CHECKING, Final
 from zlib import crc32
 
-from tessarr.errors import DataError, StoreError, UnsupportedError
+from tessarr.errors import DataError, NotFoundError, StoreError, UnsupportedError
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile
 from tessarr.store.zip.format import Entry
@@ -36,7 +37,7 @@ class Archive:
     place
         An absolute path, a file object, or a value to be read.
     mode
-        r, r+, a, w or x.
+        r, r+, a, w or x. To append makes no file that is absent before something is written.
     method
         How new values are compressed.
     large
@@ -64,13 +65,8 @@ class Archive:
         self._writes = mode != "r"
         self._process = os.getpid()
         self._lock = RLock()
-        self._file: File
-        if isinstance(place, ReadFile):
-            self._file = place
-        else:
-            self._file = (
-                PathFile(place, mode) if isinstance(place, str) else ObjectFile(place, mode)
-            )
+        self.absent: str | None = None  # the path of a file that is not there yet
+        self._file = self._opened(place, mode)
         self._start = self._end = 0
         self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
         self._garbage_bytes = 0
@@ -80,6 +76,38 @@ class Archive:
         except BaseException:
             self._file.close()
             raise
+
+    def _opened(self, place: str | IO[bytes] | ReadFile, mode: str) -> File:
+        if isinstance(place, ReadFile):
+            return place
+        if not isinstance(place, str):
+            return ObjectFile(place, mode)
+        if mode != "a":
+            return PathFile(place, mode)
+        try:
+            return PathFile(place, "r+")
+        except NotFoundError:
+            self.absent = place
+            return ObjectFile(io.BytesIO(), "r")  # as empty as what is not there
+
+    def _look(self) -> None:
+        """Open the file that was absent, if others have made it meanwhile."""
+        with self._lock:
+            if self.absent is None:
+                return
+            try:
+                found = PathFile(self.absent, "r+")
+            except NotFoundError:
+                return
+            nothing, self._file = self._file, found
+            try:
+                self._read_directory()
+            except BaseException:
+                self._file = nothing
+                found.close()
+                raise
+            self.changes += 1
+            self.absent = None
 
     def _read_directory(self) -> None:
         size = self._file.size()
@@ -103,8 +131,7 @@ class Archive:
 
     def open(self, key: str) -> Opened | None:
         """Return a value to be read, or None."""
-        if self.closed:
-            raise self._is_closed()
+        self.check()
         entry = self.entries.get(key)
         return None if entry is None else Opened(self._file, entry, f"{key!r} in {self.name}", key)
 
@@ -137,6 +164,9 @@ class Archive:
             self._leave(old)
 
     def _append(self, *parts: bytes) -> None:
+        if self.absent is not None:
+            self._begin(self.absent, *parts)
+            return
         at = self._end
         try:
             for part in parts:
@@ -147,6 +177,18 @@ class Archive:
             self._file.truncate(self._end)
             raise
         self._end = at
+
+    def _begin(self, path: str, *parts: bytes) -> None:
+        """Make the file that is absent; if it cannot be written, none is left."""
+        made = PathFile(path, "x")
+        nothing, self._file, self.absent = self._file, made, None
+        try:
+            self._append(*parts)
+        except BaseException:
+            self._file, self.absent = nothing, path
+            made.discard()
+            made.close()
+            raise
 
     def delete(self, *keys: str) -> None:
         """Forget values; those that are absent, too."""
@@ -167,12 +209,15 @@ class Archive:
         if old is not None:
             self._garbage_bytes += old.limit - old.offset
 
-    def _is_closed(self) -> StoreError:
-        return StoreError(f"the store in {self.name} is closed: open it again")
+    def check(self) -> None:
+        """Refuse to go on if it is closed, and look for the file if it was absent."""
+        if self.closed:
+            raise StoreError(f"the store in {self.name} is closed: open it again")
+        if self.absent is not None:
+            self._look()
 
     def _check_writable(self) -> None:
-        if self.closed:
-            raise self._is_closed()
+        self.check()
         if os.getpid() != self._process:
             raise StoreError(
                 f"cannot write to {self.name}: the process that opened it has forked, and only "
@@ -199,8 +244,7 @@ class Archive:
     def flush(self) -> None:
         """Complete the file."""
         with self._lock:
-            if self.closed:
-                raise self._is_closed()
+            self.check()
             if self._writes:
                 self._check_writable()
                 self._complete()
@@ -227,8 +271,7 @@ class Archive:
                 self._file.close()
 
     def _finish(self) -> None:
-        if self._file.discardable and not self._end:
-            self._file.discard()  # it was opened, and nothing came of it
+        if self.absent is not None:
             return
         garbage = self._garbage_bytes + self._directory_bytes * self._changed
         live = self._end - garbage
@@ -312,7 +355,7 @@ class Keys:
         self._archive.put(key, data)
 
     def delete(self, key: str) -> None:
-        if key in self._archive.entries:
+        if self._archive.open(key) is not None:
             self._archive.delete(key)
 
     def delete_prefix(self, prefix: str) -> None:
@@ -342,8 +385,7 @@ class Keys:
 
     def _keys(self) -> builtins.list[str]:
         archive = self._archive
-        if archive.closed:
-            raise StoreError(f"the store in {archive.name} is closed: open it again")
+        archive.check()
         changes, keys = self._sorted
         if changes != archive.changes:
             changes, keys = archive.sorted_keys()

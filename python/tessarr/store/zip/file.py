@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from tessarr._engine import Value
 
 _ATTEMPTS: Final = 100
-_CREATING: Final = ("a", "w", "x", "w-")
+_CREATING: Final = ("w", "x", "w-")
 _NO_LOCKS: Final = frozenset((errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL))
 
 
 class File(Protocol):
     """What the archive needs of a file. `read` may be called from many threads at a time."""
-
-    discardable: bool  # it was made by opening to append, which alone should leave nothing
 
     def size(self) -> int: ...
     def read(self, offset: int, count: int) -> bytes: ...
@@ -41,7 +39,6 @@ class File(Protocol):
     def flush(self, *, durable: bool) -> None: ...
     def hint(self) -> str: ...
     def close(self) -> None: ...
-    def discard(self) -> None: ...
 
 
 class _Descriptor:
@@ -62,17 +59,16 @@ class PathFile:
     path
         Absolute.
     mode
-        r, r+, a, w or x.
+        r, r+, w or x.
     """
 
     def __init__(self, path: str, mode: str) -> None:
         self.path = path
-        self.discardable = False
         self._mode = mode
         self._opened: _Descriptor | None
         try:
             self._opened = self._open()
-        except FileNotFoundError as error:
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise NotFoundError(f"there is no file {path!r}", kind="node_not_found") from error
         except FileExistsError as error:
             raise ExistsError(f"there is a file {path!r} already", kind="node_exists") from error
@@ -102,14 +98,12 @@ class PathFile:
 
     def _open_for_writing(self, mode: str) -> _Descriptor:
         flags = os.O_RDWR | os.O_CLOEXEC
-        if mode in {"a", "w"}:
+        if mode == "w":
             with contextlib.suppress(FileNotFoundError):
                 return _Descriptor(os.open(self.path, flags))
         if mode in _CREATING:
             flags |= os.O_CREAT | (os.O_EXCL if mode in {"x", "w-"} else 0)
-        opened = _Descriptor(os.open(self.path, flags, 0o666))
-        self.discardable = mode == "a"
-        return opened
+        return _Descriptor(os.open(self.path, flags, 0o666))
 
     def _lock(self, opened: _Descriptor) -> None:
         try:
@@ -194,8 +188,6 @@ class PathFile:
 class ObjectFile:
     """A file object of the user, who closes it."""
 
-    discardable = False
-
     def __init__(self, file: IO[bytes], mode: str) -> None:
         for name in ("read", "seek", "tell") if mode == "r" else ("write", "tell"):
             if not callable(getattr(file, name, None)):
@@ -258,14 +250,9 @@ class ObjectFile:
     def close(self) -> None:
         """Leave it open: it is not ours."""
 
-    def discard(self) -> None:
-        """Leave it as it is."""
-
 
 class ReadFile:
     """A value of another store, to be read."""
-
-    discardable = False
 
     def __init__(self, value: Value, name: str) -> None:
         self._value = value
@@ -294,6 +281,3 @@ class ReadFile:
 
     def close(self) -> None:
         """Leave it open: others may read it."""
-
-    def discard(self) -> None:
-        """Leave it as it is."""

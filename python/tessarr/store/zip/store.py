@@ -42,8 +42,8 @@ class ZipStore(DescribedStore):
         Whether the file may become larger than 2 GiB, or a value in it, or have more than
         65 535 values: that not all programs can read.
     mode : {"r", "r+", "a", "w", "x"}, default "a"
-        Read only; change what exists; change or create; create, empty; create what must
-        not exist (also "w-").
+        Read only; change what exists; change or create, as soon as something is written;
+        create, empty; create what must not exist (also "w-").
     dimension_separator : {".", "/"}, optional
         As for `DirectoryStore`.
     durable : bool, default False
@@ -228,7 +228,8 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
             own: ZipMode = "r" if mode == "r" else "r+" if mode == "r+" else "a"
             store = ZipStore(path, mode=own, durable=durable)
         elif mode == "r":
-            store.flush()
+            if store._archive.absent is None:
+                store.flush()
             store = ZipStore(path, mode="r")
     store.packed = only_folder(store)
     return store, store.packed

@@ -280,10 +280,7 @@ class Context:
         kind_of(key)
         return self._resolve(key, ())
 
-    def _resolve(self, key: str, way: tuple[str, ...]) -> Resource:
-        if key in way:
-            names = " -> ".join(f'"{name}"' for name in (*way, key))
-            raise ArgumentError(f"Context resource reference cycle: {names}")
+    def _resolve(self, key: str, way: tuple[tuple[Context, str], ...]) -> Resource:
         context = self
         while context._spec is None or key not in context._spec._items:
             if context._parent is None:
@@ -291,9 +288,13 @@ class Context:
                     raise ArgumentError(f'Resource not defined: "{key}"')
                 return context._keep(key, None)  # by default, for all below
             context = context._parent
+        # The parent may have the same name, for something else.
+        if (context, key) in way:
+            names = " -> ".join(f'"{name}"' for _, name in (*way, (context, key)))
+            raise ArgumentError(f"Context resource reference cycle: {names}")
         value = context._spec._items[key]
         if isinstance(value, str):
-            return context._resolve(value, (*way, key))
+            return context._resolve(value, (*way, (context, key)))
         if value is None and context._parent is not None:
             return context._parent._resolve(key.partition("#")[0], ())
         return context._keep(key, value)

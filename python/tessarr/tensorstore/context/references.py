@@ -295,7 +295,7 @@ class References:
                 found = naming.refer(value, in_context=self.in_context)
             else:
                 found = value
-            if found != self.kinds[member]:
+            if found != self.kinds[member] or member in self.optional:
                 values[member] = found
         return self._with(values)
 
