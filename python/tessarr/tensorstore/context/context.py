@@ -7,9 +7,10 @@ from threading import RLock
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
+from tessarr.brief import brief, cut
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
-from tessarr.tensorstore.notation.members import expected
+from tessarr.tensorstore.notation.members import as_json, expected
 from tessarr.tensorstore.notation.reading import copied
 from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.notation.show import shown
@@ -143,7 +144,7 @@ def reference(kind: Kind, value: Any) -> Any:
         if value.partition("#")[0] == kind.name:
             return value
         raise ArgumentError(
-            f'Invalid spec or reference to "{kind.name}" resource: "{value}" '
+            f'Invalid spec or reference to "{kind.name}" resource: {as_json(value)} '
             f"({expected('object', value)})"
         )
     return kind.canonical(value)
@@ -202,9 +203,9 @@ class Context:
         if json is not ... and spec is not ...:
             raise TypeError("json and spec are two names of one argument: give one")
         if spec is not ... and not isinstance(spec, ContextSpec | None):
-            raise TypeError(f"spec: {spec!r} is not a Context.Spec: give it as json")
+            raise TypeError(f"spec: {brief(spec)} is not a Context.Spec: give it as json")
         if parent is not ... and not isinstance(parent, Context | None):
-            raise TypeError(f"the parent of a context is one, not {parent!r}")
+            raise TypeError(f"the parent of a context is one, not {brief(parent)}")
         given = spec if json is ... else json
         if given is None and json is None:
             raise expected("object", None)
@@ -237,19 +238,19 @@ class Context:
     def __getitem__(self, key: str) -> Resource:
         """Return the resource of a name, ``kind`` or ``kind#id``."""
         if not isinstance(key, str):
-            raise TypeError(f"resources have names, not {key!r}")
+            raise TypeError(f"resources have names, not {brief(key)}")
         kind_of(key)
         return self._resolve(key, ())
 
     def _resolve(self, key: str, way: tuple[str, ...]) -> Resource:
         if key in way:
-            names = " -> ".join(f'"{name}"' for name in (*way, key))
+            names = cut(" -> ".join(map(as_json, (*way, key))))
             raise ArgumentError(f"Context resource reference cycle: {names}")
         context = self
         while context._spec is None or key not in context._spec._items:
             if context._parent is None:
                 if "#" in key:
-                    raise ArgumentError(f'Resource not defined: "{key}"')
+                    raise ArgumentError(f"Resource not defined: {as_json(key)}")
                 return context._keep(key, None)  # by default, for all below
             context = context._parent
         value = context._spec._items[key]

@@ -11,6 +11,7 @@ from tessarr.tensorstore.notation.reading import (
     as_float,
     as_integer,
     beside_json,
+    check_known,
     integer,
     members_of,
     nothing_else,
@@ -218,9 +219,7 @@ class Grid:
             If constraints contradict each other.
         """
         given = {name: value for name, value in parts.items() if value is not None}
-        unknown = given.keys() - _PARTS
-        if unknown:
-            raise TypeError(f"unknown keywords {', '.join(map(repr, sorted(unknown)))}")
+        check_known(given, _PARTS)
         check_keywords(given)
         if "rank" in given:
             given["rank"] = int(given["rank"])  # True is 1, but not in JSON
