@@ -156,7 +156,9 @@ class Problem:
     kind: str
 
     def __str__(self) -> str:
-        return f"{self.loc}: {self.message}" if self.loc else self.message
+        from tessarr.brief import printable
+
+        return f"{printable(self.loc)}: {self.message}" if self.loc else self.message
 
 
 class TessarrError(Exception):

@@ -33,6 +33,8 @@ __all__ = [
 ]
 
 INT64_MAX: Final = 2**63 - 1
+_TOLD: Final = 20
+"""How many faults a message tells; the error has them all."""
 
 
 class Absent(Enum):
@@ -80,7 +82,7 @@ class Problems:
         from tessarr import packages
 
         hint = hint or packages.hint(name)
-        self.found.append(Problem(loc, f"{what} {name!r} is not supported{hint}", kind))
+        self.found.append(Problem(loc, f"{what} {name[:60]!r} is not supported{hint}", kind))
         self._extensions.append(name)
 
     def take(self, others: Problems, places: Mapping[str, str]) -> None:
@@ -160,8 +162,14 @@ class Problems:
     def _message(self, start: str) -> str:
         if len(self.found) == 1:
             return f"{start}: {self.found[0]}"
-        lines = "".join(f"\n  {problem}" for problem in self.found)
-        return f"{start}: {len(self.found)} problems{lines}"
+        lines = self.told("\n  ")
+        return f"{start}: {len(self.found)} problems\n  {lines}"
+
+    def told(self, between: str) -> str:
+        """Return what was found, as a message has it: of very many faults the first ones."""
+        told = [str(problem) for problem in self.found[:_TOLD]]
+        more = len(self.found) - len(told)
+        return between.join([*told, f"and {more} more"] if more else told)
 
 
 class Members:
@@ -290,7 +298,9 @@ class Members:
         """Note every member that was not asked for."""
         for name in self.value:
             if name not in self._asked:
-                self.problems.add(self.at(name), f"unknown member {name!r}", "unknown_member")
+                self.problems.add(
+                    self.at(name), f"unknown member {describe(name)}", "unknown_member"
+                )
 
     def _refuse(self, name: str, value: object, wanted: str, *, right_type: bool) -> None:
         kind = "invalid_value" if right_type else "wrong_type"
@@ -402,8 +412,6 @@ def describe(value: object) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int) and value.bit_length() > 256:
-        return f"an integer of {value.bit_length()} bits"
     if isinstance(value, str):
         return ascii(value if len(value) <= 60 else value[:57] + "...")
     if isinstance(value, list | tuple) and len(value) <= 8 and all(_is_flat(v) for v in value):
@@ -412,7 +420,9 @@ def describe(value: object) -> str:
         return f"a list of {len(value)} items"
     if isinstance(value, dict):
         return f"an object with {len(value)} members"
-    return repr(value)[:60]
+    from tessarr.brief import brief
+
+    return brief(value)[:60]
 
 
 def _is_flat(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -213,3 +213,167 @@ def test_any_json_is_a_value_or_an_error(
             assert make(again).to_json() == again
 
     check()
+
+
+def _deep() -> list[Any]:
+    value: list[Any] = []
+    for _ in range(200_000):
+        value = [value]
+    return value
+
+
+HOSTILE: dict[str, Any] = {
+    "nested": _deep(),
+    "digits": 10**5000,
+    "negative": -(10**400),
+    "surrogate": "\ud800",
+    "long": "x" * 10**5,
+    "wide": [0] * 10**4,
+    "name": {"\ud800" + "x" * 10**5: 1},
+    "items": ["\ud800", 10**5000],
+    "object": object(),
+}
+
+BLOSC = {"cname": "lz4", "clevel": 3, "shuffle": "shuffle", "typesize": 4, "blocksize": 0}
+LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}
+SHARDS = {
+    "chunk_shape": [2, 2],
+    "codecs": [LITTLE, {"name": "blosc", "configuration": BLOSC}],
+    "index_codecs": [LITTLE, "crc32c"],
+    "index_location": "end",
+}
+CHAIN = [
+    {"name": "transpose", "configuration": {"order": [1, 0]}},
+    {"name": "sharding_indexed", "configuration": SHARDS},
+]
+COMPLETE: dict[str, tuple[Callable[[Any], Any], Any]] = {
+    "Spec": (
+        ts.Spec,
+        {
+            "driver": "zarr3",
+            "kvstore": {"driver": "memory", "path": "a/"},
+            "path": "b",
+            "rank": 2,
+            "dtype": "int32",
+            "open": True,
+            "recheck_cached_data": "open",
+            "fill_missing_data_reads": True,
+            "cache_pool": {"total_bytes_limit": 100},
+            "metadata": {
+                "shape": [8, 8],
+                "data_type": "int32",
+                "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4]}},
+                "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+                "fill_value": 3,
+                "codecs": CHAIN,
+                "dimension_names": ["x", "y"],
+                "attributes": {"k": 1},
+            },
+            "context": {"data_copy_concurrency#a": {"limit": 2}},
+        },
+    ),
+    "Spec of zarr": (
+        ts.Spec,
+        {
+            "driver": "zarr",
+            "kvstore": "memory://a/",
+            "field": "f",
+            "metadata": {
+                "shape": [8],
+                "chunks": [4],
+                "dtype": [["f", "<i4"], ["g", "<f4", [2]]],
+                "filters": [{"id": "delta", "dtype": "<i4"}],
+                "compressor": {"id": "blosc", "cname": "lz4", "clevel": 3, "shuffle": 1},
+            },
+        },
+    ),
+    "Spec of array": (ts.Spec, {"driver": "array", "dtype": "int32", "array": [[1, 2], [3, 4]]}),
+    "Schema": (
+        ts.Schema,
+        {
+            "rank": 2,
+            "dtype": "int32",
+            "chunk_layout": {"write_chunk": {"shape": [4, 4]}},
+            "fill_value": [[3]],
+            "codec": {"driver": "zarr3", "codecs": CHAIN},
+        },
+    ),
+    "ChunkLayout": (
+        ts.ChunkLayout,
+        {
+            "inner_order": [0, 1],
+            "grid_origin": [0, 0],
+            "write_chunk": {"shape": [8, 8]},
+            "read_chunk": {"aspect_ratio": [1, 2], "elements_soft_constraint": 9},
+        },
+    ),
+    "KvStore.Spec": (
+        ts.KvStore.Spec,
+        {
+            "driver": "file",
+            "path": "/a",
+            "file_io_concurrency": {"limit": 3},
+            "file_io_locking": {"mode": "os"},
+        },
+    ),
+    "KvStore.Spec of http": (
+        ts.KvStore.Spec,
+        {
+            "driver": "http",
+            "base_url": "http://localhost/",
+            "path": "/a",
+            "headers": ["a: b"],
+            "http_request_retries": {"max_retries": 2, "initial_delay": "1s"},
+        },
+    ),
+    "KvStore.Spec of s3": (
+        ts.KvStore.Spec,
+        {"driver": "s3", "bucket": "bucket", "path": "x", "aws_credentials": {"type": "default"}},
+    ),
+    "KvStore.Spec of layers": (
+        ts.KvStore.Spec,
+        {
+            "driver": "kvstack",
+            "layers": [
+                {"base": "memory://a", "prefix": "x", "strip_prefix": 1},
+                {"base": "memory://b", "exact": "y"},
+            ],
+        },
+    ),
+    "Context": (
+        ts.Context,
+        {"cache_pool": {"total_bytes_limit": 3}, "cache_pool#x": "cache_pool"},
+    ),
+}
+
+
+def _places(json: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield at
+    members = json.items() if isinstance(json, dict) else ()
+    items = enumerate(json) if isinstance(json, list) else ()
+    for name, value in (*members, *items):
+        yield from _places(value, (*at, name))
+
+
+def _with(json: Any, at: tuple[Any, ...], value: Any) -> Any:
+    if not at:
+        return value
+    name, *rest = at
+    copied = json.copy()
+    copied[name] = _with(json[name], tuple(rest), value)
+    return copied
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("name", COMPLETE)
+def test_errors_show_any_value_briefly(name: str, hostile: str) -> None:
+    """What cannot be shown, or is very long, gives an error of ours wherever it stands."""
+    make, json = COMPLETE[name]
+    make(json)
+    for at in _places(json):
+        try:
+            make(_with(json, at, HOSTILE[hostile]))
+        except TessarrError as error:
+            message = str(error)
+            message.encode()
+            assert len(message) < 2000, (at, message[:200])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import packages
+from tessarr.brief import brief
 from tessarr.codec.base import BytesBytesCodec, deliver, plain_codec
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
 
@@ -93,7 +94,7 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
     codec_id = config["id"]
 
     def refuse(kind: str, reason: str) -> UnsupportedError:
-        message = f"codec {codec_id!r} is not supported: {reason}"
+        message = f"codec {brief(codec_id)} is not supported: {reason}"
         error = UnsupportedError(message, kind=kind, extension=codec_id, codec=codec_id)
         error.add_note(reason)
         return error

@@ -488,7 +488,7 @@ def fill_bytes(data_type: DataType, value: Any) -> bytes:
     problems = Problems()
     fill = data_type.fill_from_json(value, 3, "", problems)
     if fill is None:
-        raise ValueError("; ".join(str(problem) for problem in problems.found))
+        raise ValueError(problems.told("; "))
     return fill
 
 

@@ -95,7 +95,7 @@ def extension_of(value: Any, find: Callable[[str], Any], what: str) -> Any:
     problems = Problems()
     read = extension.from_json(Members(configuration, "", problems))
     if read is None or len(problems):
-        raise ArgumentError("; ".join(str(problem) for problem in problems.found))
+        raise ArgumentError(problems.told("; "))
     return read
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tessarr._engine import as_flag
+from tessarr.brief import brief
 from tessarr.space.brackets import IndexArray, Key, parsed
 from tessarr.space.names import LEAST, MOST, integer, names_of
 
@@ -97,7 +98,7 @@ def _integers(key: Any) -> Any:
     if hasattr(key, "__index__") and not getattr(key, "ndim", 0):
         return integer(key)
     if isinstance(key, (str, bytes)) or not isinstance(key, Iterable):
-        raise TypeError(f"give an integer, or one for each dimension: not {key!r}")
+        raise TypeError(f"give an integer, or one for each dimension: not {brief(key)}")
     return tuple(None if item is None else integer(item) for item in key)
 
 
@@ -115,7 +116,7 @@ def _label(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode()
     if not isinstance(value, str):
-        raise TypeError(f"labels are strings: not {value!r}")
+        raise TypeError(f"labels are strings: not {brief(value)}")
     return str(value)
 
 

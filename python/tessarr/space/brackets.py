@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from tessarr.brief import brief
 from tessarr.errors import SelectionError
 from tessarr.space.domain import INFINITE
 from tessarr.space.names import integer
@@ -109,7 +110,7 @@ def _term(part: Any) -> list[Any]:
     if isinstance(part, (bool, np.bool_)):
         return [IndexArray(np.asarray(part))]
     if isinstance(part, str):
-        raise SelectionError(f"{_KINDS}: not {part!r}")
+        raise SelectionError(f"{_KINDS}: not {brief(part)}")
     if hasattr(part, "__index__") and not _has_axes(part):
         return [_index(part)]
     try:

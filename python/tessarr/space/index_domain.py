@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr._engine import View
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.domain import INFINITE, Dim
 from tessarr.space.indexable import refuse
@@ -223,7 +224,7 @@ class IndexDomain(Placed):
 
 
 def _no_domain(other: object) -> TypeError:
-    return TypeError(f"{other!r} is not a domain")
+    return TypeError(f"{brief(other)} is not a domain")
 
 
 def view_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from tessarr._engine import Bracket
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.acts import operation
 from tessarr.space.brackets import parsed
@@ -44,7 +45,7 @@ class Assignable(Bracket[W_co]):
 def refuse(mode: Mode, key: object) -> None:
     """Raise an error if something stands in brackets that only plain ones may have."""
     if mode != "default":
-        raise SelectionError(f"{mode} takes indices: not {key!r}")
+        raise SelectionError(f"{mode} takes indices: not {brief(key)}")
 
 
 class Indexable:

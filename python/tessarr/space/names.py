@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
+from tessarr.brief import brief
+
 __all__ = ["LEAST", "MOST", "Name", "integer", "names_of"]
 
 Name: TypeAlias = "int | str | slice"
@@ -49,7 +51,7 @@ def names_of(selection: Any) -> tuple[Name, ...]:
     if isinstance(selection, bytes):
         return (selection.decode(),)
     if not isinstance(selection, Iterable) or hasattr(selection, "apply_to"):
-        raise TypeError(f"{selection!r} does not name dimensions")
+        raise TypeError(f"{brief(selection)} does not name dimensions")
     return tuple(name for part in selection for name in names_of(part))
 
 
@@ -63,7 +65,7 @@ def integer(value: Any) -> int:
     """
     found = value if type(value) is int else _whole(value)
     if not LEAST <= found <= MOST:
-        raise TypeError(f"{value!r} is not an integer of 64 bits")
+        raise TypeError(f"{brief(value)} is not an integer of 64 bits")
     return found
 
 
@@ -76,4 +78,4 @@ def _whole(value: Any) -> int:
     try:
         return int(value.__index__())
     except AttributeError:
-        raise TypeError(f"{value!r} is not an integer") from None
+        raise TypeError(f"{brief(value)} is not an integer") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, overload
 
+from tessarr.brief import brief
 from tessarr.space.names import integer
 from tessarr.tensorstore.drivers.cast.driver import cast_store
 from tessarr.tensorstore.drivers.cast.spec import CastSpec
@@ -106,7 +107,7 @@ def downsample(
     if not isinstance(base, TensorStore | Spec):
         raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
     if not isinstance(method, str):
-        raise TypeError(f"a method is a text, not {method!r}")
+        raise TypeError(f"a method is a text, not {brief(method)}")
     factors = tuple(map(integer, downsample_factors))
     if isinstance(base, Spec):
         return DownsampleSpec.made(base, factors, method)

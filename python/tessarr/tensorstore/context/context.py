@@ -7,9 +7,10 @@ from threading import RLock
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
+from tessarr.brief import brief, cut
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
-from tessarr.tensorstore.notation.members import expected
+from tessarr.tensorstore.notation.members import as_json, expected
 from tessarr.tensorstore.notation.reading import copied
 from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.notation.show import shown
@@ -149,7 +150,7 @@ def reference(kind: Kind, value: Any) -> Any:
         if value.partition("#")[0] == kind.name:
             return value
         raise ArgumentError(
-            f'Invalid spec or reference to "{kind.name}" resource: "{value}" '
+            f'Invalid spec or reference to "{kind.name}" resource: {as_json(value)} '
             f"({expected('object', value)})"
         )
     return kind.canonical(value)
@@ -212,9 +213,9 @@ class Context:
         if json is not ... and spec is not ...:
             raise TypeError("json and spec are two names of one argument: give one")
         if spec is not ... and not isinstance(spec, ContextSpec | None):
-            raise TypeError(f"spec: {spec!r} is not a Context.Spec: give it as json")
+            raise TypeError(f"spec: {brief(spec)} is not a Context.Spec: give it as json")
         if parent is not ... and not isinstance(parent, Context | None):
-            raise TypeError(f"the parent of a context is one, not {parent!r}")
+            raise TypeError(f"the parent of a context is one, not {brief(parent)}")
         given = spec if json is ... else json
         if given is None and json is None:
             raise expected("object", None)
@@ -276,7 +277,7 @@ class Context:
         (Context.Resource({'total_bytes_limit': 1000000}), Context.Resource({}))
         """
         if not isinstance(key, str):
-            raise TypeError(f"resources have names, not {key!r}")
+            raise TypeError(f"resources have names, not {brief(key)}")
         kind_of(key)
         return self._resolve(key, ())
 
@@ -285,12 +286,12 @@ class Context:
         while context._spec is None or key not in context._spec._items:
             if context._parent is None:
                 if "#" in key:
-                    raise ArgumentError(f'Resource not defined: "{key}"')
+                    raise ArgumentError(f"Resource not defined: {as_json(key)}")
                 return context._keep(key, None)  # by default, for all below
             context = context._parent
         # The parent may have the same name, for something else.
         if (context, key) in way:
-            names = " -> ".join(f'"{name}"' for _, name in (*way, (context, key)))
+            names = cut(" -> ".join(as_json(name) for _, name in (*way, (context, key))))
             raise ArgumentError(f"Context resource reference cycle: {names}")
         value = context._spec._items[key]
         if isinstance(value, str):

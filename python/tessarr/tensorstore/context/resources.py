@@ -9,6 +9,7 @@ from typing import Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.notation.durations import duration
 from tessarr.tensorstore.notation.members import (
+    as_json,
     boolean,
     expected,
     integer,
@@ -173,5 +174,5 @@ def kind_of(key: str) -> Kind:
     """
     kind = KINDS.get(key.partition("#")[0])
     if kind is None:
-        raise ArgumentError(f'Invalid context resource identifier: "{key}"')
+        raise ArgumentError(f"Invalid context resource identifier: {as_json(key)}")
     return kind

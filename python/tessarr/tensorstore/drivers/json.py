@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tessarr._json import load
+from tessarr.brief import brief
 from tessarr.errors import (
     ArgumentError,
     DataError,
@@ -160,7 +161,9 @@ class JsonDriver(Driver):
         for k, step in enumerate(self._steps):
             if isinstance(content, dict):
                 if step not in content:
-                    raise NotFoundError(f"{self._called!r} has no member {step!r} at {self._at(k)}")
+                    raise NotFoundError(
+                        f"{self._called!r} has no member {brief(step)} at {self._at(k)}"
+                    )
                 content = content[step]
             elif isinstance(content, list):
                 content = content[self._index(step, k, len(content))]
@@ -193,7 +196,7 @@ class JsonDriver(Driver):
     def _index(self, step: str, k: int, length: int) -> int:
         plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
         if not plain or len(step) > 18:
-            raise ArgumentError(f"{step!r} at {self._at(k)} of {self._called!r} is no index")
+            raise ArgumentError(f"{brief(step)} at {self._at(k)} of {self._called!r} is no index")
         if int(step) >= length:
             raise ArgumentError(
                 f"{self._at(k)} of {self._called!r} has {length} items, none is {step}",
@@ -203,7 +206,7 @@ class JsonDriver(Driver):
 
     def _leaf(self, content: Any, k: int) -> ArgumentError:
         return ArgumentError(
-            f"{self._at(k)} of {self._called!r} is {content!r}, which has no members"
+            f"{self._at(k)} of {self._called!r} is {brief(content)}, which has no members"
         )
 
     def _at(self, k: int) -> str:
@@ -232,10 +235,10 @@ def steps_of(pointer: str) -> tuple[str, ...]:
     if not pointer:
         return ()
     if not pointer.startswith("/"):
-        raise ArgumentError(f'"json_pointer": {pointer!r} does not begin with /')
+        raise ArgumentError(f'"json_pointer": {brief(pointer)} does not begin with /')
     rest = pointer.replace("~0", "").replace("~1", "")
     if "~" in rest:
-        raise ArgumentError(f'"json_pointer": {pointer!r} has a ~ without 0 or 1')
+        raise ArgumentError(f'"json_pointer": {brief(pointer)} has a ~ without 0 or 1')
     steps = pointer[1:].split("/")
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.futures.future import DONE, FAILED, PENDING, Future, T
 
@@ -82,7 +83,7 @@ class Promise(Generic[T]):
         ValueError('nothing came')
         """
         if not isinstance(exception, BaseException):
-            raise TypeError(f"an error has to be an exception, not {exception!r}")
+            raise TypeError(f"an error has to be an exception, not {brief(exception)}")
         self._future._finish(FAILED, exception)
 
     def __del__(self) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, Unpack
 
 import numpy as np
 
+from tessarr.brief import brief
 from tessarr.errors import (
     ArgumentError,
     ReadOnlyError,
@@ -217,7 +218,7 @@ class TensorStore(Facts):
         if "r" not in self._mode:
             return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
         if order not in {"C", "F"}:
-            raise TypeError(f"order {order!r} is not 'C' or 'F'")
+            raise TypeError(f"order {brief(order)} is not 'C' or 'F'")
         using = self._using(batch)
         try:
             now = self._now(using)

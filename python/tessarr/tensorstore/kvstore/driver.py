@@ -17,10 +17,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Based",
     "Driver",
-    "boolean",
     "missing",
     "quoted",
-    "text",
     "texts",
 ]
 
@@ -117,20 +115,6 @@ def missing(name: str, what: str) -> ArgumentError:
     return ArgumentError(
         f'Error parsing object member "{name}": Expected {what}, but member is missing'
     )
-
-
-def text(value: Any) -> str:
-    """Read a string."""
-    if not isinstance(value, str):
-        raise expected("string", value)
-    return value
-
-
-def boolean(value: Any) -> bool:
-    """Read a boolean."""
-    if type(value) is not bool:
-        raise expected("boolean", value)
-    return value
 
 
 def texts(value: Any) -> list[str]:

@@ -9,7 +9,7 @@ from tessarr.tensorstore.kvstore.far import GCS, HTTP, S3
 from tessarr.tensorstore.kvstore.near import FILE, MEMORY, TESSARR
 from tessarr.tensorstore.kvstore.stacked import KVSTACK
 from tessarr.tensorstore.kvstore.zipped import ZIP
-from tessarr.tensorstore.notation.members import expected
+from tessarr.tensorstore.notation.members import as_json, expected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def driver_of(name: Any) -> Driver:
     if isinstance(name, str) and name in DRIVERS:
         return DRIVERS[name]
     why = (
-        f'"{name}" is not a registered KvStore driver'
+        f"{as_json(name)} is not a registered KvStore driver"
         if isinstance(name, str)
         else str(expected("string", name))
     )

@@ -6,10 +6,12 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, retried
-from tessarr.tensorstore.kvstore.driver import Driver, boolean, quoted, text, texts
+from tessarr.tensorstore.kvstore.driver import Driver, quoted, texts
 from tessarr.tensorstore.kvstore.values import Place, joined
+from tessarr.tensorstore.notation.members import as_json, boolean, text, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,7 +32,7 @@ def _bucket(kind: str, names: re.Pattern[str]) -> Callable[[Any], str]:
     def read(value: Any) -> str:
         name = text(value)
         if not names.fullmatch(name):
-            raise ArgumentError(f'Invalid {kind} bucket name: "{name}"')
+            raise ArgumentError(f"Invalid {kind} bucket name: {as_json(name)}")
         return name
 
     return read
@@ -140,7 +142,7 @@ S3: Final = Driver(
 
 def _gcs_path(path: str) -> str:
     if _BAD_OBJECT.search(path) or len(path.encode(errors="surrogateescape")) > _LONGEST_OBJECT:
-        raise ArgumentError(f"Invalid GCS path: {path!r}")
+        raise ArgumentError(f"Invalid GCS path: {brief(path)}")
     return path
 
 
@@ -190,13 +192,15 @@ def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
         parts = urlsplit(base)
         host = parts.hostname
     except ValueError as error:
-        raise ArgumentError(f'Error parsing object member "base_url": {error}') from None
+        raise within("base_url", ArgumentError(str(error))) from None
     if parts.scheme not in {"http", "https"} or not host or parts.fragment:
-        raise ArgumentError(f'Error parsing object member "base_url": Invalid URL: "{base}"')
+        raise within("base_url", ArgumentError(f"Invalid URL: {as_json(base)}"))
     query = f"?{parts.query}" if parts.query else ""
     whole = parts.path
     if path.startswith("/") and path != "/" and whole not in {"", "/"}:
-        raise ArgumentError(f'the path "{path}" does not follow "{base}", which has one')
+        raise ArgumentError(
+            f"the path {as_json(path)} does not follow {as_json(base)}, which has one"
+        )
     if path != "/":
         whole = path if path.startswith("/") else joined(whole, path)
     return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{query}"}, whole

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.store import LocalStore, MemoryStore, open_store
 from tessarr.tensorstore.kvstore.careful import limited, retried
-from tessarr.tensorstore.kvstore.driver import Driver, boolean, quoted
+from tessarr.tensorstore.kvstore.driver import Driver, quoted
 from tessarr.tensorstore.kvstore.values import Place
 from tessarr.tensorstore.notation.durations import seconds
+from tessarr.tensorstore.notation.members import boolean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from tessarr.tensorstore.kvstore.url import parse_url
 from tessarr.tensorstore.kvstore.values import Place, joined, text_of
 from tessarr.tensorstore.kvstore.verbose import told
 from tessarr.tensorstore.notation.members import expected, within
-from tessarr.tensorstore.notation.reading import as_flag, of_class
+from tessarr.tensorstore.notation.reading import as_flag, of_class, text
 from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 
@@ -87,9 +87,7 @@ class Spec:
             raise expected("object", json)
         members = dict(json)
         driver = _driver(members)
-        path = members.pop("path", "")
-        if not isinstance(path, str):
-            raise within("path", expected("string", path))
+        path = text(members.pop("path", ""), "path")
         made = object.__new__(cls)
         made._driver = driver
         made._context = _context(members)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from tessarr.errors import ArgumentError
 from tessarr.store import ForeignStore
-from tessarr.tensorstore.kvstore.driver import Based, Driver, missing, text
+from tessarr.tensorstore.kvstore.driver import Based, Driver, missing
 from tessarr.tensorstore.kvstore.values import Place
-from tessarr.tensorstore.notation.members import expected, integer, members
+from tessarr.tensorstore.notation.members import as_json, expected, integer, members, text
 
 if TYPE_CHECKING:
     import builtins
@@ -234,7 +234,7 @@ def _range_of(json: dict[str, Any]) -> dict[str, Any]:
         raise ArgumentError("Invalid inclusive_min/exclusive_max in range")
     shared = keys.shared
     if keys.strip not in {len(shared[:n].encode()) for n in range(len(shared) + 1)}:
-        raise ArgumentError(f'Invalid strip_prefix of {keys.strip} for prefix "{shared}"')
+        raise ArgumentError(f"Invalid strip_prefix of {keys.strip} for prefix {as_json(shared)}")
     return keys.json()
 
 

@@ -7,6 +7,7 @@ from math import inf
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError, ConflictError, UnsupportedError
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
@@ -462,7 +463,7 @@ class KvStore(KvStoreBase):
         [b'b']
         """
         if not isinstance(target, KvStore):
-            raise TypeError(f"target: {target!r} is no KvStore")
+            raise TypeError(f"target: {brief(target)} is no KvStore")
         if source_staleness_bound is not None:
             as_float(source_staleness_bound)
         of_class(source_range, KeyRange, "source_range")
@@ -502,7 +503,7 @@ def _ends_of(chosen: KeyRange | None) -> _Ends:
 def _span_of(chosen: Any) -> tuple[int, int | None]:
     """Return which bytes a slice means: the first, and the one behind the last."""
     if not isinstance(chosen, slice) or chosen.step not in {None, 1}:
-        raise TypeError(f"byte_range is a slice without a step, not {chosen!r}")
+        raise TypeError(f"byte_range is a slice without a step, not {brief(chosen)}")
     first = 0 if chosen.start is None else int(chosen.start)
     last = None if chosen.stop is None else int(chosen.stop)
     if last is not None and (first < 0 or last < first):

@@ -7,6 +7,7 @@ from string import hexdigits
 from typing import Any, Final
 
 from tessarr.errors import ArgumentError
+from tessarr.tensorstore.notation.members import as_json
 
 __all__ = ["folder", "inside", "parse_url", "plain", "split_pipeline", "unquoted"]
 
@@ -27,9 +28,8 @@ def parse_url(url: str) -> dict[str, Any]:
     found, rest = split_pipeline(url)
     if rest:
         scheme = rest[0].partition(":")[0]
-        raise _wrong(
-            url, f'unsupported URL scheme "{scheme}" in "{rest[0]}": it is no store of keys'
-        )
+        what = f"unsupported URL scheme {as_json(scheme)} in {as_json(rest[0])}"
+        raise _wrong(url, f"{what}: it is no store of keys")
     return found
 
 
@@ -49,11 +49,13 @@ def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
     first, *rest = url.split("|")
     scheme, colon, _ = first.partition(":")
     if not colon:
-        raise _wrong(url, f'URL scheme must be specified in "{first}"')
+        raise _wrong(url, f"URL scheme must be specified in {as_json(first)}")
     if scheme not in _FIRST:
-        raise _wrong(url, f'unsupported URL scheme "{scheme}" in "{first}"')
+        raise _wrong(url, f"unsupported URL scheme {as_json(scheme)} in {as_json(first)}")
     if not first.startswith(f"{scheme}://"):
-        raise _wrong(url, f'Invalid kvstore URL component "{first}": "{scheme}://" is missing')
+        raise _wrong(
+            url, f'Invalid kvstore URL component {as_json(first)}: "{scheme}://" is missing'
+        )
     part = first
     try:
         found = _FIRST[scheme](first)
@@ -61,7 +63,7 @@ def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
             part = rest.pop(0)
             found = _further(part, found)
     except ArgumentError as error:
-        raise _wrong(url, f'Invalid kvstore URL component "{part}": {error}') from None
+        raise _wrong(url, f"Invalid kvstore URL component {as_json(part)}: {error}") from None
     return found, rest
 
 
@@ -99,7 +101,7 @@ def unquoted(path: str) -> str:
     from urllib.parse import unquote
 
     if not all(_HEX.issuperset(part[:2]) and part[1:2] for part in path.split("%")[1:]):
-        raise ArgumentError(f'Invalid percent-encoding: "{path}"')
+        raise ArgumentError(f"Invalid percent-encoding: {as_json(path)}")
     try:
         return unquote(path, errors="strict")
     except UnicodeDecodeError:
@@ -124,7 +126,7 @@ def inside(kvstore: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def _wrong(url: str, why: str) -> ArgumentError:
-    return ArgumentError(f'Parsing spec from url: "{url}": {why}')
+    return ArgumentError(f"Parsing spec from url: {as_json(url)}: {why}")
 
 
 def _place(url: str) -> str:
@@ -138,9 +140,9 @@ def _at(driver: str, path: str, **members: Any) -> dict[str, Any]:
 def _file(url: str) -> dict[str, Any]:
     host, slash, path = _place(url).partition("/")
     if host not in {"", "localhost"}:
-        raise ArgumentError(f'file: URIs do not support authority: "{host}"')
+        raise ArgumentError(f"file: URIs do not support authority: {as_json(host)}")
     if not slash:
-        raise ArgumentError(f'file: URIs do not support relative paths: "{path}"')
+        raise ArgumentError(f"file: URIs do not support relative paths: {as_json(path)}")
     return _at("file", _cleaned(unquoted(path)))
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tessarr.brief import brief, cut, printable
 from tessarr.errors import ArgumentError, NotJSONError
 
 __all__ = [
+    "as_json",
     "boolean",
     "expected",
     "integer",
@@ -22,19 +24,28 @@ __all__ = [
 
 def expected(what: str, received: Any) -> ArgumentError:
     """Return the error of JSON that is something else, or of what is no JSON at all."""
-    from json import dumps
+    return refusal(received)(f"Expected {what}, but received: {as_json(received)}")
+
+
+def as_json(value: Any) -> str:
+    r"""Return a value as messages show JSON: cut where it is long, and safe to print.
+
+    Examples
+    --------
+    >>> print(as_json({"a": [None, "b\ud800"]}), as_json(["c" * 10**6])[-5:])
+    {"a": [null, "b\ud800"]} cccc…
+    """
+    from json import JSONEncoder
 
     try:
-        found = dumps(received, default=repr)
+        return printable(JSONEncoder(ensure_ascii=False, default=brief).iterencode(value))
     except (TypeError, ValueError, RecursionError):
-        found = repr(type(received).__name__)
-    shown = found if len(found) <= 200 else f"{found[:200]}…"
-    return refusal(received)(f"Expected {what}, but received: {shown}")
+        return brief(value)
 
 
 def within(member: str, error: ArgumentError) -> ArgumentError:
     """Return an error that tells in which member it is."""
-    return type(error)(f'Error parsing object member "{member}": {error}')
+    return type(error)(f"Error parsing object member {as_json(member)}: {error}")
 
 
 def refusal(value: Any) -> type[ArgumentError]:
@@ -53,10 +64,9 @@ def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, 
     """
     if not isinstance(value, dict):
         raise expected("object", value)
-    extra = [str(name) for name in value if name not in known]
+    extra = sorted(as_json(name) for name in value if name not in known)
     if extra:
-        listed = ", ".join(f'"{name}"' for name in sorted(extra))
-        raise ArgumentError(f"Object includes extra members: {listed}")
+        raise ArgumentError(f"Object includes extra members: {cut(', '.join(extra))}")
     found: dict[str, Any] = {}
     for name, read in known.items():
         if name in value:
@@ -87,9 +97,13 @@ def boolean(value: Any) -> bool:
 
 
 def text(value: Any) -> str:
-    """Read a string."""
+    """Read a string, of characters that UTF-8 has."""
     if not isinstance(value, str):
         raise expected("string", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise expected("string of UTF-8", value) from None
     return value
 
 

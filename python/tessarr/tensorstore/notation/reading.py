@@ -10,16 +10,20 @@ import numpy as np
 
 from tessarr._engine import as_flag
 from tessarr._json import MAX_DEPTH
+from tessarr.brief import brief, cut
 from tessarr.errors import ArgumentError, NotJSONError
 from tessarr.problems import Problems
 from tessarr.space.domain import MAX_RANK
-from tessarr.tensorstore.notation.members import refusal
+from tessarr.tensorstore.notation.members import boolean as read_boolean
+from tessarr.tensorstore.notation.members import refusal, within
+from tessarr.tensorstore.notation.members import text as read_text
 
 __all__ = [
     "as_flag",
     "as_float",
     "as_integer",
     "beside_json",
+    "boolean",
     "check_known",
     "choice",
     "compare",
@@ -28,6 +32,7 @@ __all__ = [
     "integer",
     "items",
     "lengths",
+    "listed",
     "members_of",
     "nothing_else",
     "of_class",
@@ -54,7 +59,7 @@ def members_of(given: Any, what: str) -> dict[str, Any]:
     """Return the members of an object."""
     given = stated(given)
     if not isinstance(given, Mapping):
-        raise refusal(given)(f"{what}: {given!r} is not an object")
+        raise refusal(given)(f"{what}: {brief(given)} is not an object")
     if not all(isinstance(name, str) for name in given):
         raise ArgumentError(f"{what}: the names of members are strings")
     return dict(given)
@@ -69,8 +74,12 @@ def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
         If there is one.
     """
     if not keywords.keys() <= known.keys():
-        unknown = sorted(keywords.keys() - known.keys())
-        raise TypeError(f"unknown keywords {', '.join(map(repr, unknown))}")
+        raise TypeError(f"unknown keywords {listed(keywords.keys() - known.keys())}")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as a message shows them."""
+    return cut(", ".join(map(brief, sorted(names))))
 
 
 def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
@@ -99,15 +108,14 @@ def of_class(value: T | None, kind: type[T], name: str) -> T | None:
         If it is of another one.
     """
     if value is not None and not isinstance(value, kind):
-        raise TypeError(f"{name}: {value!r} is no {kind.__name__}")
+        raise TypeError(f"{name}: {brief(value)} is no {kind.__name__}")
     return value
 
 
 def nothing_else(members: Mapping[str, Any], what: str = "") -> None:
     """Refuse members that nobody took."""
     if members:
-        names = ", ".join(sorted(map(repr, members)))
-        raise ArgumentError(f"{what}{': ' if what else ''}unknown members {names}")
+        raise ArgumentError(f"{what}{': ' if what else ''}unknown members {listed(members)}")
 
 
 def take(members: dict[str, Any], name: str, read: Callable[[Any, str], T]) -> T | None:
@@ -128,7 +136,7 @@ def as_integer(value: Any) -> int:
     if isinstance(value, np.floating):
         value = value.item()
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise TypeError(f"{value!r} is not an integer")
+        raise TypeError(f"{brief(value)} is not an integer")
     return int(value) if isinstance(value, float) else index(value)
 
 
@@ -141,7 +149,7 @@ def as_float(value: Any) -> float:
         If it is none.
     """
     if isinstance(value, (bool, str, bytes)):
-        raise TypeError(f"{value!r} is not a number")
+        raise TypeError(f"{brief(value)} is not a number")
     return float(value)
 
 
@@ -154,7 +162,7 @@ def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
         except (TypeError, AttributeError, ValueError, OverflowError):
             found = low - 1
         if not low <= found <= high:
-            raise refusal(value)(f"{what}: {value!r} is not an integer from {low} to {high}")
+            raise refusal(value)(f"{what}: {brief(value)} is not an integer from {low} to {high}")
         return found
 
     return read
@@ -167,16 +175,27 @@ def choice(*allowed: Any) -> Callable[[Any, str], Any]:
         for one in allowed:
             if type(one) is type(value) and one == value:
                 return one
-        raise refusal(value)(f"{what}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+        raise refusal(value)(
+            f"{what}: {brief(value)} is not one of {', '.join(map(repr, allowed))}"
+        )
 
     return read
 
 
-def text(value: Any, what: str) -> str:
-    """Return a string."""
-    if not isinstance(value, str):
-        raise refusal(value)(f'"{what}": {value!r} is not a string')
-    return value
+def _of_member(read: Callable[[Any], T]) -> Callable[[Any, str], T]:
+    """Return what reads a member whose name it is given as well, for errors."""
+
+    def named(value: Any, what: str) -> T:
+        try:
+            return read(value)
+        except ArgumentError as error:
+            raise within(what, error) from None
+
+    return named
+
+
+boolean: Final = _of_member(read_boolean)
+text: Final = _of_member(read_text)
 
 
 def items(value: Any, what: str) -> list[Any]:
@@ -184,7 +203,7 @@ def items(value: Any, what: str) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise refusal(value)(f"{what}: {value!r} is not a list")
+        raise refusal(value)(f"{what}: {brief(value)} is not a list")
     return list(value)
 
 
@@ -203,14 +222,14 @@ def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
 def refuse(problems: Problems) -> None:
     """Raise what was found to be wrong, if anything was."""
     if problems.found:
-        raise ArgumentError("; ".join(str(problem) for problem in problems.found))
+        raise ArgumentError(problems.told("; "))
 
 
 def compare(what: str, wanted: Any, found: Any) -> None:
     """Refuse what is there if it is not what is wanted; None wants nothing."""
     if wanted is not None and wanted != found:
         wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
-        raise ArgumentError(f"{what}: {wanted!r} is expected, there is {found!r}")
+        raise ArgumentError(f"{what}: {brief(wanted)} is expected, there is {brief(found)}")
 
 
 def copied(json: Any) -> Any:
@@ -235,4 +254,4 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
     found = stated(value)
     if found is not value:
         return plain(found, what, depth + 1)
-    raise NotJSONError(f"{what}: {value!r} is not JSON")
+    raise NotJSONError(f"{what}: {brief(value)} is not JSON")

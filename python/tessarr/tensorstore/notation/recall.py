@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Concatenate, Final, Generic, TypeVar
 
 from tessarr._engine import key_of, too_large_in
+from tessarr.brief import brief, cut
 from tessarr.errors import TooLargeError
 
 __all__ = ["Recall", "RecallSame", "check_integers", "key_of"]
@@ -26,7 +27,27 @@ def check_integers(json: Any) -> None:
     """
     found = too_large_in(json)
     if found is not None:
-        raise TooLargeError(f"Expected integers of at most 64 bits, but received: {found}")
+        where = _where(json, found)
+        message = f"Expected integers of at most 64 bits, but received: {brief(found)}"
+        raise TooLargeError(f"{where}: {message}" if where else message)
+
+
+def _where(json: Any, found: Any) -> str:
+    """Return where a value, which is in JSON, stands in it: ``/shape/0``; nothing if it is all."""
+    left: list[tuple[Any, Any]] = [(json, None)]  # values, each with its name and those above it
+    while left:
+        value, way = left.pop()
+        if value is found:
+            names: list[str] = []
+            while way is not None:
+                name, way = way
+                names.append(str(name))
+            return cut("".join(f"/{name}" for name in reversed(names)))
+        if isinstance(value, dict):
+            left += [(item, (name, way)) for name, item in value.items()]
+        elif isinstance(value, list | tuple):
+            left += [(item, (k, way)) for k, item in enumerate(value)]
+    return ""
 
 
 class Recall(Generic[T]):

@@ -14,10 +14,12 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from tessarr import codec as codecs
+from tessarr.brief import brief
 from tessarr.codec.base import codec_of_name
 from tessarr.codec.blosc import COMPRESSORS
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.notation.reading import (
+    boolean,
     choice,
     integer,
     items,
@@ -76,12 +78,12 @@ class Part:
         members = {"name": value} if isinstance(value, str) else members_of(value, what)
         name = members.pop("name", None)
         if not isinstance(name, str):
-            raise ArgumentError(f"{what}/name: {name!r} is not the name of a codec")
+            raise ArgumentError(f"{what}/name: {brief(name)} is not the name of a codec")
         configuration = members_of(members.pop("configuration", {}), f"{what}/configuration")
         nothing_else(members, what)
         known = codec_of_name(name)
         if known is None or known.kind == "ignored":
-            raise ArgumentError(f"{what}: there is no codec {name!r}")
+            raise ArgumentError(f"{what}: there is no codec {brief(name)}")
         at = f"{what}/configuration"
         readers = _OPTIONS.get(name)
         if readers is None:
@@ -170,7 +172,7 @@ def _merged_option(name: str, option: str, old: Any, new: Any) -> Any:
                 if axes == (in_order if letter == "C" else in_order[::-1]):
                     return axes
     raise ArgumentError(
-        f"codec {name!r}: {option} {_listed(new)!r} does not match {_listed(old)!r}"
+        f"codec {brief(name)}: {option} {brief(_listed(new))} does not match {brief(_listed(old))}"
     )
 
 
@@ -199,7 +201,7 @@ class Chain:
             If it is none.
         """
         if not isinstance(value, (list, tuple)):
-            raise ArgumentError(f"{what}: {value!r} is not a list of codecs")
+            raise ArgumentError(f"{what}: {brief(value)} is not a list of codecs")
         if depth > _MAX_SHARDING:
             raise ArgumentError(f"{what}: more than {_MAX_SHARDING} levels of shards")
         parts = [Part.read(item, f"{what}/{k}", depth) for k, item in enumerate(value)]
@@ -370,14 +372,8 @@ def _order(value: Any, what: str) -> Any:
     read = integer(0, 31)
     axes = tuple(read(item, f"{what}/{k}") for k, item in enumerate(items(value, what)))
     if sorted(axes) != list(range(len(axes))):
-        raise ArgumentError(f"{what}: {list(axes)} is not a permutation")
+        raise ArgumentError(f"{what}: {brief(list(axes))} is not a permutation")
     return axes
-
-
-def _boolean(value: Any, what: str) -> bool:
-    if not isinstance(value, bool):
-        raise ArgumentError(f"{what}: {value!r} is not true or false")
-    return value
 
 
 def _chain(value: Any, what: str) -> Chain:
@@ -391,7 +387,7 @@ _OPTIONS: Final[Mapping[str, Mapping[str, _Read]]] = MappingProxyType(
         "transpose": {"order": _order},
         "bytes": {"endian": choice("little", "big")},
         "gzip": {"level": integer(0, 9)},
-        "zstd": {"level": integer(-131072, 22), "checksum": _boolean},
+        "zstd": {"level": integer(-131072, 22), "checksum": boolean},
         "crc32c": {},
         "blosc": {
             "cname": choice(*COMPRESSORS),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from tessarr import codec as codecs
+from tessarr.brief import brief
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.notation.members import refusal
@@ -68,7 +69,7 @@ def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | N
     members: JSONObject = members_of(plain(value, what), what)
     codec_id = members.get("id")
     if not isinstance(codec_id, str):
-        raise ArgumentError(f"{what}: {codec_id!r} is not the id of a compressor")
+        raise ArgumentError(f"{what}: {brief(codec_id)} is not the id of a compressor")
     if codec_id in _LEVELS:
         level = integer(*_LEVELS[codec_id])(members.pop("level", 1), f"{what}/level")
         nothing_else({name: 0 for name in members if name != "id"}, what)
@@ -117,10 +118,10 @@ class Compression:
         compressor, filters = self.compressor, self.filters
         given = [_with_defaults(one) for one in (filters, other.filters) if one is not None]
         if given[1:] and given[0] != given[1]:
-            raise ArgumentError(f"filters {other.filters!r} do not match {filters!r}")
+            raise ArgumentError(f"filters {brief(other.filters)} do not match {brief(filters)}")
         if OPEN not in (compressor, other.compressor) and compressor != other.compressor:
             raise ArgumentError(
-                f"the compressor {other.compressor!r} does not match {compressor!r}"
+                f"the compressor {brief(other.compressor)} does not match {brief(compressor)}"
             )
         if compressor is OPEN:
             compressor = other.compressor
@@ -181,7 +182,7 @@ class CodecSpec:
             filters = filters_from_json(members.pop("filters", None))
             made = cls.of_compression(Compression(compressor, filters))
         else:
-            raise refusal(driver)(f"codec/driver: {driver!r} is not 'zarr3' or 'zarr'")
+            raise refusal(driver)(f"codec/driver: {brief(driver)} is not 'zarr3' or 'zarr'")
         nothing_else(members, "codec")
         return made
 

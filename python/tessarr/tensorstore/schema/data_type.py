@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import numpy as np
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ def element(value: Any, data_type: dtype) -> Any:
         return json_value(value)
     if not isinstance(value, data_type.type):
         wanted = data_type.type.__name__
-        raise TypeError(f"an element of {data_type.name} is of class {wanted}, not {value!r}")
+        raise TypeError(f"an element of {data_type.name} is of class {wanted}, not {brief(value)}")
     if isinstance(value, str):
         value.encode()
         return str.__str__(value)
@@ -306,17 +307,17 @@ def _name_of(value: object) -> str:
     if isinstance(value, str):
         if value in NAMES or value in _MORE_SMALL or _PARAMETERS.fullmatch(value):
             return value
-        raise ArgumentError(f"{value!r} is not the name of a data type")
+        raise ArgumentError(f"{brief(value)} is not the name of a data type")
     if value is str:
         return "ustring"
     if value is bytes:
         return "string"
     if not isinstance(value, type | np.dtype) or _is_abstract(value):
-        raise TypeError(f"{value!r} is no data type: give its name, or a type of NumPy")
+        raise TypeError(f"{brief(value)} is no data type: give its name, or a type of NumPy")
     try:
         found: np.dtype[Any] = np.dtype(value)
     except TypeError:
-        raise ArgumentError(f"there is no data type for {value!r}") from None
+        raise ArgumentError(f"there is no data type for {brief(value)}") from None
     return _name_of_numpy(found)
 
 
@@ -343,7 +344,7 @@ def _name_of_numpy(found: np.dtype[Any]) -> str:
         return str(found.name)
     elif found.kind == "U" and found.itemsize:
         return f"U{found.itemsize // 4}"
-    raise ArgumentError(f"there is no data type for {found!r} of NumPy")
+    raise ArgumentError(f"there is no data type for {brief(found)} of NumPy")
 
 
 @lru_cache(maxsize=256)

@@ -12,6 +12,7 @@ from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy.typing as npt
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 from tessarr.space import Indexable, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer as index64
@@ -148,7 +149,7 @@ class Schema(Parts, Indexable):
         if "dtype" in members:
             name = stated(members.pop("dtype"))
             if not isinstance(name, str):
-                raise ArgumentError(f"dtype: {name!r} is not the name of a data type")
+                raise ArgumentError(f"dtype: {brief(name)} is not the name of a data type")
             self._dtype = DataType(name)
         if "domain" in members:
             self._add_domain(IndexDomain(json=members_of(members.pop("domain"), "domain")))
@@ -538,7 +539,7 @@ def _add_rank(made: Schema, given: Any) -> None:
 
 def _instance(value: Any, wanted: type[Any], what: str) -> Any:
     if not isinstance(value, wanted):
-        raise TypeError(f"{what}: {value!r} is not a {wanted.__name__}")
+        raise TypeError(f"{what}: {brief(value)} is not a {wanted.__name__}")
     return value
 
 
@@ -565,6 +566,6 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
     if not isinstance(shape, (list, tuple)):
         if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
-            raise TypeError(f"shape: {shape!r} is not a list")
+            raise TypeError(f"shape: {brief(shape)} is not a list")
         shape = items(shape, "shape")
     return IndexDomain.shaped([n if type(n) is int else index64(n) for n in shape])

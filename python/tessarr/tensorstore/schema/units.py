@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tessarr._engine import Unit
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.notation.reading import stated
@@ -53,7 +54,7 @@ def units_of(values: Iterable[UnitLike]) -> Units:
         If they are not units.
     """
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise TypeError(f"dimension_units: {values!r} is not a list of units")
+        raise TypeError(f"dimension_units: {brief(values)} is not a list of units")
     return tuple(unit_of(value) for value in values)
 
 
@@ -66,7 +67,7 @@ def units_from_json(values: Any) -> Units:
         If it is not a list of units.
     """
     if not isinstance(values, (list, tuple)):
-        raise ArgumentError(f"dimension_units: {values!r} is not a list of units")
+        raise ArgumentError(f"dimension_units: {brief(values)} is not a list of units")
     return tuple(None if value is None else Unit(json=stated(value)) for value in values)
 
 
@@ -82,8 +83,9 @@ def merged_units(old: Units, new: Units) -> Units:
         return old or new
     for k, (one, other) in enumerate(zip(old, new, strict=True)):
         if one is not None and other is not None and one != other:
+            found, wanted = brief(str(other)), brief(str(one))
             raise ArgumentError(
-                f"dimension_units: {str(other)!r} of dimension {k} does not match {str(one)!r}"
+                f"dimension_units: {found} of dimension {k} does not match {wanted}"
             )
     return tuple(one if one is not None else other for one, other in zip(old, new, strict=True))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 from tessarr.space.names import integer
 from tessarr.tensorstore.notation.reading import items
@@ -90,7 +91,7 @@ def row_of(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: s
         try:
             wish = None if value is None else check(value)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ArgumentError(f"{what} of dimension {k}: {value!r} is not valid") from error
+            raise ArgumentError(f"{what} of dimension {k}: {brief(value)} is not valid") from error
         found.append(None if wish is None else Wish(wish.value, wish.hard and hard))
     return tuple(found)
 
@@ -162,4 +163,4 @@ def check_keywords(given: Mapping[str, Any]) -> None:
             elif bare.endswith(("rank", "elements")):
                 integer(value)
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{name}: {value!r} is not of the right type") from error
+            raise TypeError(f"{name}: {brief(value)} is not of the right type") from error

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
 from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
@@ -60,7 +61,9 @@ def driver_spec(name: str) -> type[DriverSpec]:
     """
     where = DRIVERS.get(name)
     if where is None:
-        raise ArgumentError(f'"driver": there is no driver {name!r}, only {", ".join(DRIVERS)}')
+        raise ArgumentError(
+            f'"driver": there is no driver {brief(name)}, only {", ".join(DRIVERS)}'
+        )
     module, _, member = where.partition(":")
     found: type[DriverSpec] = getattr(import_module(module), member)
     return found

@@ -7,6 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
+from tessarr.tensorstore.notation.reading import boolean
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject
@@ -60,8 +61,7 @@ class OpenMode:
         """
         found = {name: members.pop(name) for name in cls.names() if name in members}
         for name, value in found.items():
-            if not isinstance(value, bool):
-                raise ArgumentError(f'member "{name}": {value!r} is not a boolean')
+            boolean(value, name)
         if "open" not in found and "create" not in found:
             found["open"] = True
         return cls(**found)._settled()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 
 __all__ = ["Recheck", "asked", "recheck_of"]
@@ -20,7 +21,7 @@ def recheck_of(value: Any, name: str) -> Recheck:
         return found
     if isinstance(value, int | float):
         return float(value) if -_LAST < value < _LAST else value >= _LAST
-    raise ArgumentError(f'"{name}": {value!r} is no boolean, number or "open"')
+    raise ArgumentError(f'"{name}": {brief(value)} is no boolean, number or "open"')
 
 
 def asked(value: Any, name: str) -> Recheck:

@@ -7,6 +7,7 @@ from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
@@ -150,7 +151,7 @@ class Spec(Indexable):
         if "dtype" in members:
             name = stated(members.pop("dtype"))
             if not isinstance(name, str):
-                raise refusal(name)(f'"dtype": {name!r} is not the name of a data type')
+                raise refusal(name)(f'"dtype": {brief(name)} is not the name of a data type')
             schema.update(dtype=name)
         if "rank" in members:
             rank = integer(0, _MAX_RANK)(members.pop("rank"), "rank")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.indexing import has_dtype, objects
 from tessarr.space import IndexDomain, IndexTransform
@@ -274,7 +275,7 @@ def element_to_json(value: Any, data_type: DataType) -> Any:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise UnsupportedError(f"{value!r} is not UTF-8, as JSON needs it") from None
+            raise UnsupportedError(f"{brief(value)} is not UTF-8, as JSON needs it") from None
     if kind == "bool":
         return bool(value)
     if kind.startswith(("int", "uint")):

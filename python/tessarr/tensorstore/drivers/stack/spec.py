@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.context.references import References
@@ -45,7 +46,7 @@ class StackSpec(ViewSpec):
         """Return the spec that JSON states."""
         layers = members.pop("layers", None)
         if not isinstance(layers, list):
-            raise ArgumentError(f'"layers": {layers!r} is not a list')
+            raise ArgumentError(f'"layers": {brief(layers)} is not a list')
         made = cls(schema)
         made._references = References.parse(RESOURCES, members)
         made._set_nested(spec_inside(one) for one in layers)

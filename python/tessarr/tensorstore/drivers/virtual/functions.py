@@ -8,6 +8,7 @@ from inspect import isawaitable, iscoroutine
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from tessarr.brief import brief
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.kvstore import KvStore
 
@@ -111,5 +112,5 @@ def stamp_of(found: Any) -> tuple[bytes, float]:
         return found.generation, found.time
     raise TypeError(
         "a function of virtual_chunked returns None or a KvStore.TimestampedStorageGeneration, "
-        f"not {found!r}"
+        f"not {brief(found)}"
     )

@@ -12,6 +12,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tessarr import dtype as data_types
+from tessarr.brief import brief
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import RegularGrid
@@ -483,7 +484,7 @@ class Constraints(ABC):
             compare(self.data_type_member, stated, found)
         if self.fill is not OPEN and self.fill_bytes() != stored_fill:
             raise ArgumentError(
-                f"metadata: fill_value {self.fill!r} does not match {meta.fill_scalar!r}"
+                f"metadata: fill_value {brief(self.fill)} does not match {brief(meta.fill_scalar)}"
             )
         for name, wanted in self.attributes.items():
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
@@ -505,12 +506,20 @@ def _domain(
 
 
 def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:
-    """Return the view of all of an array; names of which some are alike are left out."""
-    if names is not None:
-        told = [name for name in names if name]
-        if len(names) != len(shape) or len(set(told)) < len(told):
-            names = None
+    """Return the view of all of an array; names that cannot be labels are left out."""
+    if names is not None and not (len(names) == len(shape) and _are_labels(names)):
+        names = None
     return IndexTransform.of_view(View.of_array(shape, names, inner))
+
+
+def _are_labels(names: tuple[str | None, ...]) -> bool:
+    """Tell whether names are text of UTF-8, and no two alike."""
+    told = [name for name in names if name]
+    try:
+        "".join(told).encode()
+    except UnicodeEncodeError:
+        return False
+    return len(set(told)) == len(told)
 
 
 def data_type_from_json(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:

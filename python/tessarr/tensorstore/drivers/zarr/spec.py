@@ -12,7 +12,7 @@ from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.spec import Spec as Place
 from tessarr.tensorstore.kvstore.url import folder
-from tessarr.tensorstore.notation.reading import members_of, take, text
+from tessarr.tensorstore.notation.reading import boolean, members_of, take, text
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.schema.schema import Schema
@@ -304,10 +304,7 @@ def _folder(place: Place) -> Place:
 
 
 def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
-    value = members.pop(name, default)
-    if not isinstance(value, bool):
-        raise ArgumentError(f'"{name}": {value!r} is not a boolean')
-    return value
+    return boolean(members.pop(name, default), name)
 
 
 def _recheck(members: dict[str, Any], name: str, default: Recheck) -> Recheck:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
+from tessarr.brief import brief
 from tessarr.drive import Get
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
@@ -53,8 +54,8 @@ class Zarr2Spec(OpeningSpec):
         separator = choice(".", "/")(members.pop("key_encoding"), "key_encoding")
         if self._wanted.separator not in {None, separator}:
             raise ArgumentError(
-                f'"key_encoding": {separator!r} does not match metadata, which have '
-                f"{self._wanted.separator!r}"
+                f'"key_encoding": {brief(separator)} does not match metadata, which have '
+                f"{brief(self._wanted.separator)}"
             )
         self._wanted = replace(self._wanted, separator=separator)
 

@@ -8,6 +8,7 @@ from typing import Any, Final, Self
 
 from tessarr import codec, keys
 from tessarr import dtype as data_types
+from tessarr.brief import brief
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
@@ -31,6 +32,7 @@ from tessarr.tensorstore.notation.reading import (
     plain,
     refuse,
     take,
+    text,
 )
 from tessarr.tensorstore.notation.recall import RecallSame
 from tessarr.tensorstore.schema.chain import Chain
@@ -359,7 +361,7 @@ def _key_encoding(value: Any, what: str) -> keys.ChunkKeyEncoding:
     if extension is not None:
         cls = keys.find_key_encoding(extension.name)
         if cls is None:
-            raise ArgumentError(f"{what}: there is no chunk key encoding {extension.name!r}")
+            raise ArgumentError(f"{what}: there is no chunk key encoding {brief(extension.name)}")
         found = cls.from_json(extension.configuration)
     refuse(problems)
     assert found is not None
@@ -367,11 +369,8 @@ def _key_encoding(value: Any, what: str) -> keys.ChunkKeyEncoding:
 
 
 def _names(value: Any, what: str) -> Names:
-    names = items(value, what)
-    for k, name in enumerate(names):
-        if name is not None and not isinstance(name, str):
-            raise ArgumentError(f"{what}/{k}: {name!r} is not a string or null")
-    return tuple(names)
+    names = enumerate(items(value, what))
+    return tuple(None if name is None else text(name, f"{what}/{k}") for k, name in names)
 
 
 def _units(value: Any, what: str) -> Units:
@@ -379,13 +378,13 @@ def _units(value: Any, what: str) -> Units:
 
 
 def _unit(value: Any, what: str) -> Unit | None:
-    if value is not None and not isinstance(value, str):
-        raise ArgumentError(f"{what}: {value!r} is not a string or null")
-    return None if value is None else Unit(value)
+    return None if value is None else Unit(text(value, what))
 
 
 def _extra(members: Mapping[str, Any]) -> JSONObject:
     for name, value in members.items():
         if not isinstance(value, Mapping) or value.get("must_understand") is not False:
-            raise ArgumentError(f'metadata: {name!r} is not known: add "must_understand": false')
+            raise ArgumentError(
+                f'metadata: {brief(name)} is not known: add "must_understand": false'
+            )
     return dict(members)

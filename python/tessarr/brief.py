@@ -1,0 +1,105 @@
+"""What users gave, as messages show it: in few words, whatever it is.
+
+`repr` is not made for that. It raises where a value is nested too deep or an integer has too many
+digits, it copies a text of any length, and what an object's own method raises would take the
+place of the error that was to be told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["brief", "cut", "printable"]
+
+ROOM: Final = 200
+"""How many letters of a value a message shows."""
+
+_BITS: Final = 256
+
+
+def brief(value: object) -> str:
+    r"""Return a value as `repr` has it, cut where it is long, and safe to print.
+
+    Examples
+    --------
+    >>> print(brief({"a": (1, "b\ud800"), "c": 10**5000}))
+    {'a': (1, 'b\ud800'), 'c': an integer of 16610 bits}
+    >>> brief([0] * 1000) == "[" + "0, " * 66 + "0…"
+    True
+    """
+    try:
+        return cut(_pieces(value))
+    except RecursionError:  # there was little room left for the walk itself
+        return _nameless(value)
+
+
+def printable(pieces: Iterable[str]) -> str:
+    r"""Return a text as `cut` does, with what no encoding has written out.
+
+    Examples
+    --------
+    >>> print(printable("/a\ud800"))
+    /a\ud800
+    """
+    return cut(pieces).encode("utf-8", "backslashreplace").decode()
+
+
+def cut(pieces: Iterable[str]) -> str:
+    """Return a text, or what its pieces are together, or the beginning if that is too long.
+
+    No more pieces are asked for then.
+    """
+    text = ""
+    for piece in pieces:
+        text += piece
+        if len(text) > ROOM:
+            return f"{text[:ROOM]}…"
+    return text
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """Give the text bit by bit: whoever stops has not walked through the rest."""
+    kind = type(value)
+    if kind is str or kind is bytes:
+        yield repr(value[: ROOM + 1])
+    elif kind is int:
+        bits = value.bit_length()
+        yield repr(value) if bits <= _BITS else f"an integer of {bits} bits"
+    elif kind is list:
+        yield from _between("[", value, "]")
+    elif kind is tuple:
+        yield from _between("(", value, ",)" if len(value) == 1 else ")")
+    elif kind is slice:
+        yield from _between("slice(", (value.start, value.stop, value.step), ")")
+    elif kind is dict:
+        yield "{"
+        for k, (name, item) in enumerate(value.items()):
+            yield ", " if k else ""
+            yield from _pieces(name)
+            yield ": "
+            yield from _pieces(item)
+        yield "}"
+    else:
+        yield _other(value)
+
+
+def _between(start: str, items: list[Any] | tuple[Any, ...], end: str) -> Iterator[str]:
+    yield start
+    for k, item in enumerate(items):
+        yield ", " if k else ""
+        yield from _pieces(item)
+    yield end
+
+
+def _other(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 (whatever it is: there is an error to be told already)
+        return _nameless(value)
+
+
+def _nameless(value: object) -> str:
+    return f"an object of {type(value).__name__!r}"

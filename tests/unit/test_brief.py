@@ -1,0 +1,89 @@
+"""Values in messages: short and printable, whatever they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessarr.brief import brief, cut
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -3,
+        1.5,
+        float("nan"),
+        "it's",
+        b"\0",
+        [],
+        [1, [2]],
+        (),
+        (1,),
+        (1, "a"),
+        {},
+        {"a": [1], 2: None},
+        slice(1, None, 2),
+        np.int8(3),
+        np.zeros(3),
+        Ellipsis,
+    ],
+)
+def test_short_values_are_told_as_by_repr(value: object) -> None:
+    """What fits is what Python shows."""
+    assert brief(value) == repr(value)
+
+
+def test_nested_lists_are_cut() -> None:
+    """No depth is too deep."""
+    value: Any = {}
+    for _ in range(200_000):
+        value = [value]
+    assert brief(value) == "[" * 200 + "…"
+    assert brief({"a": (value,)}).startswith("{'a': ([[[[")
+
+
+def test_lists_of_themselves_are_cut() -> None:
+    """A list that is in itself has no end."""
+    value: list[Any] = [1]
+    value.append(value)
+    assert brief(value).startswith("[1, [1, [1, ")
+
+
+def test_many_digits_are_counted() -> None:
+    """Python writes no integer of so many digits."""
+    assert brief(10**5000) == "an integer of 16610 bits"
+    assert brief([-(10**5000)]) == "[an integer of 16610 bits]"
+    assert brief(2**256 - 1) == str(2**256 - 1)
+
+
+def test_long_values_are_cut() -> None:
+    """What a message shows has a bound, and no more is looked at."""
+    for value in ("x" * 10**6, b"x" * 10**6, [0] * 10**6, np.zeros(1000), {"x" * 10**6: 1}):
+        assert len(brief(value)) == 201
+
+
+def test_lone_surrogates_are_escaped() -> None:
+    """A message can be printed."""
+    assert brief("a\ud800") == r"'a\ud800'"
+
+
+def test_objects_that_cannot_be_shown_are_named() -> None:
+    """What an object's own method raises is not what was to be told."""
+
+    class Rude:
+        def __repr__(self) -> str:
+            raise OSError
+
+    assert brief([Rude()]) == "[an object of 'Rude']"
+
+
+def test_no_more_is_asked_for_than_is_told() -> None:
+    """Pieces are joined until there are enough letters."""
+    pieces = iter(["x"] * 1000)
+    assert cut(pieces) == "x" * 200 + "…"
+    assert len(list(pieces)) == 799
