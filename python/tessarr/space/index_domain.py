@@ -207,12 +207,6 @@ class IndexDomain(Placed):
     def __hash__(self) -> int:
         return hash(self.dims)
 
-    def __getstate__(self) -> tuple[Any, Any]:
-        return self._view.plain()
-
-    def __setstate__(self, state: tuple[Any, Any]) -> None:
-        self._view, self._dims = View.restored(*state), None
-
     def __len__(self) -> int:
         return self._view.rank
 

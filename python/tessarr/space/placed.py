@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Self
+from typing import Any, Final, Self
 
-from tessarr._engine import PlacedBase
+from tessarr._engine import PlacedBase, View
 from tessarr.space.indexable import Indexable
-
-if TYPE_CHECKING:
-    from tessarr._engine import View
 
 __all__ = ["Placed", "placed"]
 
@@ -29,3 +26,10 @@ class Placed(PlacedBase, Indexable):
     def of_view(cls, view: View) -> Self:
         """Return the domain, or the transform, that the engine has."""
         return placed(cls, view)
+
+    @classmethod
+    def _restored(cls, dims: Any, maps: Any) -> Self:
+        return placed(cls, View.restored(dims, maps))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._restored, self._view.plain()

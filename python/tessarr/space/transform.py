@@ -141,12 +141,6 @@ class IndexTransform(Placed):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __getstate__(self) -> tuple[Any, Any]:
-        return self._view.plain()
-
-    def __setstate__(self, state: tuple[Any, Any]) -> None:
-        self._view, self._domain, self._output = View.restored(*state), None, None
-
     def __call__(self, indices: Any) -> tuple[int, ...]:
         """Return the index of what is viewed at a position.
 
