@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 from typing import Any
 
 import numpy as np
@@ -114,3 +115,33 @@ def test_format_2_stores_no_text_without_a_filter() -> None:
                 spec, create=True, delete_existing=True, dtype=name, shape=[4], context=context
             ).result()
     assert {key: keys[key] for key in keys.list().result()} == before
+
+
+ARRAYS: list[tuple[Any, Any]] = [
+    (np.array([1, 2, 3]), [1, 2, 3]),
+    (np.array([[1.5, 2]]), [[1.5, 2]]),
+    (np.array([True, False]), [True, False]),
+    (np.array([1, "a", None], object), [1, "a", None]),
+    (np.empty((0, 3)), []),
+    (np.array(5), 5),
+    (array.array("i", [1, 2, 3]), [1, 2, 3]),
+    (memoryview(np.array([1.5, 2])), [1.5, 2]),
+    (np.ma.array([1, 2], mask=[0, 1]), [1, 2]),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), ARRAYS, ids=[str(k) for k in range(len(ARRAYS))])
+def test_arrays_are_lists_of_one_element_of_json(given: Any, expected: Any) -> None:
+    store = ts.array([0, 0, 0], dtype="json")
+    store[1] = given
+    assert store.read().result().tolist() == [0, expected, 0]
+    with pytest.raises(TypeError, match="complex"):
+        store[1] = np.array([1j])
+
+
+def test_buffers_as_json() -> None:
+    buffer = array.array("i", [4, 5, 6])
+    store = ts.array(buffer, dtype="json")
+    assert (store.dtype, store.read().result().tolist()) == (ts.json, [4, 5, 6])
+    store.write(memoryview(buffer)[::-1]).result()
+    assert store.read().result().tolist() == [6, 5, 4]

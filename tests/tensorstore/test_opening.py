@@ -122,6 +122,28 @@ def test_elements_as_bytes(context: ts.Context) -> None:
     assert a.read().result().tolist() == [265, 1026, 3]
 
 
+@pytest.mark.parametrize("dtype", ["|b1", "int4", [["x", "|b1"]], [["x", "|u1"], ["y", "int4"]]])
+def test_bytes_of_elements_are_stored_as_they_are_or_refused(
+    context: ts.Context, dtype: Any
+) -> None:
+    members: dict[str, Any] = {"metadata": {"dtype": dtype, "compressor": None}}
+    if isinstance(dtype, list):
+        members["field"] = "x"
+    made = opened(context, "zarr", members=members, create=True, shape=[3])
+    raw = opened(context, "zarr", members={"open_as_void": True})
+    raw[...] = b"\1"
+    raw.vindex[[0, 0, 2], [0, 0, 0]] = np.array([1, 0, 0], "u1").view("V1")
+    before = made.kvstore.read("0").result().value
+    assert bytearray(before[:: raw.shape[1]]) == b"\0\1\0"
+    if dtype == [["x", "|b1"]]:
+        raw[1] = b"a"
+        assert made.kvstore.read("0").result().value == b"\0a\0"
+        return
+    with pytest.raises(ArgumentError, match="bits"):
+        raw[1:] = np.full((2, raw.shape[1]), 0x61, "u1").view("V1")
+    assert made.kvstore.read("0").result().value == before
+
+
 @pytest.mark.parametrize("dtype", ["ustring", "string"])
 def test_elements_of_any_length_have_no_bytes_to_look_at(context: ts.Context, dtype: str) -> None:
     opened(context, create=True, dtype=dtype, shape=[3])

@@ -565,17 +565,14 @@ class TensorStore(Facts):
         except UnsupportedError:  # functions and bytes are no JSON
             return "TensorStore(...)"
 
-    def __getstate__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Any, ...]:
         self._check_alone()
         spec, view = self._reopening()
-        return *pickled(spec), self._mode, *view._as_view().plain()
+        return TensorStore._restored, (*pickled(spec), self._mode, *view._as_view().plain())
 
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        json, beside, mode, *plain = state
-        view = IndexTransform.of_view(View.restored(*plain))
-        opened = _again(Spec(json), beside, view, mode)
-        for name in Facts.__slots__:
-            setattr(self, name, getattr(opened, name))
+    @classmethod
+    def _restored(cls, json: Any, beside: Any, mode: str, dims: Any, maps: Any) -> TensorStore:
+        return _again(Spec(json), beside, IndexTransform.of_view(View.restored(dims, maps)), mode)
 
     def _check_alone(self) -> None:
         if self._transaction is not None:

@@ -52,9 +52,11 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
 
 
 def _objects(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
+    given = np.asarray(source) if has_dtype(source) else source  # also what is masked
     if data_type.name == "json":
-        return objects(source, rank)
-    given = np.asarray(source) if isinstance(source, np.ndarray) else source  # also what is masked
+        values = objects(given, rank)
+        # Where there are no dimensions, what has axes is one element: lists of JSON.
+        return values if rank or not values.ndim else objects(values.tolist(), rank)
     # Lists are followed as deep as there are dimensions; where there are none, as deep as they go.
     values = objects(given, rank or _DEEPEST).astype("O", copy=False)
     _check_rank(values, rank)

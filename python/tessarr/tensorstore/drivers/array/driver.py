@@ -129,7 +129,7 @@ def _of_objects(source: Any, data_type: DataType, copy: bool | None) -> npt.NDAr
         elements(source, data_type)
         return source
     _refuse_copy(copy)
-    made = np.asarray(source) if isinstance(source, np.ndarray) else objects(source, 32)
+    made = np.asarray(source) if has_dtype(source) else objects(source, 32)
     return elements(made.astype("O", copy=False), data_type)
 
 

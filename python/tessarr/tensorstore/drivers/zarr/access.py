@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tessarr.space import IndexTransform
     from tessarr.store import Store
     from tessarr.tensorstore.drivers.zarr.facts import Kind
-    from tessarr.tensorstore.drivers.zarr.inner import Inner
+    from tessarr.tensorstore.drivers.zarr.inner import Inner, Piece
     from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
 
@@ -51,6 +51,7 @@ class Access:
     __slots__ = (
         "_as_stored",
         "_before",
+        "_bits",
         "_fields",
         "_inner",
         "_last",
@@ -67,7 +68,7 @@ class Access:
     def __init__(self, kind: Kind, place: Store) -> None:
         self._numpy, self._stored = kind.numpy, kind.stored
         self._fields, self._inner = kind.fields, kind.inner
-        self._as_stored, self._parts = kind.as_stored, kind.parts
+        self._as_stored, self._parts, self._bits = kind.as_stored, kind.parts, kind.bits
         self.plain = kind.plain
         """Whether elements are as the engine reads them."""
         self._place = place
@@ -210,7 +211,10 @@ class Access:
         base, element = self._inside()
         size, futures = element.itemsize, []
         elements = values.astype(element, copy=False)
-        for piece in inner.pieces(inner.split(view), elements):
+        pieces = list(inner.pieces(inner.split(view), elements))
+        if self._bits is not None:
+            _check_bits(pieces, self._bits)
+        for piece in pieces:
             packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
             places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
             ready = packed.reshape(piece.outer.domain.shape)
@@ -224,7 +228,25 @@ class Access:
         base, stored = 0, self._stored
         if self._fields is not None and self._fields.inner is not None:
             base, stored = self._fields.parts[0][0], stored[self._fields.inner].base
-        return base, stored if stored.itemsize == self._numpy.itemsize else self._numpy
+        # What is a number as stored may have another byte order; bytes have none.
+        number = self._numpy.kind != "V" and stored.itemsize == self._numpy.itemsize
+        return base, stored if number else self._numpy
+
+
+def _check_bits(pieces: list[Piece], bits: npt.NDArray[np.uint8]) -> None:
+    """Refuse bytes of elements with other bits than these: they would be stored as something else.
+
+    Raises
+    ------
+    ArgumentError
+        If there is one.
+    """
+    for piece in pieces:
+        if np.any(np.ascontiguousarray(piece.values).view("u1") & ~bits[piece.places]):
+            raise ArgumentError(
+                "open_as_void: bytes have bits that elements of the data type do not have",
+                kind="cannot_cast",
+            )
 
 
 def _runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]]:

@@ -6,6 +6,8 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from tessarr.array.recall import OfMetadata
 from tessarr.flow.create import Wording, documents
 from tessarr.indexing.fields import fields_of
@@ -20,7 +22,6 @@ from tessarr.tensorstore.schema.fill import scalar_of
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
     from tessarr.dtype import DataType
@@ -57,6 +58,8 @@ class Kind:
         self.inner = Inner(meta.rank, shape) if shape else None
         self.as_stored = self.stored == self.numpy
         self.parts = None if self.fields is None else self.fields.parts
+        self.bits = _bits_of(data_type) if field.as_void else None
+        """The bits that each byte of an element may have, where these are not all."""
         one = self.fields is None and self.inner is None
         self.plain = one and self.as_stored and not self.stored.hasobject
         """Whether elements are as the engine reads them."""
@@ -243,6 +246,15 @@ def _elements_of(
         fields = fields_of(field.name or stored.names[0], stored)
         stored = fields.dtype
     return dtype, shape, dtype.dtype, stored, fields
+
+
+def _bits_of(data_type: DataType) -> npt.NDArray[np.uint8] | None:
+    if data_type.name == "bool":
+        return np.ones(1, np.uint8)
+    if not data_type.stray_bits:
+        return None
+    full = np.full(data_type.item_bytes, 0xFF, np.uint8)
+    return data_type.canonical(full.view(data_type.numpy)).view(np.uint8)
 
 
 _elements: Final = RecallSame(_elements_of)
