@@ -10,6 +10,7 @@ by index arrays, and adds up floats in another order there.
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
@@ -137,6 +138,28 @@ def test_what_is_refused(arguments: Any) -> None:
     here = outcome(lambda: ts.downsample(ts.array([1, 2]), *arguments))
     there = outcome(lambda: theirs.downsample(theirs.array([1, 2]), *arguments))
     assert here is there or {here, there} == {ValueError, TypeError}
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1), (1, 3)])
+@pytest.mark.parametrize("method", ["stride", "mean"])
+def test_dimensions_of_one_position_are_told(shape: tuple[int, ...], method: Any) -> None:
+    """In specs and pickles; TensorStore refuses both."""
+    of = ts.array(np.full(shape, 7.0))
+    view = ts.downsample(of, [2] * len(shape), method)
+    spec = view.spec()
+    layout = of.spec().chunk_layout  # that of the elements which the spec has
+    assert spec.chunk_layout == layout
+    assert layout.rank == len(shape)
+    for again in (
+        pickle.loads(pickle.dumps(view)),
+        ts.open(spec).result(),
+        ts.open(spec.to_json()).result(),
+    ):
+        assert (again.domain, again.chunk_layout) == (view.domain, layout)
+        assert again.schema.chunk_layout == layout
+        assert again.read().result().tolist() == view.read().result().tolist()
+    twice = ts.downsample(view, [1] * len(shape), method)
+    assert pickle.loads(pickle.dumps(twice)).read().result().ravel()[0] == 7
 
 
 def test_it_cannot_be_written() -> None:

@@ -69,6 +69,19 @@ def test_views_are_shown(text: str) -> None:
         assert len(set(texts)) == 1
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("base", ["[...]", "[::-1]", ".T", "[:, ::2]"])
+@pytest.mark.parametrize(
+    "view",
+    ["[...]", ".T", "[::-1]", "[:, ::-1]", "[[0, 2]]", "[:, [0, 1]]", "[..., [0, 1]].T", "[None]"],
+)
+def test_the_order_of_elements_is_told(order: Any, base: str, view: str) -> None:
+    values = np.asarray(np.arange(210).reshape(5, 6, 7), order=order)
+    text = f"ts.array(values{base}){view}.spec().chunk_layout.to_json()"
+    here, there = (eval(text, {"ts": package, "values": values}) for package in (ts, theirs))
+    assert here == there
+
+
 ARRAY: dict[str, Any] = {"driver": "array", "dtype": "int32", "array": [1, 2, 3, 4]}
 MOVED: dict[str, Any] = {
     "driver": "array",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import tracemalloc
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -178,6 +179,22 @@ def test_positions_that_no_layer_has_are_refused() -> None:
             chosen.read().result()
         with pytest.raises(ArgumentError, match="cannot read or write"):
             chosen.write(1).result()
+
+
+@pytest.mark.parametrize(
+    "how", [ts.overlay, partial(ts.concat, axis=1), partial(ts.stack, axis=-1)]
+)
+def test_labels_that_would_be_there_twice_are_refused(how: Any) -> None:
+    """Labels in another order: no spec could tell such a domain, and no pickle keep it."""
+    one = ts.array(np.arange(8).reshape(2, 2, 2)).label["x", "y", ""]
+    for layers in ([one, one.T], [one.spec(), one.T.spec()]):
+        with pytest.raises(ValueError, match="have one label"):
+            how(layers)
+    layers = [one.spec().to_json(), one.T.spec().to_json()]
+    with pytest.raises(ValueError, match="have one label"):
+        ts.open({"driver": "stack", "layers": layers}).result()
+    same = how([one, one.T.label["x", "y", ""]])
+    assert pickle.loads(pickle.dumps(same)).domain == same.domain
 
 
 def test_values_that_share_memory_with_layers_are_copied_once() -> None:

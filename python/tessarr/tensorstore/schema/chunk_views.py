@@ -29,7 +29,7 @@ def layout_through(layout: LayoutConstraints, transform: IndexTransform) -> Layo
     view, rank = transform._view, layout.rank
     if rank not in {-1, view.output_rank}:
         _refuse_rank(rank, view.output_rank)
-    if rank <= 0 or view.unmoved:
+    if rank < 0 or view.unmoved:
         return layout
     return LayoutConstraints.later(view.rank, partial(_along, layout, view))
 

@@ -85,7 +85,8 @@ class MemorySpec(ReferringSpec):
         if not isinstance(context, References):
             context = References(_RESOURCES, {}).bind(context or _default())
         made._references = context
-        made._values, shown = _shown(np.asarray(selected(driver.values, view._as_view())), view)
+        values = np.asarray(selected(driver.values, view._as_view()))
+        made._values, shown = _shown(values, view, _outwards(driver.values, view))
         units = units_through(driver.dimension_units, view)
         if any(unit is not None for unit in units):
             along = [one.input_dimension for one in shown.output]
@@ -158,10 +159,27 @@ def _default() -> Context:
     return Context()
 
 
+def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
+    """Return the dimensions of a view in the order in which a spec has them, slowest first.
+
+    It is TensorStore's: those of index arrays, then the others by how far apart elements are. It
+    counts backwards as less than nothing where there are no index arrays.
+    """
+    steps = [0] * view.input_rank
+    listed: set[int] = set()
+    for stride, one in zip(values.strides, view.output, strict=True):
+        if one.index_array is not None:
+            listed.update(k for k, size in enumerate(one.index_array.shape) if size != 1)
+        elif one.input_dimension is not None and one.stride is not None:
+            steps[one.input_dimension] += stride * one.stride
+    far = [abs(step) for step in steps] if listed else steps
+    return sorted(range(len(steps)), key=lambda k: (k not in listed, -far[k]))
+
+
 def _shown(
-    values: npt.NDArray[Any], view: IndexTransform
+    values: npt.NDArray[Any], view: IndexTransform, order: list[int]
 ) -> tuple[npt.NDArray[Any], IndexTransform]:
-    """Return elements without what repeats, and the view of these that repeats it."""
+    """Return elements without what repeats, laid out in an order, and the view that repeats it."""
     if values.size == 0:
         return np.empty(0, values.dtype), IndexTransform.of(
             view.domain, (OutputIndexMap.constant(0),)
@@ -175,7 +193,10 @@ def _shown(
             kept.append(slice(None))
             maps.append(OutputIndexMap.along(k, -dim.inclusive_min))
     key: Any = (*kept, ...)
-    return values[key].copy(), IndexTransform.of(view.domain, tuple(maps))
+    left = [k for k, one in enumerate(kept) if one != 0]
+    axes = [left.index(k) for k in order if k in left]
+    laid = values[key].transpose(axes).copy().transpose(np.argsort(axes))
+    return laid, IndexTransform.of(view.domain, tuple(maps))
 
 
 def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
