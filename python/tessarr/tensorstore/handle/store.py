@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
 
 import numpy as np
 
@@ -50,6 +50,9 @@ _made: Final = Facts._made
 _spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
 
 
+_PICKLED: Final = 5  # what a pickle tells: a spec, what its JSON cannot tell, the mode, the view
+
+
 def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
     return StorageStatistics(not_stored=found[0], fully_stored=found[1])
 
@@ -77,8 +80,11 @@ class TensorStore(Facts):
 
     __slots__ = ()
 
-    def __new__(cls) -> Self:
-        raise TypeError("a TensorStore is made by open")
+    def __new__(cls, *pickled: Any) -> TensorStore:  # noqa: PYI034
+        if len(pickled) != _PICKLED:
+            raise TypeError("a TensorStore is made by open")
+        json, beside, mode, *plain = pickled
+        return _again(Spec(json), beside, IndexTransform.of_view(View.restored(*plain)), mode)
 
     # Indexing
 
@@ -568,11 +574,7 @@ class TensorStore(Facts):
     def __reduce__(self) -> tuple[Any, ...]:
         self._check_alone()
         spec, view = self._reopening()
-        return TensorStore._restored, (*pickled(spec), self._mode, *view._as_view().plain())
-
-    @classmethod
-    def _restored(cls, json: Any, beside: Any, mode: str, dims: Any, maps: Any) -> TensorStore:
-        return _again(Spec(json), beside, IndexTransform.of_view(View.restored(dims, maps)), mode)
+        return TensorStore, (*pickled(spec), self._mode, *view._as_view().plain())
 
     def _check_alone(self) -> None:
         if self._transaction is not None:
