@@ -190,9 +190,9 @@ def test_labels_that_would_be_there_twice_are_refused(how: Any) -> None:
     for layers in ([one, one.T], [one.spec(), one.T.spec()]):
         with pytest.raises(ValueError, match="have one label"):
             how(layers)
-    layers = [one.spec().to_json(), one.T.spec().to_json()]
+    specs = [one.spec().to_json(), one.T.spec().to_json()]
     with pytest.raises(ValueError, match="have one label"):
-        ts.open({"driver": "stack", "layers": layers}).result()
+        ts.open({"driver": "stack", "layers": specs}).result()
     same = how([one, one.T.label["x", "y", ""]])
     assert pickle.loads(pickle.dumps(same)).domain == same.domain
 
