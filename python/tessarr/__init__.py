@@ -28,6 +28,7 @@ from tessarr.options import Options, configure, options
 if TYPE_CHECKING:
     from tessarr import blosc, codecs, extensions, storage, stores
     from tessarr.array.asynchronous import AsyncArray
+    from tessarr.array.lazy import LazyArray
     from tessarr.codecs import (
         BZ2,
         LZ4,
@@ -88,6 +89,7 @@ __all__ = [
     "Group",
     "KVStore",
     "LRUStoreCache",
+    "LazyArray",
     "LazyLoader",
     "MemoryStore",
     "NestedDirectoryStore",
@@ -149,6 +151,7 @@ __all__ = [
 
 _ELSEWHERE = {
     "AsyncArray": "array.asynchronous",
+    "LazyArray": "array.lazy",
     "DictStore": "stores",
     "DirectoryStore": "stores",
     "FSStore": "stores",

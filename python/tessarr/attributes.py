@@ -89,6 +89,9 @@ class Attributes(MutableMapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         return name in self._owner.metadata.attributes
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._owner, "attrs")
+
     def __repr__(self) -> str:
         return f"Attributes({dict(self._owner.metadata.attributes)!r})"
 

@@ -25,6 +25,7 @@ from tessarr.codec.bytes import Bytes
 from tessarr.codec.bz2 import BZ2
 from tessarr.codec.cast_value import CastValue
 from tessarr.codec.categorize import Categorize
+from tessarr.codec.chain import Chain
 from tessarr.codec.conditional import Conditional
 from tessarr.codec.crc32 import CRC32
 from tessarr.codec.crc32c import Crc32c
@@ -97,6 +98,7 @@ __all__ = [
     "BytesCodec",
     "CastValue",
     "Categorize",
+    "Chain",
     "Codec",
     "Conditional",
     "Crc32c",

@@ -42,7 +42,7 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -213,11 +213,11 @@ class TessarrError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {name: getattr(self, name) for name in self._fields}
-        return _rebuild, (type(self), self.message, fields), dict(self.__dict__)
+        return type(self)._restored, (self.message, fields), dict(self.__dict__)
 
-
-def _rebuild(cls: type[TessarrError], message: str, fields: dict[str, Any]) -> TessarrError:
-    return cls(message, **fields)
+    @classmethod
+    def _restored(cls, message: str, fields: dict[str, Any]) -> Self:
+        return cls(message, **fields)
 
 
 class NotFoundError(TessarrError, FileNotFoundError, KeyError, ValueError):

@@ -14,6 +14,8 @@ from operator import attrgetter
 from threading import Condition, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tessarr.registry import call_public
+
 __all__ = ["Future"]
 
 T = TypeVar("T")
@@ -101,3 +103,8 @@ class Future(concurrent.futures.Future[T]):
         import asyncio
 
         return asyncio.wrap_future(self).__await__()
+
+
+call_public("tessarr", Future)
+# `tessarr` loads it late: doctest finds the examples here.
+__test__ = {"Future": Future}

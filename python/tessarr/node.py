@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 from tessarr.errors import ReadOnlyError
 from tessarr.keys import join
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.registry import call_public
 from tessarr.store import LocalStore
 from tessarr.store.given import close, given, given_for_chunks
 from tessarr.store.url import folder_of
@@ -218,6 +219,9 @@ class StorePath:
         root = repr(self._opened) if folder is None else f"file://{folder}"
         return f"{root}/{self.path}" if self.path else root
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StorePath, (self.store, self.path, self._opened)
+
     def __repr__(self) -> str:
         return f"StorePath({self._opened!r}, {self.path!r})"
 
@@ -281,3 +285,8 @@ class Unreadable:
 
     def __repr__(self) -> str:
         return f"Unreadable({self.name}, {self.error})"
+
+
+call_public("tessarr", Unreadable)
+# `tessarr` loads it late: doctest finds the examples here.
+__test__ = {"Unreadable": Unreadable}

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
+from tessarr.registry import call_public
 
 __all__ = ["Options", "configure", "current", "options", "threads"]
 
@@ -246,3 +247,6 @@ class options:
             self._token = None
         if "threads" in self._changes:
             _engine.set_threads(self._threads)
+
+
+call_public("tessarr", Options, options)

@@ -3,11 +3,16 @@
 Names come from Tessarr itself, from the ``register_…`` decorators and from the
 entry points of installed packages. Entry points are looked up, and loaded, only
 when a name is not known otherwise. A later registration replaces an earlier one.
+
+And the names by which users know our own classes, which they are called and pickled by. A
+pickle holds the names of classes: those of the modules where these happen to be written would
+make every stored pickle break when one moves.
 """
 
 from __future__ import annotations
 
 import threading
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tessarr.errors import UnsupportedError
@@ -15,7 +20,7 @@ from tessarr.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Registry"]
+__all__ = ["Registry", "call_public"]
 
 T = TypeVar("T")
 
@@ -95,3 +100,38 @@ class Registry(Generic[T]):
                     entry.name: entry for entry in entry_points(group=self._group)
                 }
             return self._entry_points
+
+
+def call_public(module: str, *given: Any) -> None:
+    """Say that classes, with those inside of them, and functions are of a module.
+
+    Parameters
+    ----------
+    module
+        The name by which it is imported.
+    *given
+        What has its own name there; what is neither class nor function is left as it is.
+
+    Examples
+    --------
+    >>> class Shown:
+    ...     class Inner: ...
+    >>> call_public("tessarr", Shown)
+    >>> Shown, Shown.Inner
+    (<class 'tessarr.Shown'>, <class 'tessarr.Shown.Inner'>)
+    """
+    for one in given:
+        if isinstance(one, FunctionType | TypeVar):
+            one.__module__ = module
+        elif isinstance(one, type):
+            _call(one, module, one.__name__)
+
+
+def _call(one: type, module: str, name: str) -> None:
+    one.__module__, one.__qualname__ = module, name
+    for inner, found in vars(one).items():
+        if isinstance(found, type) and found.__module__.startswith("tessarr."):
+            _call(found, module, f"{name}.{inner}")
+        method = getattr(found, "__func__", found)  # of a class method
+        if isinstance(method, FunctionType):
+            method.__module__ = module  # examples of a class are looked for by it

@@ -18,6 +18,7 @@ from tessarr.keys import join, node_path
 from tessarr.locating import locate
 from tessarr.opening import open as open_node
 from tessarr.options import current
+from tessarr.registry import call_public
 from tessarr.store.given import close
 
 if TYPE_CHECKING:
@@ -212,6 +213,9 @@ class LazyLoader(Mapping[str, "Loaded"]):
         self._group = group
         self._kept: dict[str, Loaded] = {}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LazyLoader, (self._group,)
+
     def __getitem__(self, name: str) -> Loaded:
         if name not in self._kept:
             self._kept[name] = _loaded(self._group[name])
@@ -257,3 +261,6 @@ def _opened(
     finally:
         if isinstance(store, str | PathLike):
             close(place)
+
+
+call_public("tessarr", LazyLoader)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 from tessarr.flow.open import prefix_of
+from tessarr.registry import call_public
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -132,7 +133,11 @@ class ThreadSynchronizer:
         return "ThreadSynchronizer()"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _recalled, (self._token,)
+        return ThreadSynchronizer._recalled, (self._token,)
+
+    @classmethod
+    def _recalled(cls, token: str) -> ThreadSynchronizer:
+        return _synchronizers.get(token) or cls()
 
 
 _synchronizers: WeakValueDictionary[str, ThreadSynchronizer] = WeakValueDictionary()
@@ -146,10 +151,6 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def _recalled(token: str) -> ThreadSynchronizer:
-    return _synchronizers.get(token) or ThreadSynchronizer()
 
 
 class ProcessSynchronizer:
@@ -279,3 +280,11 @@ def _lock(file: int, start: int, length: int, *, release: bool = False) -> None:
     kind = fcntl.F_UNLCK if release else fcntl.F_WRLCK
     # struct flock: type, whence, start, length, process (0: of the open file description)
     fcntl.fcntl(file, ranged, struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0))
+
+
+call_public("tessarr", ThreadSynchronizer, ProcessSynchronizer)
+# `tessarr` loads them late: doctest finds the examples here.
+__test__ = {
+    "ThreadSynchronizer": ThreadSynchronizer,
+    "ProcessSynchronizer": ProcessSynchronizer,
+}

@@ -15,6 +15,7 @@ from tessarr.flow import open as open_flow
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
+from tessarr.registry import call_public
 from tessarr.store import open_store
 from tessarr.store.given import split
 
@@ -368,7 +369,7 @@ class Array(Changing):
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._viewed is not None:
-            return _view_again, self._viewed
+            return type(self)._viewing, self._viewed
         from tessarr.flow.create import documents
 
         settings = {
@@ -379,7 +380,25 @@ class Array(Changing):
             "cache_metadata": self._cache_metadata,
         }
         stored = documents(self._meta), self._store, self._path, self._meta.is_v1
-        return _reopen, (type(self), *stored, settings)
+        return type(self)._restored, (*stored, settings)
+
+    @classmethod
+    def _restored(
+        cls,
+        documents: dict[str, bytes],
+        store: Store,
+        path: str,
+        is_v1: bool,
+        settings: dict[str, Any],
+    ) -> Self:
+        meta = open_flow.parse(documents, path)
+        assert isinstance(meta, ArrayMeta)
+        return _bind(cls, replace(meta, is_v1=True) if is_v1 else meta, store, path, **settings)
+
+    @classmethod
+    def _viewing(cls, array: Array, method: str, arguments: dict[str, Any]) -> Array:
+        view: Array = getattr(array, method)(**arguments)
+        return view
 
 
 def _bind(
@@ -472,19 +491,4 @@ _OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial
 """Settings that zarr-python has for the constructor, beside those that have a place here."""
 
 
-def _reopen(  # noqa: PLR0917 (as they are pickled)
-    cls: type[A],
-    documents: dict[str, bytes],
-    store: Store,
-    path: str,
-    is_v1: bool,
-    settings: dict[str, Any],
-) -> A:
-    meta = open_flow.parse(documents, path)
-    assert isinstance(meta, ArrayMeta)
-    return _bind(cls, replace(meta, is_v1=True) if is_v1 else meta, store, path, **settings)
-
-
-def _view_again(array: Array, method: str, arguments: dict[str, Any]) -> Array:
-    view: Array = getattr(array, method)(**arguments)
-    return view
+call_public("tessarr", Array)

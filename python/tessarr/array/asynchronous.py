@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from tessarr.registry import call_public
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -170,3 +172,8 @@ _FACTS = frozenset(
     }
 )
 """What needs no waiting."""
+
+
+call_public("tessarr", AsyncArray)
+# `tessarr` loads it late: doctest finds the examples here.
+__test__ = {"AsyncArray": AsyncArray}

@@ -12,6 +12,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.indexing import axis_number
 from tessarr.indexing.terms import Array as Indices
 from tessarr.indexing.terms import Integer, Mask, Slice, Term, Zero, terms
+from tessarr.registry import call_public
 from tessarr.space import Assignable, Dim, IndexDomain, IndexTransform, lower
 from tessarr.space.brackets import Mode
 
@@ -213,6 +214,12 @@ class LazyArray(Number):
             raise TypeError("len() of a view without axes")
         return self.shape[0]
 
+    def __getstate__(self) -> tuple[_Stored, IndexTransform]:
+        return self._array, self._view
+
+    def __setstate__(self, state: tuple[_Stored, IndexTransform]) -> None:
+        self._array, self._view = state
+
     def _first(self) -> Any:
         return self[(0,) * self.ndim].read().result()
 
@@ -279,3 +286,8 @@ def _positions(values: npt.NDArray[Any], axis: int, size: int) -> npt.NDArray[np
         )
     positions = values.astype(np.int64)
     return np.where(positions < 0, positions + size, positions)
+
+
+call_public("tessarr", LazyArray)
+# `tessarr` loads it late: doctest finds the examples here.
+__test__ = {"LazyArray": LazyArray}

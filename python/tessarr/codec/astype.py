@@ -32,6 +32,7 @@ class AsType(ItemFilter):
 
     Examples
     --------
+    >>> import numpy as np
     >>> AsType("i1", "i2").encode(np.arange(100, 104, dtype="i2"))
     array([100, 101, 102, 103], dtype=int8)
     """

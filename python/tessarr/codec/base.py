@@ -40,7 +40,7 @@ import numpy as np
 
 from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import DataError
-from tessarr.registry import Registry
+from tessarr.registry import Registry, call_public
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType
@@ -67,6 +67,7 @@ __all__ = [
 
 _NUMCODECS: Final = "numcodecs."
 _OURS: Final = "tessarr.codec."
+_PUBLIC: Final = "tessarr.codecs"
 
 Kind = Literal["array_array", "array_bytes", "bytes_bytes", "ignored"]
 
@@ -396,7 +397,7 @@ def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 C = TypeVar("C", bound=type[Any])
 
-_names: Registry[type[Codec]] = Registry("codec", "tessarr.codecs")
+_names: Registry[type[Codec]] = Registry("codec", _PUBLIC)
 _ids: dict[str, type[Codec]] = {}
 _plain: dict[str, type[Any]] = {}
 
@@ -436,7 +437,7 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
     if codec.codec_id == "":
         codec.codec_id = codec.name
     # Ours are imported late, when others may have taken their place.
-    ours = codec.__module__.startswith(_OURS) and codec_id is None
+    ours = codec.__module__.startswith((_OURS, _PUBLIC)) and codec_id is None
     for name in (codec.name, *codec.aliases):
         if not (ours and name in _names):
             _names.add(name, codec)
@@ -444,6 +445,8 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
     if codec_id is not None and not (ours and (codec_id in _ids or codec_id in _plain)):
         _ids[codec_id] = codec
         _plain.pop(codec_id, None)
+    if ours:
+        call_public(_PUBLIC, codec)
     return codec
 
 
@@ -489,3 +492,6 @@ def _import(name: str) -> None:
         except ModuleNotFoundError as error:
             if error.name != _OURS + module:
                 raise
+
+
+call_public(_PUBLIC, ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec)

@@ -42,6 +42,7 @@ class BitRound(ArrayArrayCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> BitRound(1).encode(np.array([1.0, 1.2, 1.3, 1.8]))
     array([1. , 1. , 1.5, 2. ])
     >>> BitRound(2).encode(np.array([4, 5, 6, 7, 100], dtype="u1"))

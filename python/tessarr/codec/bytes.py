@@ -36,6 +36,7 @@ class Bytes(ArrayBytesCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> Bytes("big").to_json(3), Bytes().to_json(3)
     ({'name': 'bytes', 'configuration': {'endian': 'big'}}, {'name': 'bytes'})
     >>> bytes(Bytes("big").encode(np.array([1, 258], dtype="int16"))).hex()

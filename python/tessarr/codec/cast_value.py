@@ -58,6 +58,7 @@ class CastValue(ArrayArrayCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> nan = {"encode": [["NaN", 0]], "decode": [[0, "NaN"]]}
     >>> CastValue("uint8", scalar_map=nan).encode(np.array([1.0, np.nan, 254.6]))
     array([  1,   0, 255], dtype=uint8)

@@ -38,6 +38,7 @@ class Categorize(ArrayArrayCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> codec = Categorize(["female", "male"], dtype=object)
     >>> codec.encode(np.array(["male", "female", "other"], object))
     array([2, 1, 0], dtype=uint8)

@@ -32,6 +32,7 @@ from tessarr.codec.read import of, read_v3
 from tessarr.codec.transpose import Transpose
 from tessarr.errors import ArgumentError, DataError
 from tessarr.problems import describe, pointer
+from tessarr.registry import call_public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -376,3 +377,6 @@ def _misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
 
 def _compile(codec: BytesBytesCodec) -> dict[str, object]:
     return codec.engine() or {"name": codec.label, "codec": FlatCodec(codec)}
+
+
+call_public("tessarr.codecs", Chain)

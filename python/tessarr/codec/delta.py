@@ -34,6 +34,7 @@ class Delta(ItemFilter):
 
     Examples
     --------
+    >>> import numpy as np
     >>> Delta("i2", "i1").encode(np.arange(100, 120, 5, dtype="i2"))
     array([100,   5,   5,   5], dtype=int8)
     >>> Delta("i2").to_json(2)

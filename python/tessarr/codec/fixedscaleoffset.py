@@ -38,6 +38,7 @@ class FixedScaleOffset(ItemFilter):
 
     Examples
     --------
+    >>> import numpy as np
     >>> filter = FixedScaleOffset(offset=1000, scale=10, dtype="f8", astype="u1")
     >>> filter.encode(np.array([1000.0, 1000.11, 1001.0]))
     array([ 0,  1, 10], dtype=uint8)

@@ -40,6 +40,7 @@ class JSON(ArrayBytesCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> JSON().encode(np.array(["a", {"b": None}], object))
     b'["a",{"b":null},"|O",[2]]'
     """

@@ -52,6 +52,7 @@ class N5Default(ArrayBytesCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> codec = N5Default([Transpose((1, 0)), Bytes("big")])
     >>> codec.encode(np.array([[1, 2, 3]], dtype="i2")).hex(" ", 2)
     '0000 0002 0000 0001 0000 0003 0001 0002 0003'

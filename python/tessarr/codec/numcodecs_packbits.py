@@ -28,6 +28,7 @@ class PackBitsV2(ArrayArrayCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> PackBitsV2().encode(np.array([True, False, False, True]))
     array([  4, 144], dtype=uint8)
     """

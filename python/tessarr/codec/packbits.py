@@ -42,6 +42,7 @@ class PackBits(ArrayBytesCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> PackBits().encode(np.array([True, False, False, True])).hex()
     '09'
     >>> PackBits(last_bit=3).encode(np.array([1, 2, 3], dtype="u1")).hex()

@@ -36,6 +36,7 @@ class Quantize(ItemFilter):
 
     Examples
     --------
+    >>> import numpy as np
     >>> Quantize(1, "f8").encode(np.array([0.0, 1 / 9, 2 / 9]))
     array([0.   , 0.125, 0.25 ])
     """

@@ -38,6 +38,7 @@ class ScaleOffset(ArrayArrayCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> ScaleOffset(offset=1000, scale=2).encode(np.array([1000, 1001], dtype="u2"))
     array([0, 2], dtype=uint16)
     >>> ScaleOffset(offset=1000).to_json(3)

@@ -31,6 +31,7 @@ class Transpose(ArrayArrayCodec):
 
     Examples
     --------
+    >>> import numpy as np
     >>> Transpose((2, 0, 1)).to_json(3)
     {'name': 'transpose', 'configuration': {'order': [2, 0, 1]}}
     >>> Transpose((2, 0, 1)).encode(np.zeros((10, 20, 30))).shape

@@ -17,6 +17,7 @@ from tessarr.codec.transpose import Transpose
 from tessarr.codec.vlen_bytes import VLenBytes
 from tessarr.codec.vlen_utf8 import VLenUTF8
 from tessarr.codec.zstd import Zstd
+from tessarr.registry import call_public
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -118,3 +119,6 @@ def GzipCodec(*, level: int = 5) -> GZip:  # noqa: N802 (zarr-python's name)
     GZip(level=5)
     """
     return GZip(level)
+
+
+call_public("tessarr.codecs", BloscCname, BloscShuffle, Endian, ShardingCodecIndexLocation)

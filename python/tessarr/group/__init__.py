@@ -20,6 +20,7 @@ from tessarr.keys import split
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
+from tessarr.registry import call_public
 
 if TYPE_CHECKING:
     from tessarr.describe import GroupInfo
@@ -353,14 +354,32 @@ class Group(Making):
     def __reduce__(self) -> tuple[Any, ...]:
         from tessarr.flow.create import documents
 
-        return _reopen, (
+        copies = self._copies
+        return Group._restored, (
             documents(self._meta),
             self._store,
             self._path,
             self._read_only,
-            self._copies,
+            None if copies is None else (copies.root, copies.documents(), copies.name),
             dict(self._opened),
         )
+
+    @classmethod
+    def _restored(  # noqa: PLR0917 (as they are pickled)
+        cls,
+        documents: dict[str, bytes],
+        store: Store,
+        path: str,
+        read_only: bool,
+        copies: tuple[Any, ...] | None,
+        how: Mapping[str, Any],
+    ) -> Group:
+        from tessarr.metadata.consolidated import Consolidated
+
+        meta = open_flow.parse(documents, path)
+        assert isinstance(meta, GroupMeta)
+        found = None if copies is None else Consolidated(*copies)
+        return bind(meta, store, path, read_only=read_only, copies=found, **how)
 
     # What the others stand on
 
@@ -423,14 +442,4 @@ def bind(
     return found
 
 
-def _reopen(  # noqa: PLR0917 (as they are pickled)
-    documents: dict[str, bytes],
-    store: Store,
-    path: str,
-    read_only: bool,
-    copies: Consolidated | None,
-    how: Mapping[str, Any],
-) -> Group:
-    meta = open_flow.parse(documents, path)
-    assert isinstance(meta, GroupMeta)
-    return bind(meta, store, path, read_only=read_only, copies=copies, **how)
+call_public("tessarr", Group)

@@ -7,8 +7,8 @@ the engine of a view.
 
 from __future__ import annotations
 
-from tessarr import public
 from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
+from tessarr.registry import call_public
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.index_domain import IndexDomain
@@ -41,7 +41,7 @@ __all__ = [
     "lower",
 ]
 
-public.call_public(
+call_public(
     "tessarr.tensorstore",
     Dim,
     DimExpression,

@@ -39,7 +39,11 @@ class DescribedStore(Store, StoreMapping):
         return hash((type(self), first))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _again, (type(self), self._arguments)
+        return type(self)._restored, (self._arguments,)
+
+    @classmethod
+    def _restored(cls, arguments: dict[str, Any]) -> Self:
+        return cls(**arguments)
 
     def __repr__(self) -> str:
         defaults = type(self).__new__.__kwdefaults__ or {}
@@ -49,7 +53,3 @@ class DescribedStore(Store, StoreMapping):
             if name not in defaults or value != defaults[name]
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _again(cls: type[DescribedStore], arguments: dict[str, Any]) -> DescribedStore:
-    return cls(**arguments)  # those of the subclass

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import StoreError
+from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 
 __all__ = ["DictStore", "KVStore"]
@@ -185,3 +186,6 @@ def _below(found: Mapping[str, Any], prefix: str) -> Iterator[str]:
                 folders.append((f"{path}{name}/", value))
             else:
                 yield path + name
+
+
+call_public("tessarr.stores", DictStore, KVStore)

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tessarr.errors import ArgumentError
+from tessarr.registry import call_public
 from tessarr.store.mapping import LocalStore
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ class DirectoryStore(LocalStore):
         made = super().__new__(cls, path, read_only=read_only, durable=durable)
         made.dimension_separator = dimension_separator
         return made
+
+    @classmethod
+    def _restored(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
+        return cls(path, dimension_separator=separator)
 
 
 class NestedDirectoryStore(DirectoryStore):
@@ -150,11 +155,7 @@ class TempStore(DirectoryStore):
         self._remove()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _directory_store, (self.path, self.dimension_separator)
-
-
-def _directory_store(path: str, separator: Literal[".", "/"] | None) -> DirectoryStore:
-    return DirectoryStore(path, dimension_separator=separator)
+        return DirectoryStore._restored, (self.path, self.dimension_separator)
 
 
 class _Removal:
@@ -169,3 +170,6 @@ class _Removal:
 
         if os.getpid() == self._process:
             shutil.rmtree(self._path, ignore_errors=True)
+
+
+call_public("tessarr.stores", DirectoryStore, NestedDirectoryStore, TempStore)

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from tessarr._engine import ForeignStore, LocalStore
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.packages import for_scheme
+from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.fsspec_files import Files, protocols
 from tessarr.store.ranges import files_of
@@ -264,11 +265,7 @@ class FSStore(FsspecStore):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         inner = {"read_only", "allowed_exceptions", "concurrency"}
         arguments = {k: v for k, v in self._arguments.items() if k not in inner}
-        return _again, (type(self), arguments)
-
-
-def _again(cls: type[FSStore], arguments: dict[str, Any]) -> FSStore:
-    return cls(**arguments)
+        return type(self)._restored, (arguments,)
 
 
 def open_url(
@@ -412,3 +409,6 @@ class _Itself:
 
     def __hash__(self) -> int:
         return id(self._given)
+
+
+call_public("tessarr.stores", FsspecStore, FSStore)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
+from os import getpid
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.registry import call_public
 
 if TYPE_CHECKING:
     from tessarr._engine import Store
@@ -236,6 +238,13 @@ class MemoryStore(_engine.MemoryStore, StoreMapping):
     True
     """
 
+    def __reduce__(self) -> Any:
+        return super().__reduce__() if self.name is None else (self._named, (self.name, getpid()))
+
+    @classmethod
+    def _named(cls, name: str, process: int) -> Any:
+        return _engine.unpickle_memory_store(cls, name, process)
+
 
 class ForeignStore(_engine.ForeignStore, StoreMapping):
     """A store that a Python object implements.
@@ -278,3 +287,6 @@ class CountingStore(_engine.CountingStore, StoreMapping):
     >>> store.get("a"), store.counts()["opens"]
     (b'1', 1)
     """
+
+
+call_public("tessarr.stores", _engine.Store, StoreMapping, LocalStore, MemoryStore, ForeignStore)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tessarr.registry import call_public
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -120,3 +122,6 @@ class FileSystemPath(Protocol):
     def path(self) -> str:
         """The path in it."""
         ...
+
+
+call_public("tessarr.stores", StoreProtocol)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
+from tessarr.registry import call_public
 from tessarr.store.passing import may_pass
 from tessarr.store.wrap import WrapperStore, opened
 
@@ -60,11 +61,11 @@ class Limits:
         return f"Limits({', '.join(shown)})"
 
     def __reduce__(self) -> Any:
-        return _limits, (self._arguments,)
+        return Limits._restored, (self._arguments,)
 
-
-def _limits(arguments: dict[str, Any]) -> Limits:
-    return Limits(**arguments)
+    @classmethod
+    def _restored(cls, arguments: dict[str, Any]) -> Limits:
+        return cls(**arguments)
 
 
 class LimitedStore(WrapperStore):
@@ -145,3 +146,6 @@ class RetryingStore(WrapperStore):
         }
         engine = _engine.retrying(found, max_retries, first_delay_s, max_delay_s, may_pass)
         return cls._make(arguments, engine)
+
+
+call_public("tessarr.stores", Limits, LimitedStore, RetryingStore)

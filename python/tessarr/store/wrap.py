@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.keys import join, node_path
+from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.given import close, given
 from tessarr.store.url import open_store
@@ -271,3 +272,14 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
 
     invalidate_values = invalidate
     invalidate_keys = invalidate
+
+
+call_public(
+    "tessarr.stores",
+    WrapperStore,
+    PrefixStore,
+    ReadOnlyStore,
+    LatencyStore,
+    LoggingStore,
+    LRUStoreCache,
+)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tessarr.public import call_public
+from tessarr.registry import call_public
 from tessarr.space import (
     INFINITE,
     Dim,

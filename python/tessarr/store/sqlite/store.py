@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Self
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
+from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.sqlite.database import Database
 
@@ -107,3 +108,6 @@ def is_sqlite(path: str) -> bool:
             return file.read(len(_MAGIC)) == _MAGIC
     except OSError:
         return False
+
+
+call_public("tessarr.stores", SQLiteStore)

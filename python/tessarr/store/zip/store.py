@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
+from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.archive import Archive, Keys
@@ -150,7 +151,11 @@ class ZipStore(DescribedStore):
             raise TypeError(f"{self!r} cannot be pickled: it has a file object, not a path")
         if not self.closed:
             self.flush()
-        return _reader, (type(self), self.path, self.dimension_separator)
+        return type(self)._reading, (self.path, self.dimension_separator)
+
+    @classmethod
+    def _reading(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
+        return cls(path, mode="r", dimension_separator=separator)
 
     @staticmethod
     def repair(path: str | os.PathLike[str]) -> int:
@@ -189,10 +194,6 @@ class ZipStore(DescribedStore):
         b'1'
         """
         return repair(os.fspath(path))
-
-
-def _reader(cls: type[ZipStore], path: str, separator: Literal[".", "/"] | None) -> ZipStore:
-    return cls(path, mode="r", dimension_separator=separator)
 
 
 _shared: WeakValueDictionary[str, ZipStore] = WeakValueDictionary()
@@ -256,3 +257,6 @@ def only_folder(store: DescribedStore) -> str:
         return ""
     inside = any(folders[0] + name in store for name in _DOCUMENTS)
     return folders[0][:-1] if inside and not keys else ""
+
+
+call_public("tessarr.stores", ZipStore)
