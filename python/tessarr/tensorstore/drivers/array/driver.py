@@ -16,6 +16,7 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.futures.future import NOTHING, failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
+from tessarr.tensorstore.handle.values import converted
 from tessarr.tensorstore.in_memory import assign, copied
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -91,7 +92,7 @@ def _values(
     if data_type is not None and data_type.numpy_dtype.kind == "O":
         return _of_objects(source, data_type, copy), data_type
     given = hasattr(source, "__array__") and not isinstance(source, np.generic)
-    values: npt.NDArray[Any] = np.asarray(source)
+    values = converted(source, None)
     if data_type is None:
         if values.dtype.kind == "O":
             data_type = dtype_of_objects(values)
@@ -105,7 +106,7 @@ def _values(
         if values.dtype.kind in "SV" and values.dtype.itemsize != 1:
             raise ArgumentError(f"elements of {values.dtype} are more than one byte")
         _refuse_copy(copy)
-        values = values.astype(wanted, casting="safe") if given else np.asarray(source, wanted)
+        values = values.astype(wanted, casting="safe") if given else converted(source, wanted)
     elif copy or (copy is False and not isinstance(source, np.ndarray)):
         _refuse_copy(copy)
         values = values.copy()
