@@ -111,7 +111,7 @@ class AutoSpec(PlacedSpec):
                 found = self._in_format(name).at(place, self._references, self._context)
                 return found.open(view, opening).result()
         raise NotFoundError(
-            f"there is no array that is known at {path!r} of {at.store}: neither "
+            f"there is no array that is known at {self._where()}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",
             kind="array_not_found",
             path=path,

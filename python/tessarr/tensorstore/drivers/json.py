@@ -20,7 +20,6 @@ from tessarr.errors import (
     DataError,
     MetadataError,
     NotFoundError,
-    UnsupportedError,
 )
 from tessarr.space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.caching import bound_of, memory_of
@@ -31,6 +30,7 @@ from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.spec import called
 from tessarr.tensorstore.notation.reading import text
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import dtype, json_value
@@ -94,11 +94,8 @@ class JsonDriver(Driver):
 
     @property
     def _called(self) -> str:
-        """What errors call the document; not every store has a URL."""
-        try:
-            return self._place.url
-        except UnsupportedError:
-            return self._place.path
+        """What errors call the document."""
+        return called(self._place)
 
     @property
     def kvstore(self) -> Any:
@@ -120,7 +117,7 @@ class JsonDriver(Driver):
         def work() -> npt.NDArray[Any]:
             content = self._document.read(self._since, using.transaction)
             if content is None:
-                raise NotFoundError(f"there is no document {self._called!r}")
+                raise NotFoundError(f"there is no document {self._called}")
             value = self._found(self._parsed(content))
             result = np.empty(view.domain.shape, "O") if out is None else out
             for at in np.ndindex(result.shape):
@@ -153,7 +150,7 @@ class JsonDriver(Driver):
 
     def _parsed(self, document: bytes) -> Any:
         try:
-            return load(document, what=f"document {self._called!r}")[0]
+            return load(document, what=f"document {self._called}")[0]
         except MetadataError as error:
             raise DataError(str(error), key=self._place.path) from error
 
@@ -162,7 +159,7 @@ class JsonDriver(Driver):
             if isinstance(content, dict):
                 if step not in content:
                     raise NotFoundError(
-                        f"{self._called!r} has no member {brief(step)} at {self._at(k)}"
+                        f"{self._called} has no member {brief(step)} at {self._at(k)}"
                     )
                 content = content[step]
             elif isinstance(content, list):
@@ -196,17 +193,17 @@ class JsonDriver(Driver):
     def _index(self, step: str, k: int, length: int) -> int:
         plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
         if not plain or len(step) > 18:
-            raise ArgumentError(f"{brief(step)} at {self._at(k)} of {self._called!r} is no index")
+            raise ArgumentError(f"{brief(step)} at {self._at(k)} of {self._called} is no index")
         if int(step) >= length:
             raise ArgumentError(
-                f"{self._at(k)} of {self._called!r} has {length} items, none is {step}",
+                f"{self._at(k)} of {self._called} has {length} items, none is {step}",
                 kind="out_of_bounds",
             )
         return int(step)
 
     def _leaf(self, content: Any, k: int) -> ArgumentError:
         return ArgumentError(
-            f"{self._at(k)} of {self._called!r} is {brief(content)}, which has no members"
+            f"{self._at(k)} of {self._called} is {brief(content)}, which has no members"
         )
 
     def _at(self, k: int) -> str:

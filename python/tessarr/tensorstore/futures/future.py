@@ -13,6 +13,8 @@ from math import isnan
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
+from tessarr.brief import brief
+from tessarr.errors import TooLargeError
 from tessarr.tensorstore.futures.threads import is_interruptible, submit
 
 if TYPE_CHECKING:
@@ -425,11 +427,14 @@ class Future(Generic[T]):
 _LONGEST: Final = 1e8  # seconds: what every system's locks take
 
 
-def _check_seconds(*given: float | None) -> None:
+def _check_seconds(timeout: float | None, deadline: float | None) -> None:
     """Raise an error if a time is no number, also where nobody waits."""
-    for one in given:
-        if one is not None:
-            isnan(one)
+    for name, given in (("timeout", timeout), ("deadline", deadline)):
+        if given is not None:
+            try:
+                isnan(given)
+            except OverflowError:
+                raise TooLargeError(f"{name}: {brief(given)} is beyond all floats") from None
 
 
 def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Future[Any]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.indexing import has_dtype, objects
 from tessarr.tensorstore.schema.data_type import elements
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["taken"]
+__all__ = ["converted", "taken"]
 
 _DEEPEST: Final = 32
 
@@ -29,11 +29,9 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     Raises
     ------
     ArgumentError
-        If they have more axes, or are none of the data type.
+        If they have more axes, or are none of the data type: a `TooLargeError` if it is too small.
     TypeError
         If an array is of a type that NumPy does not cast safely, or an element is no text or bytes.
-    OverflowError
-        If a number is beyond the data type.
     """
     wanted = data_type.dtype
     if wanted.kind == "O":
@@ -47,7 +45,7 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
         if values.dtype != wanted:
             values = values.astype(wanted, casting="safe")
     else:
-        values = _converted(source, wanted)
+        values = converted(source, wanted)
     return values
 
 
@@ -73,11 +71,17 @@ def _check_rank(values: npt.NDArray[Any], rank: int) -> None:
         )
 
 
-def _converted(source: Any, wanted: np.dtype[Any]) -> npt.NDArray[Any]:
+def converted(source: Any, wanted: np.dtype[Any] | None) -> npt.NDArray[Any]:
+    """Return what NumPy makes of a value; None leaves the data type to it.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none of the data type.
+    """
     try:
-        values = np.asarray(source, dtype=wanted)
-    except ValueError as error:
-        raise ArgumentError(
-            f"cannot convert the value to {wanted}: {error}", kind="cannot_cast"
-        ) from error
-    return values
+        return np.asarray(source, dtype=wanted)
+    except (ValueError, OverflowError) as error:
+        made = TooLargeError if isinstance(error, OverflowError) else ArgumentError
+        what = f"cannot convert the value to {'an array' if wanted is None else wanted}"
+        raise made(f"{what}: {error}", kind="cannot_cast") from error

@@ -20,7 +20,7 @@ from tessarr.tensorstore.notation.reading import as_flag, of_class, text
 from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import shown
 
-__all__ = ["Spec"]
+__all__ = ["Spec", "called"]
 
 _new: Final = object.__new__
 
@@ -357,6 +357,15 @@ class Spec:
     def _below(self) -> Place:
         """Return the place for one that stands on this: its path belongs to the place."""
         return self._open().below(self._path)
+
+
+def called(place: Any) -> str:
+    """Return what errors call a place, which is a spec or an open store: not each has a URL."""
+    try:
+        url: str = place.url
+    except UnsupportedError:
+        return repr(place.path)
+    return repr(url)
 
 
 _recall: Final[Recall[Spec]] = Recall()

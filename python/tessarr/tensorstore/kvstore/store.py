@@ -8,7 +8,8 @@ from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
 from tessarr.brief import brief
-from tessarr.errors import ArgumentError, ConflictError, UnsupportedError
+from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
+from tessarr.space.names import LEAST, MOST
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
 from tessarr.tensorstore.context.context import Context
@@ -324,7 +325,7 @@ class KvStore(KvStoreBase):
         known = None if if_not_equal is None else as_bytes(if_not_equal, "a generation")
         span = None if byte_range is None else _span_of(byte_range)
         if staleness_bound is not None:
-            as_float(staleness_bound)
+            as_float(staleness_bound, "staleness_bound")
         most = self._spec._driver.at_once
         collecting = of_class(batch, Batch, "batch")
         if collecting is not None:
@@ -465,7 +466,7 @@ class KvStore(KvStoreBase):
         if not isinstance(target, KvStore):
             raise TypeError(f"target: {brief(target)} is no KvStore")
         if source_staleness_bound is not None:
-            as_float(source_staleness_bound)
+            as_float(source_staleness_bound, "source_staleness_bound")
         of_class(source_range, KeyRange, "source_range")
         here = self._spec._driver.at_once == target._spec._driver.at_once == inf
         ends = _ends_of(source_range)
@@ -504,8 +505,16 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
     """Return which bytes a slice means: the first, and the one behind the last."""
     if not isinstance(chosen, slice) or chosen.step not in {None, 1}:
         raise TypeError(f"byte_range is a slice without a step, not {brief(chosen)}")
-    first = 0 if chosen.start is None else int(chosen.start)
-    last = None if chosen.stop is None else int(chosen.stop)
+    first = 0 if chosen.start is None else _offset(chosen.start)
+    last = None if chosen.stop is None else _offset(chosen.stop)
     if last is not None and (first < 0 or last < first):
         raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
     return first, last
+
+
+def _offset(value: Any) -> int:
+    """Return the number of a byte that is stated."""
+    found = int(value)
+    if not LEAST <= found <= MOST:
+        raise TooLargeError(f"byte_range: {brief(found)} is beyond 64 bits")
+    return found

@@ -11,7 +11,7 @@ import numpy as np
 from tessarr._engine import as_flag
 from tessarr._json import MAX_DEPTH
 from tessarr.brief import brief, cut
-from tessarr.errors import ArgumentError, NotJSONError
+from tessarr.errors import ArgumentError, NotJSONError, TooLargeError
 from tessarr.problems import Problems
 from tessarr.space.domain import MAX_RANK
 from tessarr.tensorstore.notation.members import boolean as read_boolean
@@ -140,17 +140,22 @@ def as_integer(value: Any) -> int:
     return int(value) if isinstance(value, float) else index(value)
 
 
-def as_float(value: Any) -> float:
+def as_float(value: Any, what: str) -> float:
     """Return the number that a value is.
 
     Raises
     ------
-    TypeError, OverflowError
+    TypeError
         If it is none.
+    TooLargeError
+        If it is beyond all floats.
     """
     if isinstance(value, (bool, str, bytes)):
-        raise TypeError(f"{brief(value)} is not a number")
-    return float(value)
+        raise TypeError(f"{what}: {brief(value)} is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise TooLargeError(f"{what}: {brief(value)} is beyond all floats") from None
 
 
 def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:

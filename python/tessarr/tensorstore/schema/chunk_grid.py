@@ -63,7 +63,7 @@ def _length(value: Any) -> Wish | None:
 
 
 def _ratio(value: Any) -> Wish | None:
-    number = as_float(value)
+    number = as_float(value, "aspect_ratio")
     if not 0 <= number < float("inf"):
         raise ValueError
     return Wish(number, True) if number else None

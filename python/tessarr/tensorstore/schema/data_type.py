@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 import numpy as np
 
 from tessarr.brief import brief
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError, TooLargeError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -242,7 +242,7 @@ def json_value(value: Any, depth: int = 0) -> Any:
     ------
     TypeError
         If JSON has nothing for it.
-    OverflowError
+    TooLargeError
         If it is an integer of more than 64 bits.
     """
     if depth > _JSON_DEPTH:
@@ -253,7 +253,7 @@ def json_value(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
-            raise OverflowError(f"{value} has more than 64 bits")
+            raise TooLargeError(f"{brief(value)} has more than 64 bits")
         return int(value)
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):

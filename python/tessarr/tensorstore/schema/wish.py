@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from tessarr.brief import brief
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.space.names import integer
-from tessarr.tensorstore.notation.reading import items
+from tessarr.tensorstore.notation.reading import as_float, items
 from tessarr.types import JSONObject
 
 __all__ = [
@@ -159,8 +159,10 @@ def check_keywords(given: Mapping[str, Any]) -> None:
             if bare.endswith(("shape", "order", "origin")):
                 _ = [one is None or integer(one) for one in items(value, name)]
             elif bare.endswith("aspect_ratio"):
-                _ = [one is None or float(one) for one in items(value, name)]
+                _ = [one is None or as_float(one, name) for one in items(value, name)]
             elif bare.endswith(("rank", "elements")):
                 integer(value)
+        except TooLargeError:
+            raise
         except (TypeError, ValueError) as error:
             raise TypeError(f"{name}: {brief(value)} is not of the right type") from error

@@ -121,7 +121,7 @@ class OpenMode:
         ArgumentError
         """
         if self.delete_existing and (self.open or not self.create):
-            other = "with open" if self.open else "without create"
+            other = "with open" if self.create else "without create"
             raise ArgumentError(f"delete_existing {other}: nothing can be opened like this")
         assume = "assume_metadata" if self.assume_metadata else "assume_cached_metadata"
         if (self.assume_metadata or self.assume_cached_metadata) and not self.open:

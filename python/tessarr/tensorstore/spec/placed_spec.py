@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.kvstore.spec import Spec as Place
+from tessarr.tensorstore.kvstore.spec import called
 from tessarr.tensorstore.kvstore.values import joined
 from tessarr.tensorstore.notation.reading import take, text
 from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
@@ -137,6 +138,11 @@ class PlacedSpec(ReferringSpec):
         if self._place is None:
             raise ArgumentError("the spec has no kvstore: there is no URL")
         return f"{self._place.url}|{self._suffix()}"
+
+    def _where(self) -> str:
+        """Return what errors call the place."""
+        assert self._place is not None
+        return called(self._place)
 
     def _suffix(self) -> str:
         """Return the driver's part of the URL."""

@@ -16,6 +16,7 @@ from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.futures.future import NOTHING, failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
+from tessarr.tensorstore.handle.values import converted
 from tessarr.tensorstore.in_memory import assign, copied
 from tessarr.tensorstore.notation.reading import of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -90,7 +91,7 @@ def _values(
 ) -> tuple[npt.NDArray[Any], DataType]:
     if data_type is not None and data_type.numpy_dtype.kind == "O":
         return _of_objects(source, data_type, copy), data_type
-    values: npt.NDArray[Any] = np.asarray(source)
+    values = converted(source, None)
     if data_type is None:
         if values.dtype.kind == "O":
             data_type = dtype_of_objects(values)
@@ -104,10 +105,8 @@ def _values(
         if values.dtype.kind in "SV" and values.dtype.itemsize != 1:
             raise ArgumentError(f"elements of {values.dtype} are more than one byte")
         _refuse_copy(copy)
-        if has_dtype(source):
-            values = values.astype(wanted, casting="safe")
-        else:
-            values = np.asarray(source, wanted)
+        safe = has_dtype(source)
+        values = values.astype(wanted, casting="safe") if safe else converted(source, wanted)
     elif copy or (copy is False and not isinstance(source, np.ndarray)):
         _refuse_copy(copy)
         values = values.copy()

@@ -34,7 +34,7 @@ def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, See
             return existing
         if not mode.create:
             raise NotFoundError(
-                f"there is no array: {spec._key(at)!r} is absent in {store}",
+                f"there is no array at {spec._where()}: {spec.document!r} is absent",
                 kind="array_not_found",
                 path=at,
                 key=spec._key(at),
@@ -53,7 +53,7 @@ def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] |
             _Same(spec, at, node).lasts(store, seen, now=True)
         return node, seen
     raise MetadataError(
-        f"there is a group, and no array, at {at!r} of {store}",
+        f"there is a group, and no array, at {spec._where()}",
         kind="invalid_value",
         path=at,
         key=spec._key(at),
@@ -113,7 +113,7 @@ def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
             spec._check(existing[0])
             return existing
     raise ExistsError(
-        f"there is a node already: {spec._key(at)!r} is present in {store}; to open it "
+        f"there is a node already at {spec._where()}: {spec.document!r} is present; to open it "
         "give open=True, to replace it delete_existing=True",
         kind="node_exists",
         path=at,

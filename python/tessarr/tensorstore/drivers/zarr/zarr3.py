@@ -35,7 +35,7 @@ from tessarr.tensorstore.notation.reading import (
     text,
 )
 from tessarr.tensorstore.notation.recall import RecallSame
-from tessarr.tensorstore.schema.chain import Chain
+from tessarr.tensorstore.schema.chain import SHARDING, Chain
 from tessarr.tensorstore.schema.choose import Asked, alike, apart, choose
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of
@@ -179,7 +179,13 @@ class Zarr3(Constraints):
             return apart(leading)
         # Codecs say that there are no shards. The aspect ratio of what they encode together has to
         # fit, and chooses nothing.
-        found, read = alike(leading, read_first=False)
+        try:
+            found, read = alike(leading, read_first=False)
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"{error}: {SHARDING} is not among the codecs that are stated, and without it no "
+                "part of what is written as one chunk is read by itself"
+            ) from error
         _, _, codec = leading.grids
         found.merged(codec.hard()._replace(elements=None), "codec_chunk")
         return found, read

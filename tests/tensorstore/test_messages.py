@@ -1,0 +1,117 @@
+"""Errors say where they are, what is wrong, and what to do, in few words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError, TessarrError, TooLargeError
+
+TOO_LARGE: dict[str, tuple[str, Callable[[int], Any]]] = {
+    "timeout": ("timeout", lambda n: ts.Promise.new()[1].result(timeout=n)),
+    "deadline": ("deadline", lambda n: ts.Promise.new()[1].exception(deadline=n)),
+    "staleness": ("staleness_bound", lambda n: _keys().read("a", staleness_bound=n).result()),
+    "end": ("byte_range", lambda n: _keys().read("a", byte_range=slice(0, n)).result()),
+    "start": ("byte_range", lambda n: _keys().read("a", byte_range=slice(n, None)).result()),
+    "ratio": ("aspect_ratio", lambda n: ts.ChunkLayout(read_chunk_aspect_ratio=[n])),
+    "JSON": ("64 bits", lambda n: ts.json([n])),
+    "write": ("int8", lambda n: ts.array(np.zeros(3, "i1")).write(n).result()),
+    "item": ("int8", lambda n: ts.array(np.zeros(3, "i1"))[1:2].write([n]).result()),
+    "array": ("int8", lambda n: ts.array([n], dtype="int8")),
+}
+
+
+@pytest.mark.parametrize("number", [10**400, 10**5000], ids=["floats", "digits"])
+@pytest.mark.parametrize("name", TOO_LARGE)
+def test_numbers_that_are_too_large(name: str, number: int) -> None:
+    """It is told of what they are the number; they are still an OverflowError."""
+    where, act = TOO_LARGE[name]
+    with pytest.raises(TooLargeError, match=where):
+        act(number)
+
+
+def _keys() -> Any:
+    return ts.KvStore.open("memory://").result()
+
+
+@pytest.mark.parametrize("place", ["/metadata/shape/1", "/schema/fill_value", "/context/a/b"])
+def test_integers_of_json_are_told_with_their_place(place: str) -> None:
+    """Of many numbers that one is named which no JSON of TensorStore has."""
+    json: Any = 10**5000
+    for name in reversed(place.split("/")[1:]):
+        json = [1, json] if name == "1" else {name: json}
+    with pytest.raises(TooLargeError, match=f"^{place}: Expected integers of at most 64 bits"):
+        ts.Spec({"driver": "zarr3", **json})
+
+
+def test_what_is_no_array() -> None:
+    """NumPy's reason is told by an error of ours."""
+    with pytest.raises(ArgumentError, match="cannot convert the value to an array"):
+        ts.array([[1, 2], [3]])
+
+
+def test_deleting_without_creating() -> None:
+    """What is missing is named, and nothing that was not given."""
+    spec = {"driver": "zarr3", "kvstore": "memory://"}
+    with pytest.raises(ArgumentError, match="delete_existing without create"):
+        ts.open(spec, delete_existing=True).result()
+    with pytest.raises(ArgumentError, match="delete_existing with open"):
+        ts.open(spec, open=True, create=True, delete_existing=True).result()
+
+
+def test_codecs_without_shards() -> None:
+    """Where chunks cannot be read in parts, it is told why."""
+    spec = {"driver": "zarr3", "kvstore": "memory://", "metadata": {"codecs": [{"name": "blosc"}]}}
+    layout = ts.ChunkLayout(read_chunk_shape=[16], write_chunk_shape=[64])
+    with pytest.raises(ArgumentError, match=r"16 .* 64: sharding_indexed is not among the codecs"):
+        ts.open(spec, create=True, dtype="int32", shape=[64], chunk_layout=layout).result()
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr", "auto"])
+def test_arrays_that_are_missing(driver: str, tmp_path: Path) -> None:
+    """They are told by the URL that would open them."""
+    for url in ("memory://a%20b/c/", f"file://{tmp_path}/c/"):
+        with pytest.raises(NotFoundError, match=f"at '{url}': .*zarr") as caught:
+            ts.open({"driver": driver, "kvstore": url}).result()
+        assert "Store(" not in str(caught.value)
+
+
+def test_places_without_a_url() -> None:
+    """There the path is told."""
+    layers = {"driver": "kvstack", "layers": [{"base": "memory://"}], "path": "x/"}
+    with pytest.raises(NotFoundError, match="no array at 'x/'"):
+        ts.open({"driver": "zarr3", "kvstore": layers}).result()
+
+
+def test_arrays_that_exist(tmp_path: Path) -> None:
+    """They are told by their URL, too."""
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/a/"}
+    ts.open(spec, create=True, dtype="int8", shape=[3]).result()
+    with pytest.raises(ExistsError, match=f"at 'file://{tmp_path}/a/': 'zarr.json' is present"):
+        ts.open(spec, create=True, open=False, dtype="int8", shape=[3]).result()
+
+
+@pytest.mark.parametrize("name", ["driver", "open", "rank", "dtype", "path"])
+def test_members_are_named(name: str) -> None:
+    """A member of another type is told by its name."""
+    with pytest.raises(TessarrError, match=f'^(Error parsing object member )?"?{name}"?: '):
+        ts.Spec({"driver": "zarr3", "kvstore": "memory://", name: []})
+
+
+def test_names_of_dimensions_that_no_label_can_be() -> None:
+    """A stored array is opened without labels; a spec is refused."""
+    spec = {"driver": "zarr3", "kvstore": "memory://a/"}
+    context = ts.Context()
+    ts.open(spec, context=context, create=True, dtype="int8", shape=[3]).result()
+    keys = ts.KvStore.open("memory://a/", context=context).result()
+    document = keys.read("zarr.json").result().value
+    named = document.replace(b'"codecs"', b'"dimension_names": ["\\ud800"], "codecs"')
+    keys.write("zarr.json", named).result()
+    assert ts.open(spec, context=context).result().domain.labels == ("",)
+    with pytest.raises(ArgumentError, match=r"dimension_names/0.*UTF-8"):
+        ts.Spec({**spec, "metadata": {"dimension_names": ["\ud800"]}})
