@@ -32,7 +32,7 @@ pub struct Kept<'a> {
 impl Kept<'_> {
     /// The chunk, as `level` decodes it, if it is there.
     pub fn find(&self, level: u64) -> Option<Arc<Vec<u8>>> {
-        self.decoded.find(self.offset, level)
+        self.decoded.find(self.offset, self.size, level)
     }
 
     /// Have the chunk stay.

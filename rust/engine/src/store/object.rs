@@ -69,10 +69,10 @@ pub trait Decoded: Send + Sync {
     /// Whether there is room for a chunk of so many bytes.
     fn has_room(&self, bytes: usize) -> bool;
 
-    /// The chunk whose encoding begins at `offset`, as `level` decodes it.
-    fn find(&self, offset: u64, level: u64) -> Option<Arc<Vec<u8>>>;
+    /// The chunk that `level` decodes of `size` bytes from `offset`.
+    fn find(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>>;
 
-    /// Remembers such a chunk, whose encoding has `size` bytes.
+    /// Remembers such a chunk.
     fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>);
 }
 

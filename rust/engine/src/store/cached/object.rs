@@ -19,13 +19,14 @@ impl Decoded for Chunks {
         bytes as u64 <= self.memory.limit
     }
 
-    fn find(&self, offset: u64, level: u64) -> Option<Arc<Vec<u8>>> {
-        self.memory.with(|shelf| shelf.find_decoded(&self.name, Part::Decoded { offset, level }, self.of))
+    fn find(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>> {
+        let part = Part::Decoded { offset, size, level };
+        self.memory.with(|shelf| shelf.find_decoded(&self.name, part, self.of))
     }
 
     fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
-        let (part, bytes) = (Part::Decoded { offset, level }, Arc::new(bytes));
-        self.memory.with(|shelf| shelf.keep_decoded(&self.name, part, size, self.of, bytes));
+        let (part, bytes) = (Part::Decoded { offset, size, level }, Arc::new(bytes));
+        self.memory.with(|shelf| shelf.keep_decoded(&self.name, part, self.of, bytes));
     }
 }
 

@@ -21,13 +21,13 @@ pub(super) enum Part {
     Keys,
     /// One level below the prefix.
     Level,
-    /// The chunk that a level of an array decodes of the bytes from `offset` on.
-    Decoded { offset: u64, level: u64 },
+    /// The chunk that a level of an array decodes of `size` bytes from `offset`.
+    Decoded { offset: u64, size: u64, level: u64 },
 }
 
 impl Part {
     const FIRST_RANGE: Part = Part::Range { offset: 0, count: 0 };
-    const FIRST_DECODED: Part = Part::Decoded { offset: 0, level: 0 };
+    const FIRST_DECODED: Part = Part::Decoded { offset: 0, size: 0, level: 0 };
 }
 
 /// Which value it is: what was opened at once, or all that have one version.
@@ -276,9 +276,10 @@ impl Shelf {
         self.names.get(name).is_some_and(|parts| parts.range(Part::FIRST_DECODED..).next().is_some())
     }
 
-    /// Remembers a chunk that was decoded of `size` bytes of the value `of`, if that is still
+    /// Remembers a chunk that was decoded of bytes of the value `of`, if that is still
     /// the value of `name`.
-    pub(super) fn keep_decoded(&mut self, name: &str, part: Part, size: u64, of: Same, bytes: Arc<Vec<u8>>) {
+    pub(super) fn keep_decoded(&mut self, name: &str, part: Part, of: Same, bytes: Arc<Vec<u8>>) {
+        let Part::Decoded { size, .. } = part else { return };
         let value = self.names.get(name).and_then(|parts| parts.get(&Part::Value));
         let (is_of, is_all) = match value.map(|slot| &slot.answer) {
             Some(Answer::Whole(whole)) => (whole.same.is(of), whole.bytes.len() as u64 == size),
