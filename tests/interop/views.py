@@ -19,7 +19,7 @@ def outcome(action: Any) -> Any:
     except ReadOnlyError:  # which is a NotImplementedError, too, as web servers raise it
         return ValueError
     except Exception as error:
-        classes = (IndexError, NotImplementedError, ValueError, TypeError, OverflowError)
+        classes = (IndexError, NotImplementedError, OverflowError, ValueError, TypeError)
         return next(c for c in classes if isinstance(error, c))
 
 

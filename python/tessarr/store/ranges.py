@@ -109,6 +109,8 @@ class FarFiles(Files):
             else:
                 count = _FIRST_BYTES if asked.method == "open_value" else asked.count
                 found = await self._head(asked.key, count)
+        except (KeyError, FileNotFoundError):  # as of every store, whatever else says so here
+            self._begin(loop, asked.tell(None))
         except BaseException as error:  # noqa: BLE001 (told to who waits)
             self._begin(loop, asked.fail(error))
         else:

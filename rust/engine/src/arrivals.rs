@@ -75,13 +75,13 @@ pub(crate) fn each(
             }
             // What is wrong with it, `work` finds, too.
             arrivals.prepare(task, request(task, scratch).unwrap_or_default());
+            arrivals.go(); // at once: there may be no other answer after which somebody looks
         }
     };
     let one = |_| {
         let done = Scratch::with(|scratch| {
             prepare(scratch);
             arrivals.go();
-            prepare(scratch);
             let (task, opened) = arrivals.next(interrupt)?;
             work(task, opened, scratch)
         });

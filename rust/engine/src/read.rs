@@ -358,7 +358,7 @@ impl<'a> Reader<'a> {
     ) -> Result<()> {
         let level = parts.level;
         let deliver = |bytes: &[u8]| parts.each(|portion, target| self.deliver(portion, target, bytes, 0));
-        if let Some(bytes) = kept.find(level.id) {
+        if let Some(bytes) = kept.find(level.id).filter(|bytes| bytes.len() == level.decoded_bytes) {
             let _turn = self.operation.store.decoding()?;
             return deliver(&bytes);
         }

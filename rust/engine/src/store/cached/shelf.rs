@@ -97,7 +97,8 @@ impl Answer {
             + match self {
                 Answer::Absent | Answer::Opened { .. } => 0,
                 Answer::Whole(whole) => whole.bytes.len() as u64,
-                Answer::Range(bytes) | Answer::Decoded { bytes, .. } => bytes.len() as u64,
+                Answer::Range(bytes) => bytes.len() as u64,
+                Answer::Decoded { bytes, .. } => bytes.len() as u64 + 2 * OVERHEAD,
                 Answer::Keys(keys) => texts(keys),
                 Answer::Level(level) => texts(&level.keys) + texts(&level.prefixes),
             }
@@ -260,14 +261,21 @@ impl Shelf {
 
     /// A chunk that was decoded of the value `of`, if it is remembered.
     pub(super) fn find_decoded(&mut self, name: &str, part: Part, of: Same) -> Option<Arc<Vec<u8>>> {
-        let slot = self.names.get_mut(name)?.get_mut(&part)?;
-        match &slot.answer {
-            Answer::Decoded { of: kept, bytes } if kept.is(of) => {
-                let bytes = bytes.clone();
-                slot.touch(&mut self.clock, &mut self.order);
-                Some(bytes)
-            }
-            _ => None,
+        let parts = self.names.get_mut(name)?;
+        let slot = parts.get_mut(&part)?;
+        let found = match &slot.answer {
+            Answer::Decoded { of: kept, bytes } if kept.is(of) => bytes.clone(),
+            _ => return None,
+        };
+        slot.touch(&mut self.clock, &mut self.order);
+        self.touch_value(name);
+        Some(found)
+    }
+
+    /// Has a value not go before what was decoded of it, which is of no use without.
+    fn touch_value(&mut self, name: &str) {
+        if let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&Part::Value)) {
+            slot.touch(&mut self.clock, &mut self.order);
         }
     }
 
@@ -292,6 +300,7 @@ impl Shelf {
         if is_all {
             self.twice.insert(name.into());
         }
+        self.touch_value(name);
         let epoch = self.epoch(name);
         self.keep(name, part, Answer::Decoded { of, bytes }, epoch, Instant::now());
     }
@@ -310,6 +319,8 @@ impl Shelf {
                 slot.answer = Answer::Opened { size, same: whole.same };
                 slot.bytes -= freed;
                 self.bytes -= freed;
+                // Ranges may be of what was there before it was read whole.
+                self.remove_inside(name, 0, u64::MAX);
             }
         }
     }
