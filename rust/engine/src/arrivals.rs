@@ -266,4 +266,30 @@ mod tests {
             |_, opened: Option<Opened>, _: &mut Scratch| opened.map_or(Ok(()), |opened| opened.map(drop));
         assert!(each(4, drop, &work).unwrap_err().message.contains("has not answered"));
     }
+
+    /// Answers before it returns.
+    struct AtOnce;
+
+    impl Ask for AtOnce {
+        fn ask(&self, _: &str, _: Want, told: Told) {
+            told(Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_ready_after_all_answers_is_asked_for() {
+        const TASKS: usize = 20;
+        let (tell, told) = channel();
+        spawn(move || {
+            let request = |task: usize, _: &mut Scratch| {
+                if task == TASKS - 1 {
+                    std::thread::sleep(Duration::from_millis(300));
+                }
+                Ok(Some((task.to_string(), Want::Whole)))
+            };
+            let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
+            tell.send(super::each(Arc::new(AtOnce), TASKS, 3, None, &request, &work).is_ok())
+        });
+        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+    }
 }
