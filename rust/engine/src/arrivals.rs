@@ -48,12 +48,16 @@ struct State {
     arrived: VecDeque<(usize, Option<Opened>)>,
     /// Somebody asks.
     asking: bool,
+    /// Work asks for more of a value, and waits for that.
+    reads_on: bool,
     /// Nothing more is wanted: why.
     ended: Option<Error>,
 }
 
 /// Do `work` for 0..tasks, in the order in which the values arrive that they `request` of a store: where there is
 /// none, at once. At most `most` are asked for at a time. The first error ends it.
+///
+/// Values are worked on by as many threads as there are cores, and by `most` where work waits for parts of them.
 pub(crate) fn each(
     ask: Arc<dyn Ask>,
     tasks: usize,
@@ -62,8 +66,7 @@ pub(crate) fn each(
     request: Prepare<'_>,
     work: Work<'_>,
 ) -> Result<()> {
-    let threads = pool::threads();
-    let spare = ARRIVED * threads;
+    let spare = ARRIVED * pool::threads();
     let arrivals = Arrivals { ask, most, spare, state: Mutex::default(), arrived: Condvar::new() };
     let arrivals = &Arc::new(arrivals);
     let next = AtomicUsize::new(0);
@@ -87,6 +90,9 @@ pub(crate) fn each(
         });
         done.inspect_err(|error| arrivals.end(error.clone()))
     };
+    Scratch::with(prepare);
+    let waits = arrivals.lock().reads_on;
+    let threads = if waits { most.max(pool::threads()) } else { pool::threads() };
     let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
     let done = pool::wait_for(tasks, threads, asked, &one);
     arrivals.end(Error::internal("an operation has ended"));
@@ -100,7 +106,11 @@ impl Arrivals {
 
     fn prepare(&self, task: usize, request: Option<Request>) {
         match request {
-            Some(request) => self.lock().prepared.push_back((task, request)),
+            Some(request) => {
+                let mut state = self.lock();
+                state.reads_on |= request.1 != Want::Whole;
+                state.prepared.push_back((task, request));
+            }
             None => self.arrive(task, None),
         }
     }
@@ -291,5 +301,24 @@ mod tests {
             tell.send(super::each(Arc::new(AtOnce), TASKS, 3, None, &request, &work).is_ok())
         });
         assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+    }
+
+    #[test]
+    fn as_many_wait_for_parts_as_are_asked_for_at_a_time() {
+        let most = pool::threads() + 3;
+        let (within, changed) = (Mutex::new(0), Condvar::new());
+        let work = |_: usize, _: Option<Opened>, _: &mut Scratch| {
+            let mut number = within.lock().unwrap();
+            *number += 1;
+            changed.notify_all();
+            let limit = Duration::from_secs(20);
+            let all = changed.wait_timeout_while(number, limit, |number| *number < most).unwrap();
+            match *all.0 < most {
+                true => Err(Error::internal("they wait one after another")),
+                false => Ok(()),
+            }
+        };
+        let request = |task: usize, _: &mut Scratch| Ok(Some((task.to_string(), Want::Suffix(4))));
+        super::each(Arc::new(AtOnce), most, most, None, &request, &work).unwrap();
     }
 }
