@@ -62,7 +62,8 @@ impl Layers {
         };
         let layers = made.map_err(|error| to_py(py, error))?;
         let dims = layers.domain(rank, given.map(|given| &given.inner().dims[..]));
-        let dims = dims.map_err(|error| to_py(py, error))?;
+        // A spec could not tell two of one label: labels may be in another order in some layer.
+        let dims = dims.and_then(space::checked_labels).map_err(|error| to_py(py, error))?;
         let whole = Py::new(py, View::from(space::View::identity(dims)))?;
         Ok(Layers { layers, whole })
     }

@@ -176,7 +176,8 @@ def layered(
     data_type, views, mode, transaction, specs = _agreed(found, data_type, taking_part)
     if context is not None:
         references = references.bind(context)
-    placed = _placed(views, how, axis, rank, within)
+    given = None if within is None else within._as_view()
+    placed = Layers.of(views, how, axis, rank, given)
     if specs:
         found = _bound(found, data_type, context)
     driver = StackDriver(found, placed, data_type, units, references)
@@ -237,26 +238,10 @@ def _agreed(
     return data_type, views, possible, given or common, specs
 
 
-def _placed(
-    views: list[View],
-    how: str,
-    axis: int | str | None,
-    rank: int | None,
-    within: IndexDomain | None,
-) -> Layers:
-    """Return views where they belong, whose labels together are those of a domain."""
-    placed = Layers.of(views, how, axis, rank, None if within is None else within._as_view())
-    labels = [label for label in placed.whole.labels if label]
-    if len(set(labels)) < len(labels):
-        # A spec could not tell the domain: labels may be in another order in some layer.
-        raise ArgumentError(f"two dimensions of the layers together have one label: {labels}")
-    return placed
-
-
 def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
     """Return the smallest domain that contains those of all layers, with the bounds of another."""
     views = [layer._as_view() for layer in layers]
-    placed = _placed(views, "overlay", None, None, within)
+    placed = Layers.of(views, "overlay", None, None, None if within is None else within._as_view())
     return IndexTransform.of_view(placed.whole).domain
 
 
