@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,44 @@ def test_an_array_that_a_transaction_creates_anew(made: Any, when: str) -> None:
         found += [plain_outcome(lambda: outside.read().result())]
         found += [plain_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
         return found
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("recheck", [False, True, "open"])
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize(
+    "made",
+    [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (4, "uint8", 4, 0), (4, "int16", 2, 0)],
+    ids=str,
+)
+def test_an_array_that_a_transaction_has_created_anew(made: Any, grows: bool, recheck: Any) -> None:
+    """Handles outside have the new bounds, or tell no more than what they were."""
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _created(ts, context, 4, "uint8", 2, 0, recheck_cached_metadata=recheck)
+        with ts.Transaction() as transaction:
+            new = _created(ts, context, *made, delete_existing=True, transaction=transaction)
+            if grows:
+                new.resize(exclusive_max=[9]).result()
+        opened = ts.open(_PLACE, context=context, recheck_cached_metadata=recheck).result()
+        acts: list[Callable[[], Any]] = [
+            lambda: json.dumps(outside.spec().to_json(), sort_keys=True),
+            lambda: json.dumps(outside[1:3].spec(minimal_spec=True).to_json(), sort_keys=True),
+            lambda: pickle.loads(pickle.dumps(outside)).domain,
+            lambda: copy.deepcopy(outside).domain,
+            lambda: ts.cast(outside, ts.float32).spec() and None,
+            lambda: ts.stack([outside, outside]).spec() and None,
+            lambda: outside.url,
+            lambda: repr(outside) == "TensorStore(...)",
+            lambda: outside.domain,
+            lambda: outside.storage_statistics(query_not_stored=True).result().not_stored,
+            lambda: outside.resolve().result().domain,
+            lambda: opened.domain,
+            lambda: opened.read().result(),
+        ]
+        return [plain_outcome(act) for act in acts]
 
     assert told(ours) == told(theirs)
 

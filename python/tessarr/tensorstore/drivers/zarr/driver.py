@@ -192,6 +192,7 @@ class ZarrDriver(Driver):
         """The URL that opens it again."""
         if self._opened_by is None:
             self._cannot("be told as a URL")
+        self.follow()
         found: str = self._opened_by.url
         return found
 
@@ -285,9 +286,14 @@ class ZarrDriver(Driver):
         return array
 
     def follow(self) -> None:
-        """Take over what others of the context have found, unless it is another array by now."""
-        known = self._known
-        if self._outer is None and known is not None and is_same(self._array._meta, known.meta):
+        """Take over what others of the context have found.
+
+        Raises
+        ------
+        ArgumentError
+            If it is another array by now.
+        """
+        if self._outer is None:
             self._followed(self._array)
 
     @property
@@ -528,7 +534,7 @@ class ZarrDriver(Driver):
         """Tell whether nothing is stored of a view, and whether all is."""
 
         def work() -> tuple[bool | None, bool | None]:
-            array = self._within(using)
+            array = self._followed(self._within(using))
             if using.transaction is not None:
                 array = using.transaction._staging.arrays.shown_array(array)
             return self._access.stored(
