@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -95,6 +97,22 @@ def test_layers_below_others_are_told(over: str) -> None:
 
     def told(ts: Any) -> object:
         return ts.KvStore.open(spec).result().spec().to_json()
+
+    assert told(ours) == told(theirs)
+
+
+def test_what_others_make_of_a_zip_file_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+
+    def told(ts: Any) -> list[Any]:
+        store = ts.KvStore.open(f"file://{path}|zip:").result()
+        found = [store.list().result()]
+        for mode, name in (("w", "a"), ("a", "b"), ("w", "a"), ("w", "c")):
+            with zipfile.ZipFile(path, mode) as file:
+                file.writestr(name, mode + name)
+            found += [store.list().result(), store.read("a").result().value]
+        path.unlink()
+        return [*found, store.list().result(), store.read("c").result().state]
 
     assert told(ours) == told(theirs)
 

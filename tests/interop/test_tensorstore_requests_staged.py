@@ -59,6 +59,19 @@ def opened_after_a_transaction(side: Side) -> None:
         side.open("e/", recheck_cached_metadata=False, transaction=transaction)
 
 
+@SCENARIOS.asks(1, 0, 0)
+def opened_after_several_transactions(side: Side) -> None:
+    side.create("e/", sharded=False)
+    time.sleep(0.03)
+    how = {"pool": "cache_pool#big", "recheck_cached_metadata": False}
+    found = side.open("e/", **how)
+    for rows in (128, 256):
+        with side.ts.Transaction() as transaction:
+            found.with_transaction(transaction).resize(exclusive_max=[rows, 64]).result()
+    with side.counting(), side.ts.Transaction() as transaction:
+        side.open("e/", **how, transaction=transaction)
+
+
 @SCENARIOS.asks(1, 0, 3)
 def created_in_a_transaction(side: Side) -> None:
     with side.counting(), side.ts.Transaction() as transaction:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import tessarr.tensorstore as ours
+from interop.views import plain_outcome
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -29,14 +30,6 @@ def _opened(ts: Any, driver: str, context: Any, shape: list[int] | None = None, 
     return ts.open(spec, context=context, **how).result()
 
 
-def _outcome(do: Callable[[], Any]) -> Any:
-    try:
-        found = do()
-    except ValueError:
-        return ValueError
-    return found.tolist() if hasattr(found, "tolist") else repr(found)
-
-
 def _views(ts: Any, of: Any) -> Iterator[Any]:
     yield of
     yield of[1:3]
@@ -49,7 +42,7 @@ def _views(ts: Any, of: Any) -> Iterator[Any]:
 
 def _specs(of: Any) -> list[Any]:
     found = [of.spec, lambda: of.spec(minimal_spec=True)]
-    return [_outcome(lambda f=f: json.dumps(f().to_json(), sort_keys=True)) for f in found]
+    return [plain_outcome(lambda f=f: json.dumps(f().to_json(), sort_keys=True)) for f in found]
 
 
 def _grow(ts: Any, handle: Any) -> None:
@@ -154,7 +147,7 @@ def test_metadata_that_are_replaced_as_keys(driver: str, how: str, first: str) -
         ]
         if how == "removed in a range":  # there the metadata stay, as others that were read
             acts = acts[:7]
-        found = [_outcome(act) for act in acts]
+        found = [plain_outcome(act) for act in acts]
         if len(acts) == 7:
             return found
         stored = outside.kvstore.read(key).result()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 import tessarr.tensorstore as ours
+from interop.views import plain_outcome
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -23,14 +26,6 @@ def _created(
     metadata = {"shape": [shape], "data_type": data_type, "fill_value": fill, "chunk_grid": grid}
     spec = {**_PLACE, "metadata": metadata}
     return ts.open(spec, create=True, context=context, **how).result()
-
-
-def _outcome(do: Callable[[], Any]) -> Any:
-    try:
-        found = do()
-    except ValueError:
-        return ValueError
-    return found.tolist() if hasattr(found, "tolist") else repr(found)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -49,19 +44,57 @@ def test_an_array_that_a_transaction_creates_anew(made: Any, when: str) -> None:
         outside.write([1, 2, 3, 4]).result()
         transaction = ts.Transaction()
         old = outside.with_transaction(transaction)
-        found = [_outcome(lambda: old.read().result())] if when == "before" else []
+        found = [plain_outcome(lambda: old.read().result())] if when == "before" else []
         anew = {"delete_existing": True, "transaction": transaction}
         new = _created(ts, context, *made, **anew)
         handles = (old, new, outside)
-        found += [_outcome(lambda h=h: h.read().result()) for h in handles]
-        found += [_outcome(lambda: old[:2].write([8, 9]).result())]
-        found += [_outcome(lambda h=h: h.read().result()) for h in handles]
+        found += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
+        found += [plain_outcome(lambda: old[:2].write([8, 9]).result())]
+        found += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
         new[1:2].write([5]).result()
-        found += [_outcome(lambda h=h: h.read().result()) for h in (old, new)]
+        found += [plain_outcome(lambda h=h: h.read().result()) for h in (old, new)]
         transaction.commit_async().result()
-        found += [_outcome(lambda: outside.read().result())]
-        found += [_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
+        found += [plain_outcome(lambda: outside.read().result())]
+        found += [plain_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
         return found
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("recheck", [False, True, "open"])
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize(
+    "made",
+    [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (4, "uint8", 4, 0), (4, "int16", 2, 0)],
+    ids=str,
+)
+def test_an_array_that_a_transaction_has_created_anew(made: Any, grows: bool, recheck: Any) -> None:
+    """Handles outside have the new bounds, or tell no more than what they were."""
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _created(ts, context, 4, "uint8", 2, 0, recheck_cached_metadata=recheck)
+        with ts.Transaction() as transaction:
+            new = _created(ts, context, *made, delete_existing=True, transaction=transaction)
+            if grows:
+                new.resize(exclusive_max=[9]).result()
+        opened = ts.open(_PLACE, context=context, recheck_cached_metadata=recheck).result()
+        acts: list[Callable[[], Any]] = [
+            lambda: json.dumps(outside.spec().to_json(), sort_keys=True),
+            lambda: json.dumps(outside[1:3].spec(minimal_spec=True).to_json(), sort_keys=True),
+            lambda: pickle.loads(pickle.dumps(outside)).domain,
+            lambda: copy.deepcopy(outside).domain,
+            lambda: ts.cast(outside, ts.float32).spec() and None,
+            lambda: ts.stack([outside, outside]).spec() and None,
+            lambda: outside.url,
+            lambda: repr(outside) == "TensorStore(...)",
+            lambda: outside.domain,
+            lambda: outside.storage_statistics(query_not_stored=True).result().not_stored,
+            lambda: outside.resolve().result().domain,
+            lambda: opened.domain,
+            lambda: opened.read().result(),
+        ]
+        return [plain_outcome(act) for act in acts]
 
     assert told(ours) == told(theirs)
 
@@ -85,14 +118,16 @@ def test_an_array_that_a_transaction_resizes(
         within = apart.with_transaction(transaction)
         if opened == "in":
             within = ts.open(_PLACE, **how, transaction=transaction).result()
-        found = [_outcome(lambda: within.read().result())] if read_first else []
+        found = [plain_outcome(lambda: within.read().result())] if read_first else []
         one = within if who == "itself" else outside.with_transaction(transaction)
         one.resize(exclusive_max=[6]).result()
-        found += [_outcome(lambda h=h: h.read().result()) for h in (within, one, apart, outside)]
+        found += [
+            plain_outcome(lambda h=h: h.read().result()) for h in (within, one, apart, outside)
+        ]
         for handle in (within, apart.with_transaction(transaction), apart):
-            found.append(_outcome(lambda h=handle: h.resolve().result().domain))
+            found.append(plain_outcome(lambda h=handle: h.resolve().result().domain))
         transaction.commit_async().result()
-        return [*found, *(_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
+        return [*found, *(plain_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
 
     assert told(ours) == told(theirs)
 
@@ -168,7 +203,7 @@ def test_what_a_handle_tells_when_its_transaction_is_over(how: str) -> None:
             lambda: handle.chunk_layout.read_chunk.shape,
             lambda: handle.domain.shape,
         )
-        return [_outcome(ask) for ask in asked]
+        return [plain_outcome(ask) for ask in asked]
 
     assert told(ours) == told(theirs)
 

@@ -82,6 +82,28 @@ def test_the_order_of_elements_is_told(order: Any, base: str, view: str) -> None
     assert here == there
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        *(".vindex[:, [[2, 4]]]", ".oindex[[1], [0, 0, 2]].oindex[[0, 0], [1, 2]]"),
+        *(".T.oindex[[3, 2], :, [4, 4]]", "[ts.d[0, 1].diagonal].T.oindex[[3, 2], [1, 4, 0]]"),
+        *(".vindex[[[1, 3], [0, 2]], [[1], [5]]].transpose([1, 2, 0])",),
+        *(".vindex[:, [[0, 2], [5, 3]]][:, [[0, 0, 1, 0]]].oindex[:, [0], [3, 2]]",),
+        *(".vindex[[[5, 4, 0], [0, 1, 2]], [[1], [3]]][:, [2, 0]].oindex[[1, 0]]",),
+    ],
+)
+@pytest.mark.parametrize("repeats", [False, True])
+def test_the_order_of_elements_of_index_arrays_is_told(view: str, repeats: bool) -> None:
+    """Dimensions along which elements repeat, as positions of one are taken, are left out."""
+    values = np.arange(216).reshape(6, 6, 6).transpose(2, 0, 1)
+    if repeats:
+        values = np.broadcast_to(values[:, :1], (6, 6, 6))
+    text = f"ts.array(values){view}.spec()"
+    here, there = (eval(text, {"ts": package, "values": values}) for package in (ts, theirs))
+    assert here.chunk_layout.to_json() == there.chunk_layout.to_json()
+    assert here.to_json() == there.to_json()
+
+
 ARRAY: dict[str, Any] = {"driver": "array", "dtype": "int32", "array": [1, 2, 3, 4]}
 MOVED: dict[str, Any] = {
     "driver": "array",

@@ -10,7 +10,7 @@ import numpy as np
 import tessarr.tensorstore as ts
 from tessarr.errors import ReadOnlyError
 
-__all__ = ["Keys", "outcome", "same", "some_view", "viewed"]
+__all__ = ["Keys", "outcome", "plain_outcome", "same", "some_view", "viewed"]
 
 
 def outcome(action: Any) -> Any:
@@ -21,6 +21,14 @@ def outcome(action: Any) -> Any:
     except Exception as error:
         classes = (IndexError, NotImplementedError, OverflowError, ValueError, TypeError)
         return next(c for c in classes if isinstance(error, c))
+
+
+def plain_outcome(action: Any) -> Any:
+    """Return what can be compared by itself: lists, text, or the class of the error."""
+    found = outcome(action)
+    if isinstance(found, type):
+        return found
+    return found.tolist() if hasattr(found, "tolist") else repr(found)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tessarr.tensorstore as ts
-from tessarr.tensorstore.futures import threads
-from tessarr.tensorstore.futures.after import converted
+from tessarr.tensorstore.futures import after, threads
+from tessarr.tensorstore.futures.after import all_done, converted
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
@@ -233,6 +233,40 @@ def test_who_waits_does_what_no_thread_has_begun(monkeypatch: pytest.MonkeyPatch
     assert tasks == []
     assert twice.result() == 10
     assert tasks == [threading.get_ident()]
+
+
+def test_what_is_made_when_all_are_done_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the last two end at the same time: one as soon as the other has let go."""
+    (first, one), (second, other) = ts.Promise.new(), ts.Promise.new()
+    making, go_on = threading.Event(), threading.Event()
+    others = threading.Thread(target=second.set_result, args=(2,))
+    made: list[int] = []
+
+    def make() -> int:
+        made.append(one.result() + other.result())
+        making.set()
+        if len(made) == 1:
+            go_on.wait(20)
+        return made[-1]
+
+    class Lock:
+        lock = threading.Lock()
+
+        def __enter__(self) -> None:
+            self.lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            self.lock.release()
+            if threading.current_thread() is not others:
+                others.start()
+                making.wait(20)
+
+    monkeypatch.setattr(after, "allocate_lock", Lock)
+    future = all_done([one, other], make)
+    first.set_result(1)
+    go_on.set()
+    others.join()
+    assert (future.result(), made) == (3, [3])
 
 
 def test_more_work_than_threads_is_done_in_its_turn() -> None:

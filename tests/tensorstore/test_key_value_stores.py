@@ -6,6 +6,8 @@ import copy
 import gc
 import os
 import pickle
+import subprocess
+import sys
 import time
 import weakref
 from collections.abc import Callable
@@ -20,7 +22,7 @@ from calls import calls_of
 from stores import servers
 from stores.kinds import KINDS
 from tessarr.store import CountingStore
-from tessarr.stores import LocalStore, MemoryStore
+from tessarr.stores import LocalStore, MemoryStore, ZipStore
 from tessarr.tensorstore.kvstore import near
 
 Range = ts.KvStore.KeyRange
@@ -96,6 +98,60 @@ def test_a_zip_file_is_not_made_by_what_changes_nothing(below: str, tmp_path: Pa
     assert (store.list().result(), base.list().result(), os.listdir(tmp_path)) == ([], [], [])
     store["a"] = b"1"
     assert (store.list().result(), len(base.list().result())) == ([b"a"], 1)
+
+
+def _in_another_process(path: Path, name: str) -> bytes:
+    """Write a key to a Zip file; return the error, if there is one."""
+    code = (
+        "import sys; from tessarr.stores import ZipStore; ZipStore(sys.argv[1])[sys.argv[2]] = b'2'"
+    )
+    arguments = [sys.executable, "-c", code, str(path), name]
+    return subprocess.run(arguments, capture_output=True, check=False, timeout=60).stderr
+
+
+def test_a_zip_file_is_open_to_others_until_it_is_written(tmp_path: Path) -> None:
+    """What they do is seen; then there is one writer, to whom nothing is lost."""
+    path = tmp_path / "a.zip"
+    with ZipStore(path, mode="w") as made:
+        made["a"] = b"1"
+    store = ts.KvStore.open(f"file://{path}|zip:").result()
+    assert store.list().result() == [b"a"]
+    for name in ("b", "c"):
+        assert _in_another_process(path, name) == b""
+        assert store[name] == b"2"
+    del store["absent"]
+    assert _in_another_process(path, "a") == b""
+    store["d"] = b"3"
+    assert b"another store does" in _in_another_process(path, "e")
+    del store
+    gc.collect()
+    assert dict(ZipStore(path, mode="r")) == {"a": b"2", "b": b"2", "c": b"2", "d": b"3"}
+
+
+def test_a_zip_file_that_another_writes_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with ZipStore(path, mode="w") as made:
+        made["a"] = b"1"
+    store = ts.KvStore.open(f"file://{path}|zip:").result()
+    with ZipStore(path, mode="r+") as writer:
+        with pytest.raises(OSError, match="another store does"):
+            store["b"] = b"2"
+        writer["c"] = b"3"
+    store["b"] = b"2"
+    assert store.list().result() == [b"a", b"b", b"c"]
+
+
+def test_a_zip_file_that_is_gone_has_no_keys(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    store = ts.KvStore.open(f"file://{path}|zip:").result()
+    for value in (b"1", b"2"):
+        with ZipStore(path, mode="w") as made:
+            made["a"] = value
+        assert store["a"] == value
+        path.unlink()
+        assert store.list().result() == []
+    store["b"] = b"3"
+    assert store.list().result() == [b"b"]
 
 
 def test_reading_parts(store: ts.KvStore) -> None:

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from tessarr.errors import DataError, NotFoundError, StoreError, UnsupportedError
 from tessarr.store.zip import format as zip_format
-from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile
+from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, stamp_of
 from tessarr.store.zip.format import Entry
 from tessarr.store.zip.rewrite import tidy
 
@@ -38,6 +38,8 @@ class Archive:
         An absolute path, a file object, or a value to be read.
     mode
         r, r+, a, w or x. To append makes no file that is absent before something is written.
+        "shared" is to append, where nobody is kept from the file before something is written:
+        until then what others make of it is seen.
     method
         How new values are compressed.
     large
@@ -65,7 +67,9 @@ class Archive:
         self._writes = mode != "r"
         self._process = os.getpid()
         self._lock = RLock()
-        self.absent: str | None = None  # the path of a file that is not there yet
+        self._path: str | None = None  # of a file that is not open for writing yet
+        self._shares = mode == "shared"
+        self._stamp: tuple[int, ...] | None = None  # of one that is open to be read until then
         self._file = self._opened(place, mode)
         self._start = self._end = 0
         self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
@@ -76,42 +80,58 @@ class Archive:
         except BaseException:
             self._file.close()
             raise
+        self._look()
 
     def _opened(self, place: str | IO[bytes] | ReadFile, mode: str) -> File:
         if isinstance(place, ReadFile):
             return place
         if not isinstance(place, str):
             return ObjectFile(place, mode)
-        if mode != "a":
+        if mode not in {"a", "shared"}:
             return PathFile(place, mode)
-        try:
-            return PathFile(place, "r+")
-        except NotFoundError:
-            self.absent = place
-            return ObjectFile(io.BytesIO(), "r")  # as empty as what is not there
+        self._path = place
+        return _nothing()
 
     def _look(self) -> None:
-        """Open the file that was absent, if others have made it meanwhile."""
+        """Open the file, or what others have made of it, where it is not open for writing."""
         with self._lock:
-            if self.absent is None:
+            if self._path is None:
                 return
+            stamp = stamp_of(self._path)
+            if stamp == self._stamp:
+                return
+            mode = "r" if self._shares else "r+"
             try:
-                found = PathFile(self.absent, "r+")
+                self._turn_to(_nothing() if stamp is None else PathFile(self._path, mode))
             except NotFoundError:
                 return
-            nothing, self._file = self._file, found
-            try:
-                self._read_directory()
-            except BaseException:
-                self._file = nothing
-                found.close()
-                raise
-            self.changes += 1
-            self.absent = None
+            if self._shares:
+                self._stamp = stamp
+            else:
+                self._path = None
+
+    def _take(self) -> None:
+        """Open a file for writing that was read until now, and keep others from that."""
+        if self._path is not None and self._stamp is not None:
+            self._turn_to(PathFile(self._path, "r+"))
+            self._path = self._stamp = None
+
+    def _turn_to(self, file: File) -> None:
+        """Go on with a file, unless its directory cannot be read."""
+        before, self._file = self._file, file
+        try:
+            self._read_directory()
+        except BaseException:
+            self._file = before
+            file.close()
+            raise
+        self.changes += 1
 
     def _read_directory(self) -> None:
         size = self._file.size()
         if self._writes and not size:
+            self.entries, self._changed = {}, True
+            self._start = self._end = self._directory_bytes = self._garbage_bytes = 0
             return
         try:
             found = zip_format.read_directory(self._file.read, size)
@@ -153,6 +173,7 @@ class Archive:
         )
         with self._lock:
             self._check_writable()
+            self._take()
             self._check_small(key, entry)
             begin = self._end
             self._append(zip_format.local_header(entry), packed)
@@ -164,8 +185,8 @@ class Archive:
             self._leave(old)
 
     def _append(self, *parts: bytes) -> None:
-        if self.absent is not None:
-            self._begin(self.absent, *parts)
+        if self._path is not None:
+            self._begin(self._path, *parts)
             return
         at = self._end
         try:
@@ -181,11 +202,11 @@ class Archive:
     def _begin(self, path: str, *parts: bytes) -> None:
         """Make the file that is absent; if it cannot be written, none is left."""
         made = PathFile(path, "x")
-        nothing, self._file, self.absent = self._file, made, None
+        nothing, self._file, self._path = self._file, made, None
         try:
             self._append(*parts)
         except BaseException:
-            self._file, self.absent = nothing, path
+            self._file, self._path = nothing, path
             made.discard()
             made.close()
             raise
@@ -194,6 +215,8 @@ class Archive:
         """Forget values; those that are absent, too."""
         with self._lock:
             self._check_writable()
+            if not self.entries.keys().isdisjoint(keys):
+                self._take()
             for key in keys:
                 self._leave(self.entries.pop(key, None))
 
@@ -210,10 +233,10 @@ class Archive:
             self._garbage_bytes += old.limit - old.offset
 
     def check(self) -> None:
-        """Refuse to go on if it is closed, and look for the file if it was absent."""
+        """Refuse to go on if it is closed, and look at the file if others may change it."""
         if self.closed:
             raise StoreError(f"the store in {self.name} is closed: open it again")
-        if self.absent is not None:
+        if self._path is not None:
             self._look()
 
     def _check_writable(self) -> None:
@@ -241,11 +264,16 @@ class Archive:
         """Whether it can be written to."""
         return not self.closed and self._writes and os.getpid() == self._process
 
+    @property
+    def writing(self) -> bool:
+        """Whether the file is open for writing."""
+        return self._writes and self._path is None
+
     def flush(self) -> None:
         """Complete the file."""
         with self._lock:
             self.check()
-            if self._writes:
+            if self._writes and self._stamp is None:
                 self._check_writable()
                 self._complete()
 
@@ -271,7 +299,7 @@ class Archive:
                 self._file.close()
 
     def _finish(self) -> None:
-        if self.absent is not None:
+        if self._path is not None:
             return
         garbage = self._garbage_bytes + self._directory_bytes * self._changed
         live = self._end - garbage
@@ -391,6 +419,11 @@ class Keys:
             changes, keys = archive.sorted_keys()
             self._sorted = changes, keys
         return keys
+
+
+def _nothing() -> ObjectFile:
+    """Return what is as empty as a file that is not there."""
+    return ObjectFile(io.BytesIO(), "r")
 
 
 def _dos_time() -> int:

@@ -19,7 +19,7 @@ from tessarr.errors import (
     StoreError,
 )
 
-__all__ = ["File", "ObjectFile", "PathFile", "ReadFile"]
+__all__ = ["File", "ObjectFile", "PathFile", "ReadFile", "stamp_of"]
 
 if TYPE_CHECKING:
     from tessarr._engine import Value
@@ -281,3 +281,12 @@ class ReadFile:
 
     def close(self) -> None:
         """Leave it open: others may read it."""
+
+
+def stamp_of(path: str) -> tuple[int, ...] | None:
+    """Return what is another one when a file is; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116 (beside fstat)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

@@ -101,13 +101,19 @@ class ZipStore(DescribedStore):
         mode = "r" if read_only else mode
         place = os.path.abspath(path) if isinstance(path, (str, os.PathLike)) else path  # noqa: PTH100 (keeps the type of text)
         archive = Archive(place, mode, compression, large=allowZip64, durable=durable)
+        made = cls._of(archive, place, compression, mode)
+        made.dimension_separator = dimension_separator
+        return made
+
+    @classmethod
+    def _of(cls, archive: Archive, place: str | IO[bytes], compression: int, mode: ZipMode) -> Self:
         arguments: dict[str, Any] = {"path": place}
         if compression:
             arguments["compression"] = compression
         arguments["mode"] = mode
         keys = Keys(archive)
         made = cls._make(arguments, ForeignStore(keys, read_only=mode == "r"))
-        made.dimension_separator = dimension_separator
+        made.dimension_separator = None
         made.packed = ""
         made._archive = archive
         # Whoever uses the keys, an array on its own too, keeps the file open.
@@ -229,7 +235,7 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
             own: ZipMode = "r" if mode == "r" else "r+" if mode == "r+" else "a"
             store = ZipStore(path, mode=own, durable=durable)
         elif mode == "r":
-            if store._archive.absent is None:
+            if store._archive.writing:
                 store.flush()
             store = ZipStore(path, mode="r")
     store.packed = only_folder(store)
@@ -239,13 +245,16 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
 def shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:
     """Return the store in a Zip file that is open in this process, or open it.
 
-    It can be written, and is created where it does not exist; what others write to is read.
+    It can be written, and is created where it does not exist; what others write to is read. Other
+    processes may write to it, and what they do is seen, until something is written here.
     Values are compressed as whoever opened it said.
     """
     with _sharing:
         store = _shared.get(os.path.realpath(path))
         if store is None or not store._archive.usable:
-            store = ZipStore(path, compression, mode="a", durable=durable)
+            place = os.path.abspath(path)  # noqa: PTH100 (text)
+            archive = Archive(place, "shared", compression, large=True, durable=durable)
+            store = ZipStore._of(archive, place, compression, "a")
         return store
 
 

@@ -61,9 +61,11 @@ def all_done(
 
     def ended(source: Future[Any]) -> None:
         with lock:
-            left.discard(id(source))
-        if not left:
-            made._follow(finish)
+            if left != {id(source)}:
+                left.discard(id(source))
+                return
+        # Only the last one comes here, and comes again where a signal has interrupted it.
+        made._follow(finish)
 
     def help_all() -> None:
         for source in waiting:

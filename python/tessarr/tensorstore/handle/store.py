@@ -565,10 +565,9 @@ class TensorStore(Facts):
         return _spec(spec if bound else spec.strip(), view, None)
 
     def __repr__(self) -> str:
-        spec = self._spec()
         try:
-            return shown("TensorStore", told(spec))
-        except UnsupportedError:  # functions and bytes are no JSON
+            return shown("TensorStore", told(self._spec()))
+        except (ArgumentError, UnsupportedError):  # another array by now; functions are no JSON
             return "TensorStore(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:

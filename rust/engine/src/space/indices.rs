@@ -1,5 +1,6 @@
 //! Index arrays: integers in shared memory, seen with any strides.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::PerDimension;
@@ -19,6 +20,14 @@ pub(super) struct Axis {
 }
 
 const ONE: Axis = Axis { len: 1, stride: 0 };
+
+/// Places that a list adds to others: `offset + stride * indices` along an axis whose places are `by` apart.
+struct List<'a> {
+    indices: &'a Indices,
+    offset: i64,
+    stride: i64,
+    by: isize,
+}
 
 /// How one axis of an index array is walked when it is indexed itself; all places are inside of it.
 pub(super) enum Walk<'a> {
@@ -88,6 +97,11 @@ impl Indices {
     /// The length of each axis.
     pub fn shape(&self) -> PerDimension<usize> {
         self.axes.iter().map(|axis| axis.len).collect()
+    }
+
+    /// How far apart items lie in memory along each axis, whichever way; 0 along those that have one.
+    pub fn apart(&self) -> PerDimension<usize> {
+        self.axes.iter().map(|axis| if axis.len == 1 { 0 } else { axis.stride.unsigned_abs() }).collect()
     }
 
     /// The number of items.
@@ -176,48 +190,59 @@ impl Indices {
                     axes[*to].len = *count;
                     axes[*to].stride += *step as isize * stride;
                 }
-                Walk::Listed { indices, offset, stride: by } => lists.push((indices, *offset, *by, stride)),
+                Walk::Listed { indices, offset, stride: by } => {
+                    lists.push(List { indices, offset: *offset, stride: *by, by: stride });
+                }
             }
         }
-        if lists.is_empty() {
-            return Indices { items: self.items.clone(), start: start as usize, axes };
+        match lists.is_empty() {
+            true => Indices { items: self.items.clone(), start: start as usize, axes },
+            false => self.listed(start, &axes, &lists),
         }
-        // The places of all items: first of what runs along axes, then what each list adds.
+    }
+
+    /// The items at places that run along axes from a first one on, moved by lists.
+    fn listed(&self, start: isize, axes: &[Axis], lists: &[List<'_>]) -> Indices {
         let mut shape: PerDimension<usize> = axes.iter().map(|axis| axis.len).collect();
-        for (indices, ..) in &lists {
-            for (len, axis) in shape.iter_mut().zip(&indices.axes) {
+        for list in lists {
+            for (len, axis) in shape.iter_mut().zip(&list.indices.axes) {
                 *len = if *len == 1 { axis.len } else { *len };
             }
         }
+        let order = slowest_first(axes, lists);
+        let laid = |axes: &[Axis]| -> PerDimension<Axis> {
+            let repeated = broadcast(axes, &shape);
+            order.iter().map(|&k| repeated[k]).collect()
+        };
         let mut items = Vec::with_capacity(shape.iter().product());
-        if let ([(indices, offset, by, stride)], true) =
-            (&lists[..], axes.iter().all(|axis| axis.stride == 0))
-        {
-            let (from, stride) = (&self.items[..], *stride as i64);
+        if let ([list], true) = (lists, axes.iter().all(|axis| axis.stride == 0)) {
+            let (from, by) = (&self.items[..], list.by as i64);
             let (first, by) =
-                (offset.wrapping_mul(stride).wrapping_add(start as i64), by.wrapping_mul(stride));
+                (list.offset.wrapping_mul(by).wrapping_add(start as i64), list.stride.wrapping_mul(by));
             let item = |index: i64| from[first.wrapping_add(by.wrapping_mul(index)) as usize];
-            match indices.row(&shape) {
+            match list.indices.row(&shape) {
                 Some(row) => items.extend(row.iter().map(|&index| item(index))),
-                None => indices.gathered(&broadcast(&indices.axes, &shape), |index| items.push(item(index))),
+                None => list.indices.gathered(&laid(&list.indices.axes), |index| items.push(item(index))),
             }
-            return self.made(items, &shape);
-        }
-        let mut places = Vec::with_capacity(shape.iter().product());
-        walk(&broadcast(&axes, &shape), 0, &mut |at, stride, count| {
-            places.extend((0..count as isize).map(|step| start + at + step * stride));
-        });
-        for (indices, offset, by, stride) in lists {
-            let mut place = places.iter_mut();
-            let (offset, by) = (offset.wrapping_mul(stride as i64), by.wrapping_mul(stride as i64));
-            indices.gathered(&broadcast(&indices.axes, &shape), |index| {
-                if let Some(place) = place.next() {
-                    *place += offset.wrapping_add(by.wrapping_mul(index)) as isize;
-                }
+        } else {
+            // The places of all items: first of what runs along axes, then what each list adds.
+            let mut places = Vec::with_capacity(shape.iter().product());
+            walk(&laid(axes), 0, &mut |at, stride, count| {
+                places.extend((0..count as isize).map(|step| start + at + step * stride));
             });
+            for list in lists {
+                let mut place = places.iter_mut();
+                let by = list.by as i64;
+                let (offset, by) = (list.offset.wrapping_mul(by), list.stride.wrapping_mul(by));
+                list.indices.gathered(&laid(&list.indices.axes), |index| {
+                    if let Some(place) = place.next() {
+                        *place += offset.wrapping_add(by.wrapping_mul(index)) as isize;
+                    }
+                });
+            }
+            items.extend(places.into_iter().map(|place: isize| self.items[place as usize]));
         }
-        items.extend(places.into_iter().map(|place: isize| self.items[place as usize]));
-        self.made(items, &shape)
+        self.made(items, &shape, &order)
     }
 
     /// The items as they lie in memory, if that is in C order of a shape.
@@ -232,9 +257,17 @@ impl Indices {
         self.items.get(self.start..self.start + next as usize)
     }
 
-    /// Items of a shape that is known to have as many.
-    fn made(&self, items: Vec<i64>, shape: &[usize]) -> Indices {
-        Indices::new(items, shape).unwrap_or_else(|| self.clone())
+    /// Items of a shape that is known to have as many, which lie in an order of its axes.
+    fn made(&self, items: Vec<i64>, shape: &[usize], order: &[usize]) -> Indices {
+        let lengths: PerDimension<usize> = order.iter().map(|&k| shape[k]).collect();
+        let Some(laid) = Indices::new(items, &lengths) else {
+            return self.clone();
+        };
+        let mut axes: PerDimension<Axis> = laid.axes.clone();
+        for (&k, axis) in order.iter().zip(&laid.axes) {
+            axes[k] = *axis;
+        }
+        Indices { axes, ..laid }
     }
 
     /// Give the items at `axes` in C order.
@@ -249,6 +282,23 @@ impl Indices {
             }
         });
     }
+}
+
+/// The axes of what lists make of an array, slowest first. It is TensorStore's order, of which specs of what is
+/// in memory tell: axes of lists, those of the first one before others, then by how far apart items are.
+fn slowest_first(axes: &[Axis], lists: &[List<'_>]) -> PerDimension<usize> {
+    let farther =
+        |axes: &[Axis], a: usize, b: usize| axes[b].stride.unsigned_abs().cmp(&axes[a].stride.unsigned_abs());
+    let listed = |k: usize| lists.iter().any(|list| list.indices.axes[k].stride != 0);
+    let mut order: PerDimension<usize> = (0..axes.len()).collect();
+    order.sort_by(|&a, &b| {
+        let among = lists.iter().map(|list| farther(&list.indices.axes, a, b));
+        listed(b)
+            .cmp(&listed(a))
+            .then_with(|| among.fold(Ordering::Equal, Ordering::then))
+            .then_with(|| farther(axes, a, b))
+    });
+    order
 }
 
 /// The axes repeated to a shape.

@@ -296,6 +296,15 @@ impl View {
         PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
     }
 
+    /// Of each map by an index array how far apart its items lie in memory along the dimensions.
+    fn apart<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let told = self.0.maps.iter().map(|map| match &map.source {
+            space::Source::Array(listed) => Some(listed.indices.apart().to_vec()),
+            _ => None,
+        });
+        PyList::new(py, told.collect::<Vec<_>>())
+    }
+
     /// Where the grid of chunks of what is viewed begins, and what is asked for of chunks, along the
     /// dimensions of the view.
     fn carried<'py>(

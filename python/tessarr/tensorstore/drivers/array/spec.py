@@ -162,41 +162,43 @@ def _default() -> Context:
 def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     """Return the dimensions of a view in the order in which a spec has them, slowest first.
 
-    It is TensorStore's: those of index arrays, then the others by how far apart elements are. It
+    Those along which elements only repeat are left out. The order is TensorStore's: dimensions of
+    index arrays, those of the first one before others, then by how far apart elements are. It
     counts backwards as less than nothing where there are no index arrays.
     """
     steps = [0] * view.input_rank
-    listed: set[int] = set()
-    for stride, one in zip(values.strides, view.output, strict=True):
-        if one.index_array is not None:
-            listed.update(k for k, size in enumerate(one.index_array.shape) if size != 1)
-        elif one.input_dimension is not None and one.stride is not None:
-            steps[one.input_dimension] += stride * one.stride
-    far = [abs(step) for step in steps] if listed else steps
-    return sorted(range(len(steps)), key=lambda k: (k not in listed, -far[k]))
+    lists: list[list[int]] = []
+    apart = view._as_view().apart()
+    for stride, line, listed in zip(values.strides, view.lines(), apart, strict=True):
+        if listed is not None and stride:
+            lists.append(listed)
+        elif line[0] >= 0:
+            steps[line[0]] += stride * line[2]
+    along = [[listed[k] for listed in lists] for k in range(len(steps))]
+    far = [*map(abs, steps)] if lists else steps
+    moved = [k for k in range(len(steps)) if steps[k] or any(along[k])]
+
+    def place(k: int) -> tuple[Any, ...]:
+        return not any(along[k]), [-apart for apart in along[k]], -far[k]
+
+    return sorted((k for k in moved if view.domain.dims[k].size != 1), key=place)
 
 
 def _shown(
     values: npt.NDArray[Any], view: IndexTransform, order: list[int]
 ) -> tuple[npt.NDArray[Any], IndexTransform]:
-    """Return elements without what repeats, laid out in an order, and the view that repeats it."""
+    """Return elements along some dimensions, laid out in their order, and how they repeat."""
     if values.size == 0:
         return np.empty(0, values.dtype), IndexTransform.of(
             view.domain, (OutputIndexMap.constant(0),)
         )
-    maps: list[OutputIndexMap] = []
-    kept: list[int | slice] = []
-    for k, dim in enumerate(view.domain.dims):
-        if values.shape[k] == 1 or values.strides[k] == 0:
-            kept.append(0)
-        else:
-            kept.append(slice(None))
-            maps.append(OutputIndexMap.along(k, -dim.inclusive_min))
-    key: Any = (*kept, ...)
-    left = [k for k, one in enumerate(kept) if one != 0]
-    axes = [left.index(k) for k in order if k in left]
-    laid = values[key].transpose(axes).copy().transpose(np.argsort(axes))
-    return laid, IndexTransform.of(view.domain, tuple(maps))
+    dims = view.domain.dims
+    kept = sorted(order)
+    key: Any = tuple(slice(None) if k in kept else 0 for k in range(len(dims)))
+    axes = [kept.index(k) for k in order]
+    laid = values[(*key, ...)].transpose(axes).copy().transpose(np.argsort(axes))
+    maps = tuple(OutputIndexMap.along(k, -dims[k].inclusive_min) for k in kept)
+    return laid, IndexTransform.of(view.domain, maps)
 
 
 def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:

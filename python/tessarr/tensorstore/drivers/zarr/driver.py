@@ -192,6 +192,7 @@ class ZarrDriver(Driver):
         """The URL that opens it again."""
         if self._opened_by is None:
             self._cannot("be told as a URL")
+        self.follow()
         found: str = self._opened_by.url
         return found
 
@@ -285,9 +286,14 @@ class ZarrDriver(Driver):
         return array
 
     def follow(self) -> None:
-        """Take over what others of the context have found, unless it is another array by now."""
-        known = self._known
-        if self._outer is None and known is not None and is_same(self._array._meta, known.meta):
+        """Take over what others of the context have found.
+
+        Raises
+        ------
+        ArgumentError
+            If it is another array by now.
+        """
+        if self._outer is None:
             self._followed(self._array)
 
     @property
@@ -405,7 +411,14 @@ class ZarrDriver(Driver):
     def _moved(self, staged: Array, using: Using) -> Driver:
         """Return the driver with the bounds that the array has in a transaction."""
         array = self._again(staged._meta, self._array._store)
-        made = ZarrDriver(array, self._field, self._opened_by, store=self._place, known=self._known)
+        made = ZarrDriver(
+            array,
+            self._field,
+            self._opened_by,
+            store=self._place,
+            known=self._known,
+            seen=self._seen,
+        )
         made._keepers, made._outer = self._keepers, self._outer or self
         made._staged[using.transaction] = self._staged[using.transaction] = staged, self._outside
         return made
@@ -478,6 +491,7 @@ class ZarrDriver(Driver):
                 array._set_meta(reshaped(array._meta, how.applied(before.shape)))
         if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
             staging.may_redo(array._store, document, change)
+        made = array._store.get(document)
         ends = how.upper[: array._meta.rank]
         staging.arrays.resize(array, document, self._outside, how.applied, ends)
 
@@ -485,6 +499,8 @@ class ZarrDriver(Driver):
             if not staging.arrays.has_made(array._store, document):
                 return  # the document was replaced since
             self._accept(self._array, kept.array._meta)
+            if made is not None:
+                self._seen.became(made)
             if overtaken:  # what others made longer, and the transaction did not use since
                 self._refresh(self._array)
                 if not how.metadata_only:
@@ -510,7 +526,6 @@ class ZarrDriver(Driver):
         if made is None or not staging.assume(array._store, key, made, version):
             return False
         self._accept(array, grown)
-        staging.after(partial(self._seen.became, made))
         return True
 
     def storage_statistics(
@@ -519,7 +534,7 @@ class ZarrDriver(Driver):
         """Tell whether nothing is stored of a view, and whether all is."""
 
         def work() -> tuple[bool | None, bool | None]:
-            array = self._within(using)
+            array = self._followed(self._within(using))
             if using.transaction is not None:
                 array = using.transaction._staging.arrays.shown_array(array)
             return self._access.stored(

@@ -22,6 +22,8 @@ from tessarr.tensorstore.kvstore.careful import copied
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
@@ -66,7 +68,8 @@ class OpeningSpec(ZarrSpec):
         else:
             meta, seen = find_metadata(self, fresh, at)
         if transaction is not None and memory is not None and not self._mode.open:
-            transaction._staging.after(partial(_tell, memory, (store, key), meta))
+            made = partial(transaction._staging.arrays.made_of, fresh, key, meta)
+            transaction._staging.after(partial(_tell, memory, (store, key), made))
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
@@ -133,9 +136,9 @@ class OpeningSpec(ZarrSpec):
         return IndexTransform(domain.label[labels] if labels else domain)
 
 
-def _tell(memory: Memory, key: tuple[Store, str], meta: ArrayMeta) -> None:
-    """Tell open arrays that they were created anew."""
-    known = memory.find(key)
-    if known is not None:
+def _tell(memory: Memory, key: tuple[Store, str], made: Callable[[], ArrayMeta | None]) -> None:
+    """Tell open arrays that they were created anew, and what has been made of them since."""
+    known, meta = memory.find(key), made()
+    if known is not None and meta is not None:
         known.learn(meta, time.time())
         known.seen.last = None
