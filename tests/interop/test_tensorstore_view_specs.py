@@ -540,3 +540,20 @@ def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
         return [view.spec(minimal_spec=True).to_json() for view in views]
 
     assert told(ts) == told(theirs)
+
+
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("view", ["[1:2]", ".translate_by[5]", ".T", "[...]"])
+@pytest.mark.parametrize("implicit", [True, False])
+def test_the_base_of_the_spec_of_a_cast(driver: str, view: str, implicit: bool) -> None:
+    metadata = {
+        "zarr": {"shape": [3, 4], "dtype": "|i1", "chunks": [2, 2], "compressor": None},
+        "zarr3": {"shape": [3, 4], "data_type": "int8"},
+    }[driver]
+    json = {"driver": driver, "kvstore": "memory://", "metadata": metadata}
+    text = f"ts.cast(ts.Spec(json), 'int16'){view}.mark_bounds_implicit[implicit].base.to_json()"
+
+    def told(package: Any) -> Any:
+        return eval(text, {"ts": package, "json": json, "implicit": implicit})
+
+    assert told(ts) == told(theirs)
