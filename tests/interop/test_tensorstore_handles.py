@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from interop.views import Keys, some_view, viewed
+from interop.views import Keys, same, some_view, viewed
 from interop.views import outcome as told_or_class
+from tessarr.errors import TessarrWarning
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -433,3 +436,77 @@ def test_specs_tell_one_item_of_an_index_array(driver: str) -> None:
         return [spec.to_json()["transform"] for spec in specs]
 
     assert told(ts) == told(theirs)
+
+
+_RECORDS: dict[str, Any] = {
+    "zarr": {"shape": [3, 4], "chunks": [2, 2], "dtype": [["a", "<i2"], ["b", "|u1"]]},
+    "zarr3": {
+        "shape": [3, 4],
+        "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}],
+        "data_type": {
+            "name": "struct",
+            "configuration": {
+                "fields": [{"name": "a", "data_type": "int16"}, {"name": "b", "data_type": "uint8"}]
+            },
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("driver", _RECORDS)
+@pytest.mark.parametrize("view", ["[...]", "[1:2]", ".T"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_field_is_not_resized_without_the_others(driver: str, view: str, tied: bool) -> None:
+    """Whatever bound is given, also the one that there is; unless that is said to be meant."""
+
+    def told(package: Any) -> list[Any]:
+        found = []
+        for kind in ({"field": "b"}, {"open_as_void": True}):
+            for bounds in ([None, None], [3, None], [5, 4], [None, 2]):
+                spec = {"driver": driver, "kvstore": "memory://", "metadata": _RECORDS[driver]}
+                context = package.Context()
+                package.open({**spec, "field": "a"}, create=True, context=context).result()
+                handle = package.open({**spec, **kind}, context=context).result()
+                seen = eval(f"handle{view}", {"handle": handle})
+                ends = [*bounds, *[None] * (seen.rank - 2)]
+                resize = partial(seen.resize, exclusive_max=ends, resize_tied_bounds=tied)
+                found.append(isinstance(outcome(lambda act=resize: act().result()), ValueError))
+                place = {"driver": driver, "kvstore": "memory://", "field": "a"}
+                again = package.open(place, context=context).result()
+                found.append(again.shape)
+        return found
+
+    assert told(ts) == told(theirs)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "fill"),
+    [
+        *(("int16", None), ("int16", 7), ("bool", 1), ("complex64", 2)),
+        *(("float32", 0.5), ("float32", float("nan")), ("float64", -float("inf"))),
+    ],
+)
+def test_records_of_one_field_have_its_fill_value(
+    data_type: str, fill: Any, tmp_path: Path
+) -> None:
+    """TensorStore stores it without a name, which the format wants; and so it reads none."""
+    metadata: dict[str, Any] = {
+        "shape": [3],
+        "codecs": _RECORDS["zarr3"]["codecs"],
+        "data_type": {
+            "name": "struct",
+            "configuration": {"fields": [{"name": "a", "data_type": data_type}]},
+        },
+    }
+    how = {} if fill is None else {"fill_value": np.array(fill, data_type)}
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/"}
+    made = theirs.open({**spec, "metadata": metadata}, create=True, **how).result()
+    made[0] = 1
+    with pytest.warns(TessarrWarning, match="lacks the field's name"):
+        found = ts.open(spec).result()
+    assert same(found.fill_value, made.fill_value)
+    assert same(found.read().result(), made.read().result())
+    again = ts.open({**spec, "metadata": metadata}, create=True, delete_existing=True, **how)
+    assert set(again.result().spec().to_json()["metadata"]["fill_value"]) == {"a"}
+    with pytest.raises(ValueError, match="fill_value"):
+        theirs.open(spec).result()

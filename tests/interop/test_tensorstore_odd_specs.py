@@ -13,6 +13,7 @@ import pytest
 
 import tessarr.tensorstore as ours
 from interop.views import outcome
+from tessarr.errors import ArgumentError
 
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own")
 
@@ -393,3 +394,88 @@ def test_that_nothing_can_be_resized_is_told_by_the_future(ts: Any, view: str) -
     with pytest.raises(ValueError) as caught:
         futures[1].result()
     assert not caught.errisinstance(NotImplementedError)
+
+
+_STRUCT = {
+    "name": "struct",
+    "configuration": {
+        "fields": [{"name": "a", "data_type": "int16"}, {"name": "b", "data_type": "int8"}]
+    },
+}
+_BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
+
+
+def _made(package: Any, driver: str, context: Any = None, **members: Any) -> Any:
+    metadata = {"shape": [3], **members.pop("metadata", {})}
+    spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata, **members}
+    return package.open(spec, create=True, context=context or package.Context()).result()
+
+
+@pytest.mark.parametrize(
+    ("driver", "members", "expected"),
+    [
+        ("zarr", {"metadata": {"dtype": "<i2", "chunks": [3]}, "open_as_void": True}, (3, 2)),
+        ("zarr3", {"metadata": {"data_type": "int16"}, "open_as_void": True}, (3, 2)),
+        ("zarr3", {"metadata": {"data_type": _STRUCT, "codecs": ["bytes"]}, "field": "a"}, (3,)),
+        ("zarr3", {"metadata": {"data_type": "bool", "fill_value": 0}}, (3,)),
+        ("zarr", {"metadata": {"dtype": "|b1", "chunks": [3], "fill_value": 0}}, (3,)),
+    ],
+)
+def test_arrays_that_tensorstore_does_not_create(
+    driver: str, members: dict[str, Any], expected: tuple[int, ...]
+) -> None:
+    assert _made(ours, driver, **members).shape == expected
+    with pytest.raises(ValueError, match=r"creat|data_type from metadata|Expected boolean"):
+        _made(theirs, driver, **members)
+
+
+def test_elements_of_no_bytes() -> None:
+    members = {"metadata": {"dtype": "|S0", "chunks": [3]}}
+    assert _made(theirs, "zarr", **members).shape == (3, 0)
+    with pytest.raises(ArgumentError, match="number of bytes"):
+        _made(ours, "zarr", **members)
+
+
+def test_bytes_of_records_that_are_resized() -> None:
+    def told(package: Any) -> Any:
+        context = package.Context()
+        metadata = {"data_type": _STRUCT, "codecs": [_BYTES]}
+        _made(package, "zarr3", context, metadata=metadata, field="a")
+        spec = {"driver": "zarr3", "kvstore": "memory://", "open_as_void": True}
+        handle = package.open(spec, context=context).result()
+        resized = handle.resize(exclusive_max=[5, None]).result()
+        return resized.shape, resized.spec().to_json().get("field")
+
+    assert told(ours) == ((5, 3), None)
+    assert told(theirs) == ((3, 3), "a")
+
+
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+def test_labels_that_a_spec_gets_once_its_shape_is_known(driver: str) -> None:
+    def told(package: Any) -> Any:
+        schema = {"dtype": "int8", "domain": {"shape": [4]}}
+        spec = package.Spec({"driver": driver, "kvstore": "memory://", "schema": schema})
+        spec.update(domain=package.IndexDomain(shape=[4], labels=["x"]))
+        made = package.open(spec, create=True).result()
+        names = made.spec().to_json()["metadata"].get("dimension_names")
+        return names, spec.domain.labels, made.domain.labels
+
+    names = ["x"] if driver == "zarr3" else None
+    assert told(ours) == (names, ("x",), ("x",))
+    assert told(theirs) == (names, ("",), ("",))
+
+
+def test_a_view_of_a_schema_without_a_rank() -> None:
+    """It ends the process of TensorStore."""
+    with pytest.raises(ArgumentError, match="no rank"):
+        ours.Schema()[1:2]
+
+
+def test_a_downsampled_view_of_layers_with_a_dimension_less() -> None:
+    def spec(package: Any) -> Any:
+        layers = [package.array(np.zeros((2, 3), "i1"))] * 2
+        return package.downsample(package.stack(layers)[0], [1, 2], "max").spec()
+
+    assert spec(ours).rank == 2
+    with pytest.raises(ValueError, match="rank"):
+        spec(theirs)

@@ -516,3 +516,44 @@ def test_members_of_documents_that_are_not_known_are_in_no_spec() -> None:
         ]
 
     assert told(ts) == told(theirs)
+
+
+@pytest.mark.parametrize("metadata", [{}, {"shape": [4], "data_type": "int8"}])
+def test_minimal_specs_of_layers_that_are_specs(metadata: Any) -> None:
+    """They leave out metadata, as those of layers that are open do."""
+
+    def told(package: Any) -> list[Any]:
+        context = package.Context()
+        spec = {"driver": "zarr3", "kvstore": "memory://"}
+        how = {"create": True, "dtype": "int8", "shape": [4], "context": context}
+        layer = package.open(spec, **how).result().spec()
+        layer = package.Spec({**spec, "metadata": metadata}) if metadata else layer
+        layers = [layer, layer[1:3]]
+        made = package.stack(layers, context=context)
+        views = [
+            made,
+            made[1:],
+            package.cast(made, "int16"),
+            package.downsample(made, [1, 2], "max"),
+        ]
+        views.append(pickle.loads(pickle.dumps(made)) if not metadata else made)
+        return [view.spec(minimal_spec=True).to_json() for view in views]
+
+    assert told(ts) == told(theirs)
+
+
+@pytest.mark.parametrize("driver", ["zarr", "zarr3"])
+@pytest.mark.parametrize("view", ["[1:2]", ".translate_by[5]", ".T", "[...]"])
+@pytest.mark.parametrize("implicit", [True, False])
+def test_the_base_of_the_spec_of_a_cast(driver: str, view: str, implicit: bool) -> None:
+    metadata = {
+        "zarr": {"shape": [3, 4], "dtype": "|i1", "chunks": [2, 2], "compressor": None},
+        "zarr3": {"shape": [3, 4], "data_type": "int8"},
+    }[driver]
+    json = {"driver": driver, "kvstore": "memory://", "metadata": metadata}
+    text = f"ts.cast(ts.Spec(json), 'int16'){view}.mark_bounds_implicit[implicit].base.to_json()"
+
+    def told(package: Any) -> Any:
+        return eval(text, {"ts": package, "json": json, "implicit": implicit})
+
+    assert told(ts) == told(theirs)

@@ -181,6 +181,10 @@ class DataType(ABC):
         """Return the data type as metadata states it."""
         return self.numpy.str if zarr_format == 2 else self.name
 
+    def is_packed(self, value: Any) -> bool:
+        """Tell whether a fill value of metadata is bytes in the byte order of the codec."""
+        return False
+
     @abstractmethod
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems

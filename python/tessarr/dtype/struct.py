@@ -17,10 +17,9 @@ import numpy as np
 from tessarr.dtype import names
 from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
 from tessarr.dtype.packed import from_base64, to_base64
-from tessarr.problems import Members, describe, is_integer, lengths, pointer
+from tessarr.problems import Members, Problems, describe, is_integer, lengths, pointer
 
 if TYPE_CHECKING:
-    from tessarr.problems import Problems
     from tessarr.types import JSON, BytesLike, Shape, ZarrFormat
 
 __all__ = ["Field", "Struct"]
@@ -240,6 +239,10 @@ class Struct(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
+        alone = zarr_format == 3 and len(self.fields) == 1
+        if alone and not isinstance(value, dict) and not self.is_packed(value):
+            problems.tolerate(loc, "the fill value of a struct of one field lacks the field's name")
+            return self.fields[0].data_type.fill_from_json(value, 3, loc, problems)
         if isinstance(value, str):
             if zarr_format == 3:
                 problems.tolerate(loc, "the fill value of a struct is written as base64")
@@ -263,6 +266,17 @@ class Struct(DataType):
         if len(problems) > before:
             return None
         return b"".join(part for part in parts if part is not None)
+
+    def is_packed(self, value: Any) -> bool:
+        """Tell whether a fill value is the bytes of a record, in base64.
+
+        TensorStore writes that of the only field instead, which may be text like "NaN".
+        """
+        if not isinstance(value, str):
+            return False
+        return (
+            len(self.fields) > 1 or from_base64(value, self.item_bytes, "", Problems()) is not None
+        )
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         if zarr_format == 2:

@@ -172,8 +172,7 @@ def _parse_fill(
     value: Any, data_type: DataType, codecs: Chain | None, problems: Problems
 ) -> bytes | None:
     fill = data_type.fill_from_json(value, 3, "/fill_value", problems)
-    packed = isinstance(value, str) and data_type.numpy.names is not None
-    if fill is None or codecs is None or not packed:
+    if fill is None or codecs is None or not data_type.is_packed(value):
         return fill
     # Base64, which only the old ``structured`` allows: in the byte order of the codec.
     while isinstance(codecs.array_bytes, ShardingIndexed):

@@ -67,6 +67,8 @@ class Resizing:
     within : sequence of (interval or None)
         Per dimension ``(lower, upper)``, beyond which nothing may be lost or added: those of the
         view, where tied bounds must not be resized.
+    tied
+        Whether bounds may be resized of what the view is no view of.
     """
 
     lower: Sequence[int | None]
@@ -75,6 +77,7 @@ class Resizing:
     expand_only: bool = False
     shrink_only: bool = False
     within: Sequence[tuple[int, int] | None] = ()
+    tied: bool = False
 
     def applied(self, shape: Shape) -> Shape:
         """Return the new shape of an array, all of whose bounds begin at 0.

@@ -390,7 +390,7 @@ class TensorStore(Facts):
         resize_metadata_only
             Whether chunks that are then outside stay stored.
         resize_tied_bounds
-            Whether elements outside of this view may be added or lost, too.
+            Whether elements outside of this view, or of other fields, may be added or lost, too.
         expand_only, shrink_only
             Refuse to make a dimension smaller, or larger.
 
@@ -438,7 +438,7 @@ class TensorStore(Facts):
             lower, upper, within = self._as_view().moved(*bounds, tied)
         except TessarrError as error:
             return failed(error)
-        how = Resizing(lower, upper, metadata_only, expands, shrinks, within)
+        how = Resizing(lower, upper, metadata_only, expands, shrinks, within, tied)
         begin = partial(self._driver.resize, how, self._using(None))
         return converted(during(self._transaction, begin), self._settled)
 

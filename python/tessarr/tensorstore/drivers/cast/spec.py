@@ -120,7 +120,7 @@ class CastSpec(BasedSpec):
     def base_of(self, view: IndexTransform) -> Spec:
         """Return what a view of the cast is one of."""
         base = self._nested[0]
-        if base.rank is None:
+        if base._view is None:  # the view is told as it is
             return Spec._of(base._driver, view, base._context)
         found: Spec = super().base_of(view)
         return found

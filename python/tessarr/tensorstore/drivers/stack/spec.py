@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.drivers.stack.driver import Layer
+    from tessarr.tensorstore.spec.spec import Spec
     from tessarr.types import JSONObject
 
 __all__ = ["StackSpec"]
@@ -78,10 +80,14 @@ class StackSpec(ViewSpec):
         if any(unit is not None for unit in driver.dimension_units):
             made.schema.update(dimension_units=driver.dimension_units)
         made._references = driver.references
-        made._set_nested(
-            one._spec(minimal=minimal) if isinstance(one, TensorStore) else one
-            for one in driver.layers
-        )
+
+        def told(one: Layer) -> Spec:
+            if isinstance(one, TensorStore):
+                return one._spec(minimal=minimal)
+            spec: Spec = one
+            return spec._minimal() if minimal else spec
+
+        made._set_nested(map(told, driver.layers))
         return made, view
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:

@@ -440,6 +440,7 @@ class ZarrDriver(Driver):
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.fixes_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
+        self._check_tied(how)
         if using.transaction is not None:
             return start(self._resize_aside, how, using, whole=True)
         array = self._followed(self._array)  # the document is compared when it is changed
@@ -448,6 +449,16 @@ class ZarrDriver(Driver):
         few = how.metadata_only or all(new is None or new >= end for end, new in ends)
         here = self._access.at_once and few
         return start(self._resize, array, how, here=here, whole=True)
+
+    def _check_tied(self, how: Resizing) -> None:
+        """Raise an error if fields would be resized that are none of what the handle has."""
+        names = self._array._meta.data_type.numpy.names or ()
+        moves = any(bound is not None for bound in how.upper)
+        if moves and not how.tied and self._field.name is not None and len(names) > 1:
+            raise ArgumentError(
+                f"fields beside {self._field.name!r} would be resized, too: give "
+                "resize_tied_bounds, if that is meant"
+            )
 
     def _above(self) -> list[Keeper]:
         """Return the groups above that keep copies of the metadata."""
