@@ -8,13 +8,7 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from tessarr.errors import (
-    DataError,
-    MetadataError,
-    StoreError,
-    TessarrError,
-    UnsupportedError,
-)
+from tessarr.errors import DataError, MetadataError, StoreError, TessarrError, UnsupportedError
 
 __all__ = ["coded"]
 
@@ -47,6 +41,8 @@ def _code(error: TessarrError) -> str | None:
     """Return the code of an error; None: its class tells as much."""
     if isinstance(error, StoreError) and error.errno in _DENIED:
         return "PERMISSION_DENIED"
+    if isinstance(error, StoreError) and error.retryable:
+        return "ABORTED"  # it was tried again, and in vain
     if isinstance(error, (MetadataError, UnsupportedError)):
         # What was found in a store; of what was given, the class tells enough.
         return None if error.key is None else "FAILED_PRECONDITION"
