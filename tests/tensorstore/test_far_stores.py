@@ -8,16 +8,20 @@ import pickle
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+import tessarr
 import tessarr.tensorstore as ts
 from stores import servers
 from stores.servers import Door
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import ReadOnlyError, StoreError
+from tessarr.extensions import BytesBytesCodec, register_codec
+from tessarr.tensorstore.kvstore.served import ServedStore
 
 VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 QUICK = {"max_retries": 4, "initial_delay": "1ms", "max_delay": "2ms"}
@@ -164,6 +168,45 @@ def test_what_a_busy_server_refuses_is_asked_again(place: tuple[str, Door, str])
     with pytest.raises(Exception, match=r"."):
         ts.KvStore.open(servers.spec(kind, door, path), context=never).result()["a"]
     assert len(door.requests) == 1
+
+
+def failing(kind: str, door: Door, path: str) -> Iterator[str]:
+    """Do what a server refuses; give the texts of the errors."""
+    context = ts.Context({f"{kind}_request_retries": {**QUICK, "max_retries": 1}})
+    place = servers.spec(kind, door, path)
+    store = ts.KvStore.open(place, context=context).result()
+    for act in (
+        lambda: ts.open({"driver": "zarr3", "kvstore": place}, context=context),
+        lambda: store.read("a"),
+        lambda: store.write("a", b"value"),
+        store.list,
+        lambda: store.delete_range(ts.KvStore.KeyRange("a", "b")),
+    ):
+        with pytest.raises(StoreError) as caught:  # which is a ValueError, as in TensorStore
+            act().result()  # type: ignore[no-untyped-call]
+        assert not isinstance(caught.value.__cause__, (StoreError, type(None)))
+        yield str(caught.value)
+
+
+@pytest.mark.parametrize(("status", "code"), [(503, "ABORTED"), (403, "PERMISSION_DENIED")])
+def test_failures_of_servers_are_errors_of_stores(
+    place: tuple[str, Door, str], status: int, code: str
+) -> None:
+    """The errors of client libraries, which are none, are their causes."""
+    place[1].refusals = [status] * 1000
+    for text in failing(*place):
+        assert text.startswith(f"{code}: ")
+    place[1].refusals = []
+
+
+def test_a_server_that_is_not_there() -> None:
+    """It is the same without retries, and where the web server answers nothing."""
+    for retries in (0, 1):
+        context = ts.Context({"http_request_retries": {**QUICK, "max_retries": retries}})
+        spec = {"driver": "zarr3", "kvstore": "http://127.0.0.1:9/a/"}
+        with pytest.raises(StoreError, match=r"^ABORTED: Cannot connect") as caught:
+            ts.open(spec, context=context).result()
+        assert caught.value.retryable
 
 
 def test_rates_are_kept(place: tuple[str, Door, str]) -> None:
@@ -454,3 +497,37 @@ def test_zip_files_anywhere(web: Door, s3: Door, tmp_path: Path) -> None:
     assert ts.KvStore.open({**base, "path": f"{tmp_path.name}/"}).result().list().result() == [
         b"b.zip"
     ]
+
+
+# Whose errors they are
+
+
+@register_codec
+@dataclass(frozen=True)
+class Picky(BytesBytesCodec):
+    """A codec that may refuse to encode."""
+
+    name = "test.picky"
+    takes: ClassVar[bool] = True
+
+    def encode(self, data: Any, /) -> bytes:
+        if not self.takes:
+            raise LookupError("not today")
+        return bytes(data)
+
+    def decode(self, data: Any, /, out: Any = None) -> bytes:
+        del out
+        return bytes(data)
+
+
+def test_errors_of_others_stay_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a codec of the user raises while a chunk is changed is not the server's."""
+    array = tessarr.create_array(
+        ServedStore({}), shape=4, dtype="i4", chunks=2, compressors=Picky()
+    )
+    array[:2] = 1
+    monkeypatch.setattr(Picky, "takes", False)
+    with pytest.raises(LookupError, match="not today"):
+        array[1] = 7
+    monkeypatch.undo()
+    assert array[:2].tolist() == [1, 1]

@@ -10,7 +10,7 @@ from tessarr.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["causes", "may_pass", "status_of"]
+__all__ = ["causes", "judged", "may_pass", "status_of"]
 
 _BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING: Final = frozenset(
@@ -80,3 +80,8 @@ def may_pass(error: BaseException | None) -> bool:
         if any(kind.__name__ in _CONNECTIONS for kind in type(cause).__mro__):
             return True
     return False
+
+
+def judged(error: BaseException) -> tuple[BaseException, bool]:
+    """Return an error of a store, as it is told, and whether it may be gone next time."""
+    return error, may_pass(error)

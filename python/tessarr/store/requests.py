@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.registry import call_public
-from tessarr.store.passing import may_pass
+from tessarr.store.passing import judged
 from tessarr.store.wrap import WrapperStore, opened
 
 if TYPE_CHECKING:
@@ -129,6 +129,8 @@ class RetryingStore(WrapperStore):
     b'1'
     """
 
+    _judge = staticmethod(judged)
+
     def __new__(
         cls,
         store: StoreLike,
@@ -144,7 +146,7 @@ class RetryingStore(WrapperStore):
             "first_delay_s": first_delay_s,
             "max_delay_s": max_delay_s,
         }
-        engine = _engine.retrying(found, max_retries, first_delay_s, max_delay_s, may_pass)
+        engine = _engine.retrying(found, max_retries, first_delay_s, max_delay_s, cls._judge)
         return cls._make(arguments, engine)
 
 

@@ -101,7 +101,8 @@ class Resizing:
                 option = "expand_only" if self.expand_only else "shrink_only"
                 raise ArgumentError(
                     f"dimension {k} would be resized from {before} to {after}, which {option} "
-                    "refuses"
+                    "refuses",
+                    kind="mismatch",
                 )
         if any(high is not None for high in self.upper):
             for k, (size, within) in enumerate(zip(shape, self.within, strict=False)):

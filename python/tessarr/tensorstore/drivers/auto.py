@@ -113,7 +113,7 @@ class AutoSpec(PlacedSpec):
         raise NotFoundError(
             f"there is no array that is known at {self._where()}: neither "
             f"{' nor '.join(map(repr, _DOCUMENTS))} is there",
-            kind="array_not_found",
+            kind="node_not_found",
             path=path,
         )
 

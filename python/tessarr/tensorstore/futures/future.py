@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, Type
 
 from tessarr.brief import brief
 from tessarr.errors import TooLargeError
+from tessarr.tensorstore.futures.codes import coded
 from tessarr.tensorstore.futures.threads import is_interruptible, submit
 
 if TYPE_CHECKING:
@@ -150,14 +151,18 @@ class Future(Generic[T]):
         if error is None:
             self._finish(DONE, result)
         else:
-            self._finish(FAILED, error)
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """End with an error."""
+        self._finish(FAILED, coded(error))
 
     def _end_with(self, work: Callable[..., T], *arguments: Any) -> None:
         """End as `work` does: with what it returns, or with what it raises."""
         try:
             value = work(*arguments)
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-            self._finish(FAILED, error)
+            self._fail(error)
         else:
             self._finish(DONE, value)
 
@@ -170,7 +175,7 @@ class Future(Generic[T]):
         except BaseException as error:
             if isinstance(error, (KeyboardInterrupt, SystemExit)) and is_interruptible():
                 raise
-            self._finish(FAILED, error)
+            self._fail(error)
         else:
             self._finish(DONE, value)
 
@@ -473,7 +478,7 @@ def finished(value: T) -> Future[T]:
 
 def failed(error: BaseException) -> Future[Any]:
     """Return a future whose end is an error."""
-    made: Future[Any] = finished(error)
+    made: Future[Any] = finished(coded(error))
     made._state = FAILED
     return made
 

@@ -420,7 +420,7 @@ class TensorStore(Facts):
         >>> store.resize(exclusive_max=[None, 8]).result().shape, store.shape
         ((4, 8), (4, 5))
         >>> store.resize(exclusive_max=[2, 5], expand_only=True).exception()
-        ArgumentError('dimension 0 would be resized from 4 to 2, which expand_only refuses')
+        ArgumentError('FAILED_PRECONDITION: dimension 0 would be resized from 4 to 2, ...')
         """
         bounds = _bounds(inclusive_min), _bounds(exclusive_max)
         metadata_only = as_flag(resize_metadata_only, "resize_metadata_only")

@@ -22,18 +22,6 @@ pub struct Retries {
 }
 
 impl Retries {
-    /// What `work` gives; again while its error `may_pass`.
-    fn each<T>(&self, may_pass: impl Fn(&Error) -> bool, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut tried = 0;
-        loop {
-            match work() {
-                Err(error) if tried < self.most && may_pass(&error) => wait::sleep(self.pause(tried))?,
-                done => return done,
-            }
-            tried += 1;
-        }
-    }
-
     /// Between half of it and all, lest all who failed together come back together.
     fn pause(&self, tried: u64) -> Duration {
         let doubled = self.first.saturating_mul(1 << tried.min(31)).min(self.longest);
@@ -55,28 +43,45 @@ pub struct RetryingStore<F> {
 
 struct Asking<F> {
     retries: Retries,
-    /// Whether the exception of a callback says so.
-    foreign_may_pass: F,
+    /// As what the exception of a callback is told, and whether it may pass.
+    foreign: F,
 }
 
-impl<F: Fn(&Error) -> bool> Asking<F> {
-    fn each<T>(&self, work: impl FnMut() -> Result<T>) -> Result<T> {
-        self.retries.each(|error| self.may_pass(error), work)
+impl<F: Fn(Error) -> (Error, bool)> Asking<F> {
+    /// What `work` gives; again while its error may pass.
+    fn each<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut tried = 0;
+        loop {
+            let (error, may_pass) = match work() {
+                Err(error) => self.judged(error),
+                done => return done,
+            };
+            if tried >= self.retries.most || !may_pass {
+                return Err(error);
+            }
+            wait::sleep(self.retries.pause(tried))?;
+            tried += 1;
+        }
     }
 
-    fn may_pass(&self, error: &Error) -> bool {
+    /// As what an error is told, and whether it may pass.
+    fn judged(&self, error: Error) -> (Error, bool) {
         match error.kind {
-            Kind::Store { retryable, .. } => retryable && error.code != Some(REPLACED),
-            Kind::Foreign => (self.foreign_may_pass)(error),
-            _ => false,
+            Kind::Store { retryable, .. } => {
+                let may_pass = retryable && error.code != Some(REPLACED);
+                (error, may_pass)
+            }
+            Kind::Foreign => (self.foreign)(error),
+            _ => (error, false),
         }
     }
 }
 
 impl<F> RetryingStore<F> {
-    /// `inner`, asked as `retries` say. `foreign_may_pass` is asked about exceptions.
-    pub fn new(inner: Arc<dyn Store>, retries: Retries, foreign_may_pass: F) -> Self {
-        RetryingStore { inner, asking: Arc::new(Asking { retries, foreign_may_pass }) }
+    /// `inner`, asked as `retries` say. `foreign` judges exceptions: as what they are told, and whether
+    /// they may pass.
+    pub fn new(inner: Arc<dyn Store>, retries: Retries, foreign: F) -> Self {
+        RetryingStore { inner, asking: Arc::new(Asking { retries, foreign }) }
     }
 }
 
@@ -86,7 +91,7 @@ impl<F> fmt::Debug for RetryingStore<F> {
     }
 }
 
-impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Asking<F> {
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Asking<F> {
     fn opened(self: Arc<Self>, inner: Box<dyn Object>) -> Box<dyn Object> {
         Box::new(RetryingObject { inner, asking: self })
     }
@@ -98,28 +103,31 @@ struct RetryingAsk<F> {
     asking: Arc<Asking<F>>,
 }
 
-impl<F: Fn(&Error) -> bool + Send + Sync + 'static> RetryingAsk<F> {
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> RetryingAsk<F> {
     /// Asks after it was tried so often.
     fn again(self, tried: u64, key: &str, want: Want, told: Told) {
         let (inner, name) = (self.inner.clone(), key.to_owned());
         let answered = move |opened: Opened| match opened {
-            Err(error) if tried < self.asking.retries.most && self.asking.may_pass(&error) => {
-                let pause = self.asking.retries.pause(tried);
-                later::after(pause, move || self.again(tried + 1, &name, want, told));
-            }
+            Err(error) => match self.asking.judged(error) {
+                (_, true) if tried < self.asking.retries.most => {
+                    let pause = self.asking.retries.pause(tried);
+                    later::after(pause, move || self.again(tried + 1, &name, want, told));
+                }
+                (error, _) => told(Err(error)),
+            },
             opened => told(opened.map(|object| Some(self.asking.opened(object?)))),
         };
         inner.ask(key, want, Box::new(answered));
     }
 }
 
-impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Ask for RetryingAsk<F> {
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Ask for RetryingAsk<F> {
     fn ask(&self, key: &str, want: Want, told: Told) {
         RetryingAsk { inner: self.inner.clone(), asking: self.asking.clone() }.again(0, key, want, told);
     }
 }
 
-impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingStore<F> {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
     }
@@ -139,21 +147,28 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
             let mut tried: Option<Vec<u8>> = None;
             let made = self.asking.each(|| {
                 let before = tried.clone();
+                let mut undecided = None;
                 let mut decide = |current: Option<&dyn Object>| {
                     let decided = updater(current);
                     let new = decided.as_ref().map_or(Ok(None), document)?;
                     let same = matches!(decided, Ok(Change::Keep)) || new == before;
                     check_not_made(before.as_deref().filter(|_| !same), current)?;
                     tried = new;
+                    undecided = decided.as_ref().err().cloned();
                     decided
                 };
-                let made = self.inner.update(key, need, &mut decide)?;
+                let made = self.inner.update(key, need, &mut decide);
+                let made = match undecided {
+                    // It is none of the store's, and told as it is.
+                    Some(error) if !self.asking.judged(error.clone()).1 => return Ok(Err(error)),
+                    _ => made?,
+                };
                 if need.only && before.is_some() && matches!(made.change, Change::Keep) {
                     check_not_made(before.as_deref(), self.inner.open(key, Want::Whole)?.as_deref())?;
                 }
-                Ok(made)
+                Ok(Ok(made))
             });
-            return made.map_err(|error| error.at_key(key));
+            return made.and_then(|made| made).map_err(|error| error.at_key(key));
         }
         let change = updater(None)?;
         let make = || Ok(self.inner.update(key, need, &mut |_| Ok(change.again()))?.version);
@@ -192,7 +207,7 @@ impl<F: Fn(&Error) -> bool + Send + Sync + 'static> Store for RetryingStore<F> {
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
-        self.inner.exchange(changes)
+        self.inner.exchange(changes).map_err(|error| self.asking.judged(error).0)
     }
 }
 
@@ -227,7 +242,7 @@ struct RetryingObject<F> {
     asking: Arc<Asking<F>>,
 }
 
-impl<F: Fn(&Error) -> bool + Send + Sync> Object for RetryingObject<F> {
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync> Object for RetryingObject<F> {
     fn size(&self) -> u64 {
         self.inner.size()
     }
@@ -277,7 +292,7 @@ mod tests {
         let busy = Arc::new(Busy(often.into()));
         let first = Duration::from_micros(1);
         let retries = Retries { most: 4, first, longest: first };
-        let asking = Arc::new(Asking { retries, foreign_may_pass: |_: &Error| false });
+        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, false) });
         let (tell, told) = channel();
         let told_of = Box::new(move |opened: Opened| tell.send(opened.is_ok()).unwrap());
         RetryingAsk { inner: busy.clone(), asking }.ask("key", Want::Whole, told_of);

@@ -222,14 +222,15 @@ impl Limits {
     }
 }
 
-/// `store`, asked again up to `most` times where it raised what `may_pass` says may pass.
+/// `store`, asked again up to `most` times where it raised what may pass. `judge` says whether an
+/// exception does, and as which one it is told.
 #[pyfunction]
 fn retrying(
     store: &Bound<'_, Store>,
     most: u64,
     first_s: f64,
     longest_s: f64,
-    may_pass: Py<PyAny>,
+    judge: Py<PyAny>,
 ) -> PyResult<Store> {
     let py = store.py();
     let retries = engine::Retries {
@@ -237,15 +238,19 @@ fn retrying(
         first: duration(py, "first_s", first_s)?,
         longest: duration(py, "longest_s", longest_s)?,
     };
-    let may_pass = Kept::new(may_pass);
-    let asked = move |error: &Error| {
+    let judge = Kept::new(judge);
+    let judged = move |mut error: Error| {
         let answer = Python::try_attach(|py| {
-            let raised = raised_by(error)?;
-            may_pass.get()?.call1(py, (raised.value(py),)).and_then(|found| found.is_truthy(py)).ok()
+            let raised = raised_by(&error)?;
+            let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
+            let (told, may_pass): (Bound<'_, PyAny>, bool) = judged.extract(py).ok()?;
+            Some((PyErr::from_value(told), may_pass))
         });
-        answer.flatten().unwrap_or(false)
+        let Some((told, may_pass)) = answer.flatten() else { return (error, false) };
+        error.foreign = Some(Arc::new(Kept::new(told)));
+        (error, may_pass)
     };
-    Ok(made(engine::RetryingStore::new(store.get().engine(), retries, asked)))
+    Ok(made(engine::RetryingStore::new(store.get().engine(), retries, judged)))
 }
 
 /// What a function of Python makes of the value of a key.

@@ -283,7 +283,11 @@ class ZarrSpec(PlacedSpec):
     def _check(self, meta: ArrayMeta) -> None:
         """Raise an error if metadata are not as they have to be; what is found is recalled."""
         if self._known.get("checked") is not meta:
-            resolve.check(meta, self._wanted, self.schema, self._field)
+            try:
+                resolve.check(meta, self._wanted, self.schema, self._field)
+            except ArgumentError as error:
+                error.kind = "mismatch"  # the spec alone is as it has to be
+                raise
             self._known["checked"] = meta
 
     def _key(self, at: str) -> str:
