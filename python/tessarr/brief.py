@@ -31,7 +31,7 @@ def brief(value: object) -> str:
     True
     """
     try:
-        return cut(_pieces(value))
+        return printable(_pieces(value))
     except RecursionError:  # there was little room left for the walk itself
         return _nameless(value)
 

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-from tessarr.errors import ArgumentError, ExistsError, NotFoundError, TessarrError, TooLargeError
+from tessarr.errors import (
+    ArgumentError,
+    ExistsError,
+    NotFoundError,
+    SelectionError,
+    TessarrError,
+    TooLargeError,
+)
 
 TOO_LARGE: dict[str, tuple[str, Callable[[int], Any]]] = {
     "timeout": ("timeout", lambda n: ts.Promise.new()[1].result(timeout=n)),
@@ -115,3 +122,62 @@ def test_names_of_dimensions_that_no_label_can_be() -> None:
     assert ts.open(spec, context=context).result().domain.labels == ("",)
     with pytest.raises(ArgumentError, match=r"dimension_names/0.*UTF-8"):
         ts.Spec({**spec, "metadata": {"dimension_names": ["\ud800"]}})
+
+
+STORE = ts.array(np.zeros((3, 4)))[ts.d[1].label["y"]]
+OUTSIDE: dict[str, tuple[Callable[[], Any], str]] = {
+    "index": (
+        lambda: STORE[-1],
+        "dimension 0: index -1 is outside of [0, 3); {}: the last one is 2",
+    ),
+    "labelled": (
+        lambda: STORE[0, -2],
+        "dimension 1 ('y'): index -2 is outside of [0, 4); {}: the last one is 3",
+    ),
+    "by label": (
+        lambda: STORE[ts.d["y"][-1]],
+        "dimension 1 ('y'): index -1 is outside of [0, 4); {}: the last one is 3",
+    ),
+    "above": (lambda: STORE[3], "dimension 0: index 3 is outside of [0, 3)"),
+    "slice": (
+        lambda: STORE[:, -2:],
+        "dimension 1 ('y'): the slice -2: is outside of [0, 4); {}: the last one is 3",
+    ),
+    "end": (
+        lambda: STORE[:-1],
+        "dimension 0: the slice :-1 ends before it begins; {}: the last one is 2",
+    ),
+    "backwards": (lambda: STORE[2:1], "dimension 0: the slice 2:1 ends before it begins"),
+    "array": (
+        lambda: STORE[:, [1, -1]].read().result(),
+        "dimension 1: index -1 is outside of [0, 4); {}: the last one is 3",
+    ),
+    "of an array": (
+        lambda: STORE[[0, 1]].label["x", "y"][-1],
+        "dimension 0 ('x'): index -1 is outside of [0, 2); {}: the last one is 1",
+    ),
+    "domain": (
+        lambda: STORE[ts.IndexDomain(inclusive_min=[-1, 0], shape=[2, 2])],
+        "dimension 0: [-1, 1) is outside of [0, 3)",
+    ),
+    "of bounds below 0": (
+        lambda: STORE.translate_to[-2, 0][-3],
+        "dimension 0: index -3 is outside of [-2, 1)",
+    ),
+    "of a store": (
+        lambda: ts.open(
+            {"driver": "zarr3", "kvstore": "memory://"}, create=True, dtype=ts.int8, shape=[5]
+        ).result()[-1],
+        "dimension 0: index -1 is outside of [0, 5*); {}: the last one is 4",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_what_is_outside_is_told_with_its_dimension(name: str) -> None:
+    """And whoever counts from the end, as NumPy does, is told that nobody does here."""
+    act, expected = OUTSIDE[name]
+    with pytest.raises((ArgumentError, SelectionError)) as raised:
+        act()
+    told = str(raised.value).removeprefix("cannot read or write: ")
+    assert told == expected.format("positions do not count from the end")

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import array
+from collections import UserList, deque
+from decimal import Decimal
+from enum import IntEnum, StrEnum
+from fractions import Fraction
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from tessarr.errors import NotJSONError
+
+
+class Number(IntEnum):
+    ONE = 1
+
+
+class Word(StrEnum):
+    A = "a"
 
 
 def _store(name: str) -> ts.TensorStore:
@@ -85,6 +99,13 @@ def test_text_is_of_objects(where: Any) -> None:
         ("json", (1, 2), [1, 2]),
         ("json", np.float32(2), 2.0),
         ("json", {"a": np.int8(1), "b": np.array([1, 2])}, {"a": 1, "b": [1, 2]}),
+        ("json", [range(3), deque([1, {"a": range(1)}])], [[0, 1, 2], [1, {"a": [0]}]]),
+        ("json", UserList([True, None]), [True, None]),
+        ("json", [array.array("i", [1, 2])], [[1, 2]]),
+        ("json", Fraction(1, 4), 0.25),
+        ("json", [Decimal("1.5")], [1.5]),
+        ("json", MappingProxyType({"a": (1,)}), {"a": [1]}),
+        ("json", [Number.ONE, Word.A], [1, "a"]),
         ("ustring", np.str_("x"), "x"),
         ("string", np.bytes_(b"x"), b"x"),
     ],
@@ -96,6 +117,30 @@ def test_elements_are_plain(name: str, value: Any, stored: Any) -> None:
     single = np.empty((), "O")
     single[()] = value
     assert ts.array(single, dtype=ts.dtype(name), copy=True).read().result()[()] == stored
+
+
+@pytest.mark.parametrize("value", [b"a", bytearray(b"a"), [b"a"], {"a": memoryview(b"a")}, {1}, 1j])
+def test_bytes_and_sets_are_no_json(value: Any) -> None:
+    """Bytes would be text in one place, and a list of numbers in another."""
+    with pytest.raises(NotJSONError, match="JSON has nothing for"):
+        ts.json(value)
+    with pytest.raises(NotJSONError, match="is not JSON"):
+        ts.Spec({"driver": "zarr3", "metadata": {"attributes": {"a": value}}})
+
+
+def test_json_of_specs_is_plain() -> None:
+    members = {"a": range(3), "b": Fraction(1, 2), "c": [Word.A, Number.ONE, deque([1])]}
+    spec = ts.Spec({"driver": "zarr3", "metadata": {"attributes": members}})
+    told = spec.to_json()["metadata"]["attributes"]
+    assert told == {"a": [0, 1, 2], "b": 0.5, "c": ["a", 1, [1]]}
+    assert {type(one) for one in told["c"]} == {str, int, list}
+
+
+def test_a_range_is_a_list_of_elements() -> None:
+    store = ts.array(range(3), dtype="json")
+    assert (store.shape, store.read().result().tolist()) == ((3,), [0, 1, 2])
+    store.write(range(3, 6)).result()
+    assert store.read().result().tolist() == [3, 4, 5]
 
 
 def test_json_of_an_array() -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["broadcast_value", "has_dtype", "objects", "read_target", "writable"]
 
 _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, list, tuple})
+_LISTS: Final = (list, tuple, range)
+_NESTED: Final = (*_LISTS, np.ndarray)
 _INTERFACES: Final = ("__array__", "__array_interface__", "__array_struct__")
 
 
@@ -171,12 +173,12 @@ def objects(value: object, rank: int) -> npt.NDArray[Any]:
     """
     if isinstance(value, np.ndarray):
         return value if value.dtype.kind in "OT" else value.astype(object)
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, _LISTS):
         # Text, and containers of their own that NumPy knows how to read.
         return objects(np.asarray(value), rank) if hasattr(value, "__array__") else _single(value)
     shape: list[int] = []
     items: list[Any] = [value]
-    while len(shape) < rank and all(isinstance(item, list | tuple | np.ndarray) for item in items):
+    while len(shape) < rank and all(isinstance(item, _NESTED) for item in items):
         lengths = {len(item) for item in items}
         if len(lengths) != 1:
             break

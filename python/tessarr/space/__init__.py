@@ -12,7 +12,7 @@ from tessarr.registry import call_public
 from tessarr.space.domain import INFINITE, Box, Dim
 from tessarr.space.expression import DimExpression, DimSelection, d
 from tessarr.space.index_domain import IndexDomain
-from tessarr.space.indexable import Assignable, Bracket, Indexable
+from tessarr.space.indexable import Assignable, Bracket, Bracketed, Indexable
 from tessarr.space.lower import lower
 from tessarr.space.maps import OutputIndexMap, OutputIndexMaps, OutputIndexMethod
 from tessarr.space.transform import IndexTransform
@@ -24,6 +24,7 @@ __all__ = [
     "Blocks",
     "Box",
     "Bracket",
+    "Bracketed",
     "Cells",
     "Dim",
     "DimExpression",

@@ -13,7 +13,7 @@ import numpy as np
 from tessarr._engine import as_flag
 from tessarr.brief import brief
 from tessarr.space.brackets import IndexArray, Key, parsed
-from tessarr.space.names import LEAST, MOST, integer, names_of
+from tessarr.space.names import LEAST, MOST, integer, label, names_of
 
 __all__ = ["Operation", "operation", "pickled", "restored", "shown", "written"]
 
@@ -104,20 +104,12 @@ def _integers(key: Any) -> Any:
 
 def _labels(key: Any) -> Any:
     if isinstance(key, (str, bytes)):
-        return (_label(key),)
+        return (label(key),)
     items: tuple[Any, ...] = key if type(key) is tuple else tuple(_each(key))
     for item in items:
         if type(item) is not str:
-            return tuple(map(_label, items))
+            return tuple(map(label, items))
     return items
-
-
-def _label(value: Any) -> str:
-    if isinstance(value, bytes):
-        return value.decode()
-    if not isinstance(value, str):
-        raise TypeError(f"labels are strings: not {brief(value)}")
-    return str(value)
 
 
 def _each(key: Any) -> Iterable[Any]:

@@ -117,6 +117,8 @@ def _term(part: Any) -> list[Any]:
         values = np.asarray(part)
     except ValueError as error:
         raise SelectionError(f"{_KINDS}: {error}") from None
+    except Exception as error:  # what a method of the object raises
+        raise SelectionError(f"{_KINDS}: not {brief(part)}") from error
     if values.dtype == bool:
         return [IndexArray(values.copy(order="C"))]
     if values.size == 0 and not hasattr(part, "dtype"):

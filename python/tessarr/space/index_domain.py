@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import View
 from tessarr.brief import brief
@@ -10,7 +10,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space.domain import INFINITE, Dim
 from tessarr.space.indexable import refuse
 from tessarr.space.names import names_of
-from tessarr.space.placed import Placed, placed
+from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,8 +54,8 @@ class IndexDomain(Placed):
 
     __slots__ = ()
 
-    def __new__(
-        cls,
+    def __init__(
+        self,
         rank: Any = None,
         *,
         inclusive_min: Iterable[int] | None = None,
@@ -67,10 +67,10 @@ class IndexDomain(Placed):
         labels: Iterable[str | None] | None = None,
         dimensions: Iterable[Dim] | EllipsisType = ...,
         json: JSONObject | EllipsisType = ...,
-    ) -> Self:
+    ) -> None:
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         parts = (rank, inclusive_min, exclusive_max, inclusive_max, shape, labels, lower, upper)
-        return placed(cls, view_of(View.stated, parts, dimensions, json))
+        super().__init__(view_of(View.stated, parts, dimensions, json))
 
     @classmethod
     def shaped(cls, shape: Sequence[int]) -> IndexDomain:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tessarr._engine import View
     from tessarr.space.brackets import Mode
 
-__all__ = ["Assignable", "Bracket", "Indexable"]
+__all__ = ["Assignable", "Bracket", "Bracketed", "Indexable"]
 
 
 class _Written(Protocol):
@@ -48,15 +48,8 @@ def refuse(mode: Mode, key: object) -> None:
         raise SelectionError(f"{mode} takes indices: not {brief(key)}")
 
 
-class Indexable:
-    """What is indexed by positions: views of it are made, no data is touched.
-
-    Examples
-    --------
-    >>> from tessarr.space import IndexDomain
-    >>> isinstance(IndexDomain(shape=[3, 4]), Indexable)
-    True
-    """
+class Bracketed:
+    """What has dimensions, and the acts upon them: something else is made, no data is touched."""
 
     __slots__ = ()
     __iter__: Any = None  # brackets take positions that are below 0, and no end is met
@@ -236,3 +229,16 @@ class Indexable:
         { "y": [0, 4), "x": [0, 3) }
         """
         return self._after(self._as_view().reversed())
+
+
+class Indexable(Bracketed):
+    """What has an element at each position: handles, their specs, and transforms.
+
+    Examples
+    --------
+    >>> from tessarr.space import IndexDomain, IndexTransform
+    >>> isinstance(IndexTransform(2), Indexable), isinstance(IndexDomain(2), Indexable)
+    (True, False)
+    """
+
+    __slots__ = ()

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
+from tessarr._engine import text_of
 from tessarr.brief import brief
 
-__all__ = ["LEAST", "MOST", "Name", "integer", "names_of"]
+__all__ = ["LEAST", "MOST", "Name", "integer", "label", "names_of"]
 
 Name: TypeAlias = "int | str | slice"
 
 _LISTS: Final = frozenset({tuple, list})
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
+_DEEPEST: Final = 100
 
 
-def names_of(selection: Any) -> tuple[Name, ...]:
+def names_of(selection: Any, depth: int = 0) -> tuple[Name, ...]:
     """Return what names dimensions, each for itself.
 
     Raises
@@ -38,8 +40,10 @@ def names_of(selection: Any) -> tuple[Name, ...]:
                 break
         else:
             return tuple(selection)
-    if isinstance(selection, str):
+    if type(selection) is str:
         return (selection,)
+    if isinstance(selection, (str, bytes)):
+        return (label(selection),)
     if hasattr(selection, "__index__"):
         return (integer(selection),)
     if isinstance(selection, slice):
@@ -48,11 +52,25 @@ def names_of(selection: Any) -> tuple[Name, ...]:
     named = getattr(selection, "named", None)  # of a selection that begins an expression
     if named is not None:
         return tuple(named)
-    if isinstance(selection, bytes):
-        return (selection.decode(),)
-    if not isinstance(selection, Iterable) or hasattr(selection, "apply_to"):
+    iterable = isinstance(selection, Iterable) and not hasattr(selection, "apply_to")
+    if not iterable or depth > _DEEPEST:
         raise TypeError(f"{brief(selection)} does not name dimensions")
-    return tuple(name for part in selection for name in names_of(part))
+    return tuple(name for part in selection for name in names_of(part, depth + 1))
+
+
+def label(value: Any) -> str:
+    """Return text, or its UTF-8, as a label.
+
+    Raises
+    ------
+    TypeError
+        If it is neither.
+    ArgumentError
+        If it is no UTF-8.
+    """
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(f"labels are strings: not {brief(value)}")
+    return text_of(value, "a label")
 
 
 def integer(value: Any) -> int:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, Final, Self
 
 from tessarr._engine import PlacedBase, View
-from tessarr.space.indexable import Indexable
+from tessarr.space.indexable import Bracketed
 
 __all__ = ["Placed", "placed"]
 
 placed: Final = PlacedBase._placed
 
 
-class Placed(PlacedBase, Indexable):
+class Placed(PlacedBase, Bracketed):
     """A view of the engine, and what it says of its positions.
 
     What is private here has one name in domains, and another in transforms.
@@ -32,4 +32,5 @@ class Placed(PlacedBase, Indexable):
         return placed(cls, View.restored(dims, maps))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._restored, self._view.plain()
+        kept = getattr(self, "__dict__", None)  # of a class that a user derived
+        return type(self)._restored, self._view.plain(), kept

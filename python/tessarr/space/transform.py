@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import View
 from tessarr.space.index_domain import IndexDomain, view_of
-from tessarr.space.indexable import refuse
-from tessarr.space.placed import Placed, placed
+from tessarr.space.indexable import Indexable, refuse
+from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["IndexTransform"]
 
 
-class IndexTransform(Placed):
+class IndexTransform(Placed, Indexable):
     """A view: the domain of its positions, and an index of what is viewed for each.
 
     Parameters
@@ -55,8 +55,8 @@ class IndexTransform(Placed):
 
     __slots__ = ()
 
-    def __new__(
-        cls,
+    def __init__(
+        self,
         input_rank: Any = None,
         output: Iterable[OutputIndexMap] | None = None,
         *,
@@ -69,16 +69,14 @@ class IndexTransform(Placed):
         implicit_upper_bounds: Iterable[bool] | None = None,
         input_labels: Iterable[str | None] | None = None,
         json: JSONObject | EllipsisType = ...,
-    ) -> Self:
+    ) -> None:
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         first, end, last = input_inclusive_min, input_exclusive_max, input_inclusive_max
         parts = (input_rank, first, end, last, input_shape, input_labels, lower, upper)
         found = view_of(View.parsed, parts, domain, json)
-        if json is ...:
-            return placed(cls, found.mapped(output))
-        if output is not None:
+        if json is not ... and output is not None:
             raise TypeError("the JSON of a transform has its maps: give no others")
-        return placed(cls, found)
+        super().__init__(found.mapped(output) if json is ... else found)
 
     @classmethod
     def of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:

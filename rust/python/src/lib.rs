@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 mod allocator;
 mod array;
 mod blocks;
+mod brief;
 mod codec;
 mod convert;
 mod description;

@@ -3,9 +3,13 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::PyTypeObject;
 use pyo3::impl_::pymethods::tp_new_impl;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 use pyo3::PyClass;
+
+use crate::brief::brief;
 
 /// An object of a class that is `T` or derives from it, without its constructors: to call these takes longer
 /// than what is done with a small object. PyO3 has no other way to it than that of its own macros.
@@ -15,7 +19,7 @@ pub(crate) fn made_as<'py, T: PyClass>(
 ) -> PyResult<Bound<'py, T>> {
     let py = class.py();
     if !class.is_subclass_of::<T>()? {
-        let message = format!("{} is no {}", class.repr()?, T::type_object(py).repr()?);
+        let message = format!("{} is no {}", brief(class), T::type_object(py).repr()?);
         return Err(PyTypeError::new_err(message));
     }
     // SAFETY: the class derives from `T`.
@@ -29,6 +33,49 @@ pub(crate) fn made_like<'py, T: PyClass>(
 ) -> PyResult<Bound<'py, T>> {
     // SAFETY: an object is a `T` as its class derives from it, and stays one.
     unsafe { made_of(other.py(), other.as_any().get_type_ptr(), value) }
+}
+
+/// How an object is pickled: what makes one of its class, without `__init__`, and its state.
+pub(crate) type Pickled<'py, S> = (Bound<'py, PyAny>, (Bound<'py, PyType>,), S);
+
+/// The same of an object with a state, which its `__setstate__` is given.
+pub(crate) fn pickled<'py, T, S>(object: &Bound<'py, T>, state: S) -> PyResult<Pickled<'py, S>> {
+    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let new = NEW.import(object.py(), "copyreg", "__newobj__")?;
+    Ok((new.clone(), (object.as_any().get_type(),), state))
+}
+
+/// What Python keeps in an object: where its class derives from one of the engine's, there may be something.
+pub(crate) fn attributes<'py, T>(object: &Bound<'py, T>) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let found = object.as_any().getattr_opt(intern!(object.py(), "__dict__"))?;
+    Ok(found.map(Bound::cast_into).transpose()?)
+}
+
+/// Keep in an object what [`attributes`] told of another one.
+pub(crate) fn set_attributes<T>(object: &Bound<'_, T>, kept: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    match (attributes(object)?, kept) {
+        (Some(own), Some(kept)) => own.update(kept.as_mapping()),
+        _ => Ok(()),
+    }
+}
+
+/// An object of the class of another one, with what Python keeps in that: a copy, and a deep one where there is
+/// a memo of what was copied.
+pub(crate) fn copy_of<'py, T: PyClass>(
+    other: &Bound<'py, T>,
+    value: impl Into<PyClassInitializer<T>>,
+    memo: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, T>> {
+    let made = made_like(other, value)?;
+    let kept = match (attributes(other)?, memo) {
+        (Some(kept), Some(memo)) => {
+            let deep = kept.py().import("copy")?.call_method1("deepcopy", (kept, memo))?;
+            Some(deep.cast_into()?)
+        }
+        (kept, _) => kept,
+    };
+    set_attributes(&made, kept.as_ref())?;
+    Ok(made)
 }
 
 /// An object of a class.

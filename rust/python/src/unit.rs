@@ -3,9 +3,11 @@
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use crate::brief::brief;
 use crate::error::argument;
+use crate::subclass::{attributes, pickled, set_attributes, Pickled};
 
 /// A physical unit: a multiplier, and the name of a base unit.
 ///
@@ -21,12 +23,15 @@ use crate::error::argument;
 /// --------
 /// >>> Unit("3.5 nm") * 2, str(Unit(4, "nm")), Unit("4nm").to_json()
 /// (Unit(7, "nm"), '4 nm', [4.0, 'nm'])
-#[pyclass(subclass, weakref, frozen, eq, module = "tessarr._engine")]
+#[pyclass(subclass, weakref, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
 pub(crate) struct Unit {
     multiplier: f64,
     base_unit: String,
 }
+
+/// What is pickled: the multiplier, the base unit, and what Python keeps in the object.
+type State<'py> = (f64, String, Option<Bound<'py, PyDict>>);
 
 /// What was given, None included; nothing where an argument was left out.
 #[derive(Default)]
@@ -42,29 +47,41 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
 
 #[pymethods]
 impl Unit {
+    /// The number one: `__init__` says what it is, also for classes that derive from this one and are given
+    /// something else.
     #[new]
+    #[pyo3(
+        signature = (*_arguments, **_keywords),
+        text_signature = "(unit=..., base_unit=..., *, multiplier=..., json=...)"
+    )]
+    fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Unit {
+        Unit::of(1.0)
+    }
+
     #[pyo3(signature = (unit = Given(None), base_unit = Given(None), *, multiplier = Given(None), json = Given(None)))]
-    fn new<'py>(
+    fn __init__<'py>(
+        &mut self,
         unit: Given<'py>,
         base_unit: Given<'py>,
         multiplier: Given<'py>,
         json: Given<'py>,
-    ) -> PyResult<Unit> {
+    ) -> PyResult<()> {
         let given = match (unit.0, multiplier.0) {
             (Some(_), Some(_)) => return Err(PyTypeError::new_err("give one multiplier")),
             (None, Some(multiplier)) => number(&multiplier).map(|_| Some(multiplier))?,
             (unit, None) => unit,
         };
-        match (json.0, given, base_unit.0) {
-            (Some(json), None, None) => stated(&json),
-            (Some(_), ..) => Err(PyTypeError::new_err("JSON says all of a unit")),
+        *self = match (json.0, given, base_unit.0) {
+            (Some(json), None, None) => stated(&json)?,
+            (Some(_), ..) => return Err(PyTypeError::new_err("JSON says all of a unit")),
             (_, None, Some(_)) => {
-                Err(PyTypeError::new_err("a base unit stands after a multiplier, or alone"))
+                return Err(PyTypeError::new_err("a base unit stands after a multiplier, or alone"))
             }
-            (_, Some(multiplier), Some(base)) => pair(&multiplier, &base),
-            (_, Some(given), None) => said(&given),
-            (_, None, None) => Ok(Unit { multiplier: 1.0, base_unit: String::new() }),
-        }
+            (_, Some(multiplier), Some(base)) => pair(&multiplier, &base)?,
+            (_, Some(given), None) => said(&given)?,
+            (_, None, None) => Unit::of(1.0),
+        };
+        Ok(())
     }
 
     /// What the base unit is multiplied with.
@@ -111,12 +128,24 @@ impl Unit {
         Ok(format!("Unit({}, \"{quoted}\")", self.digits(py)?))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (f64, String)) {
-        (slf.get_type(), (slf.get().multiplier, slf.get().base_unit.clone()))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, State<'py>>> {
+        let unit = slf.borrow();
+        pickled(slf, (unit.multiplier, unit.base_unit.clone(), attributes(slf)?))
+    }
+
+    fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {
+        let (multiplier, base_unit, kept) = state;
+        *slf.borrow_mut() = Unit { multiplier, base_unit };
+        set_attributes(slf, kept.as_ref())
     }
 }
 
 impl Unit {
+    /// A number, which is a unit without dimension.
+    fn of(multiplier: f64) -> Unit {
+        Unit { multiplier, base_unit: String::new() }
+    }
+
     /// The multiplier as text, with six digits.
     fn digits(&self, py: Python<'_>) -> PyResult<String> {
         let small = self.multiplier.abs() < 1e6 && self.multiplier.fract() == 0.0;
@@ -135,11 +164,11 @@ fn said(given: &Bound<'_, PyAny>) -> PyResult<Unit> {
     }
     if given.is_instance_of::<PyTuple>() || given.is_instance_of::<PyList>() {
         if given.len()? != 2 {
-            return Err(PyTypeError::new_err(format!("{} is not a pair", given.repr()?)));
+            return Err(PyTypeError::new_err(format!("{} is not a pair", brief(given))));
         }
         return pair(&given.get_item(0)?, &given.get_item(1)?);
     }
-    Ok(Unit { multiplier: number(given)?, base_unit: String::new() })
+    number(given).map(Unit::of)
 }
 
 /// The unit that JSON states.
@@ -157,31 +186,34 @@ fn stated(json: &Bound<'_, PyAny>) -> PyResult<Unit> {
             return pair(&multiplier, &base);
         }
     }
-    let message = format!("{} is not a unit: give a string, or [multiplier, base]", json.repr()?);
+    let message = format!("{} is not a unit: give a string, or [multiplier, base]", brief(json));
     Err(argument(json.py(), message))
 }
 
 fn pair(multiplier: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<Unit> {
     let Some(base_unit) = text_of(base)? else {
-        return Err(PyTypeError::new_err(format!("the base unit {base} is not a string")));
+        return Err(PyTypeError::new_err(format!("the base unit {} is not a string", brief(base))));
     };
     Ok(Unit { multiplier: number(multiplier)?, base_unit })
 }
 
 /// Text, or bytes of it; None of anything else.
 fn text_of(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
-    if let Ok(bytes) = value.cast::<PyBytes>() {
-        return Ok(Some(String::from_utf8(bytes.as_bytes().to_vec())?));
-    }
-    value.cast::<PyString>().ok().map(|text| Ok(text.to_cow()?.into_owned())).transpose()
+    let text = match (value.cast::<PyBytes>(), value.cast::<PyString>()) {
+        (Ok(bytes), _) => std::str::from_utf8(bytes.as_bytes()).ok(),
+        (_, Ok(text)) => text.to_str().ok(), // there are surrogates without another
+        _ => return Ok(None),
+    };
+    let none = || argument(value.py(), format!("the unit {} is not UTF-8", brief(value)));
+    text.map(|text| Some(text.to_owned())).ok_or_else(none)
 }
 
 fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err(format!("{} is not a number", value.repr()?)));
+        return Err(PyTypeError::new_err(format!("{} is not a number", brief(value))));
     }
     value.extract::<f64>().map_err(|error| match error.is_instance_of::<PyOverflowError>(value.py()) {
-        true => argument(value.py(), format!("{value} is beyond the range of a unit")),
+        true => argument(value.py(), format!("{} is beyond the range of a unit", brief(value))),
         false => error,
     })
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import index
 from typing import Any
 
 from tessarr.brief import brief, cut, printable
@@ -13,6 +14,7 @@ __all__ = [
     "boolean",
     "expected",
     "integer",
+    "like_json",
     "members",
     "number",
     "one_of",
@@ -41,6 +43,31 @@ def as_json(value: Any) -> str:
         return printable(JSONEncoder(ensure_ascii=False, default=brief).iterencode(value))
     except (TypeError, ValueError, RecursionError):
         return brief(value)
+
+
+def like_json(value: Any) -> Any:
+    """Return the text, number or list that an object can be taken for; None if it is neither.
+
+    Bytes are not: they would become text in one place, and a list of numbers in another.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> like_json(range(3)), like_json(Fraction(1, 2)), like_json(b"ab")
+    ([0, 1, 2], 0.5, None)
+    """
+    kind = type(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # of a class that derives from it
+    if hasattr(kind, "__index__"):
+        return index(value)
+    if hasattr(kind, "__float__"):
+        return float(value)
+    if isinstance(value, (bytes, bytearray, memoryview, Mapping)):
+        return None
+    if hasattr(kind, "__len__") and hasattr(kind, "__getitem__"):
+        return list(value)
+    return None
 
 
 def within(member: str, error: ArgumentError) -> ArgumentError:
@@ -104,7 +131,7 @@ def text(value: Any) -> str:
         value.encode()
     except UnicodeEncodeError:
         raise expected("string of UTF-8", value) from None
-    return value
+    return str.__str__(value)
 
 
 def number(value: Any) -> float:

@@ -15,7 +15,7 @@ from tessarr.errors import ArgumentError, NotJSONError, TooLargeError
 from tessarr.problems import Problems
 from tessarr.space.domain import MAX_RANK
 from tessarr.tensorstore.notation.members import boolean as read_boolean
-from tessarr.tensorstore.notation.members import refusal, within
+from tessarr.tensorstore.notation.members import like_json, refusal, within
 from tessarr.tensorstore.notation.members import text as read_text
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
 
 T = TypeVar("T")
 _MOST: Final = 2**63 - 1
+_SCALARS: Final = frozenset({bool, int, float, str})
 
 
 def stated(given: Any) -> Any:
@@ -248,7 +249,7 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
     """Return a value of JSON as such: a copy, with lists for tuples."""
     if depth > MAX_DEPTH:
         raise ArgumentError(f"{what}: more than {MAX_DEPTH} levels")
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or type(value) in _SCALARS:
         return value
     if isinstance(value, Mapping):
         if not all(isinstance(name, str) for name in value):
@@ -257,6 +258,8 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
     if isinstance(value, (list, tuple)):
         return [plain(item, what, depth + 1) for item in value]
     found = stated(value)
-    if found is not value:
-        return plain(found, what, depth + 1)
-    raise NotJSONError(f"{what}: {brief(value)} is not JSON")
+    if found is value:
+        found = like_json(value)
+        if found is None:
+            raise NotJSONError(f"{what}: {brief(value)} is not JSON")
+    return plain(found, what, depth + 1)

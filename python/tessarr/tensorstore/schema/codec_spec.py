@@ -172,17 +172,19 @@ class CodecSpec:
         check_integers(json)
         members = members_of(json, "codec")
         driver = members.pop("driver", None)
+        if not isinstance(driver, str):
+            raise refusal(driver)(f"codec/driver: {brief(driver)} is not a string")
         if driver == "zarr3":
             chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
             made = cls.of_chain(chain)
-        elif driver in ("zarr", "zarr2"):
+        elif driver in {"zarr", "zarr2"}:
             compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))
             filters = filters_from_json(members.pop("filters", None))
             made = cls.of_compression(Compression(compressor, filters))
         else:
-            raise refusal(driver)(f"codec/driver: {brief(driver)} is not 'zarr3' or 'zarr'")
+            raise ArgumentError(f"codec/driver: {brief(driver)} is not 'zarr3' or 'zarr'")
         nothing_else(members, "codec")
         return made
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 from types import MappingProxyType
@@ -16,11 +17,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 import numpy as np
 
 from tessarr.brief import brief
-from tessarr.errors import ArgumentError, TooLargeError, UnsupportedError
+from tessarr.errors import ArgumentError, NotJSONError, TooLargeError, UnsupportedError
+from tessarr.tensorstore.notation.members import like_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import numpy.typing as npt
 
     from tessarr.dtype import DataType
@@ -42,6 +42,8 @@ _OBJECTS: Final[Mapping[str, builtins.type]] = MappingProxyType(
 
 _ITEMS: Final = MappingProxyType({"byte": "V", "char": "S"})
 """One byte each, of NumPy's types of any number of bytes."""
+
+_SCALARS: Final = frozenset({str, builtins.bool, float})
 
 _PLAIN: Final = (
     *("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
@@ -236,11 +238,11 @@ def of_stored(data_type: DataType) -> dtype:
 
 
 def json_value(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON has it: with lists for tuples, and numbers of Python.
+    """Return a value as JSON has it: with lists for sequences, and numbers of Python.
 
     Raises
     ------
-    TypeError
+    NotJSONError
         If JSON has nothing for it.
     TooLargeError
         If it is an integer of more than 64 bits.
@@ -249,19 +251,22 @@ def json_value(value: Any, depth: int = 0) -> Any:
         raise ArgumentError("a JSON value is nested too deeply")
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    if value is None or isinstance(value, str | builtins.bool | float):
+    if value is None or type(value) in _SCALARS:
         return value
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
             raise TooLargeError(f"{brief(value)} has more than 64 bits")
         return int(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
-            raise TypeError("the members of a JSON object have names that are text")
+            raise NotJSONError("the members of a JSON object have names that are text")
         return {key: json_value(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(item, depth + 1) for item in value]
-    raise TypeError(f"JSON has nothing for an object of {type(value).__name__!r}")
+    found = like_json(value)
+    if found is None:
+        raise NotJSONError(f"JSON has nothing for an object of {type(value).__name__!r}")
+    return json_value(found, depth + 1)
 
 
 def element(value: Any, data_type: dtype) -> Any:
@@ -295,7 +300,7 @@ def elements(values: npt.NDArray[Any], data_type: dtype) -> npt.NDArray[Any]:
     UnicodeEncodeError
         If one is text that UTF-8 does not have.
     """
-    found = np.empty(values.shape, "O")
+    found = np.empty_like(values, "O", subok=False)
     for at, value in np.ndenumerate(values):
         found[at] = element(value, data_type)
     return found

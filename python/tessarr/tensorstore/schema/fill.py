@@ -16,6 +16,7 @@ from tessarr.problems import Problems
 from tessarr.tensorstore.notation.reading import plain
 from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.data_type import json_value
 from tessarr.tensorstore.schema.element import WHOLE, Field, element_of, is_raw
 from tessarr.tensorstore.schema.through import unbroadcast
 
@@ -51,6 +52,7 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
     ArgumentError
         If an element is not one of the data type, or lists have different lengths.
     """
+    value = json_value(value)
     pairs = dtype is not None and dtype.name in {"complex64", "complex128"}
     shape = _shape(value, pairs=pairs)
     elements = _flat(value, shape)
@@ -152,7 +154,7 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
         else:
             with np.errstate(all="ignore"):
                 found = np.array(value, wanted)
-    except (TypeError, ValueError, OverflowError) as error:
+    except Exception as error:  # also what methods of the value raise
         raise _refusal(value, error) from error
     _check_objects(found, dtype.name)
     if given.dtype.kind in "biufc":
@@ -286,6 +288,11 @@ def record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
     if len(names) != 1:
         raise ArgumentError("fill_value: that of records of several fields is given in metadata")
     record = np.zeros((), stored.numpy)
+    field = stored.numpy[names[0]].base
+    if fill.dtype == object and field.kind in "biufc":  # JSON, which NumPy would take for true
+        one = data_types.of(field)
+        data = b"".join(_element(one, value) for value in fill.flat)
+        fill = np.frombuffer(data, field).reshape(fill.shape)
     try:
         record[names[0]] = fill
     except (ValueError, TypeError, OverflowError) as error:

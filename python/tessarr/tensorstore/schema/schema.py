@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tessarr.brief import brief
 from tessarr.errors import ArgumentError
-from tessarr.space import Indexable, IndexDomain, IndexTransform, View
+from tessarr.space import Bracketed, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer as index64
 from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
@@ -67,7 +67,7 @@ class SchemaKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-class Schema(Parts, Indexable):
+class Schema(Parts, Bracketed):
     """Constraints on an array: what has to be so, or is wished for.
 
     Parameters

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.notation.reading import boolean
+from tessarr.tensorstore.notation.reading import as_flag, boolean
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject
@@ -49,6 +49,11 @@ class OpenMode:
     delete_existing: bool = False
     assume_metadata: bool = False
     assume_cached_metadata: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in zip(_NAMES, _values(self), strict=True):
+            if type(value) is not bool:
+                setattr(self, name, as_flag(value, name))
 
     @classmethod
     def take(cls, members: dict[str, Any]) -> OpenMode:

@@ -9,8 +9,8 @@ use super::brackets::{for_all, for_some};
 use super::dim::Line;
 use super::names::{chosen, numbered, place, place_of as labelled_place, ranged};
 use super::{
-    check_explicit, check_labels, nowhere, selection, Dim, Listed, Map, Mode, Name, PerDimension, Slice,
-    Source, Term, View, END, INFINITE,
+    along, check_explicit, check_labels, nowhere, selection, Dim, Listed, Map, Mode, Name, PerDimension,
+    Slice, Source, Term, View, END, INFINITE,
 };
 use crate::error::Result;
 
@@ -212,7 +212,8 @@ impl View {
             let wanted = &to[at];
             let (lower, upper) = dim.reach();
             if !(wanted.is_empty() || lower <= wanted.lower && wanted.upper <= upper) {
-                return Err(selection(format!("{wanted} is outside of the domain {dim}")));
+                let message = format!("{} is outside of {}", wanted.bounds(), dim.bounds());
+                return Err(along(selected[at], dim.label.as_deref(), selection(message)));
             }
             let named = if keep { dim } else { wanted };
             Ok((named.with(wanted.lower, wanted.upper, (false, false)), Line::SAME))

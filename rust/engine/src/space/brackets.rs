@@ -3,7 +3,7 @@
 use super::dim::Line;
 use super::settle::{backwards, combined};
 use super::{
-    check_labels, contains, nowhere, outside, selection, Dim, Indices, Map, PerDimension, Slice, View,
+    along, check_labels, contains, nowhere, outside, selection, Dim, Indices, Map, PerDimension, Slice, View,
 };
 use crate::error::Result;
 
@@ -221,7 +221,8 @@ impl<'a> Plan<'a> {
                     let dim = match (old, term) {
                         (Some(k), Term::Slice(slice)) => {
                             let whole = &self.dims[*k];
-                            let (dim, sliced) = whole.sliced(*slice)?;
+                            let told = |error| along(*k, whole.label.as_deref(), error);
+                            let (dim, sliced) = whole.sliced(*slice).map_err(told)?;
                             line = sliced;
                             if whole.is_empty() && line.stride < 0 {
                                 // Turned round, it would grow from another place than it has.
@@ -274,7 +275,8 @@ impl<'a> Plan<'a> {
         for Entry { old, term } in &self.entries {
             if let (Some(k), Term::Index(index)) = (*old, term) {
                 if !contains(self.dims[k].reach(), *index) {
-                    return Err(outside(*index, &self.dims[k].reached()));
+                    let dim = &self.dims[k];
+                    return Err(along(k, dim.label.as_deref(), outside(*index, dim)));
                 }
             }
         }

@@ -127,10 +127,16 @@ impl Dim {
         (lower, if self.implicit.1 { END } else { self.upper })
     }
 
-    /// The same with the bounds of [`Dim::reach`].
-    pub(super) fn reached(&self) -> Dim {
-        let (lower, upper) = self.reach();
-        self.with(lower, upper, (false, false))
+    /// What is to be said of indices that somebody counted from the end; "" if nobody did.
+    pub(super) fn from_the_end(&self, indices: impl IntoIterator<Item = i64>) -> String {
+        if self.lower < 0 || indices.into_iter().all(|index| index >= 0) {
+            return String::new();
+        }
+        let last = match self.is_finite() && !self.is_empty() {
+            true => format!(": the last one is {}", self.upper - 1),
+            false => String::new(),
+        };
+        format!("; positions do not count from the end{last}")
     }
 
     /// The interval moved; infinite bounds stay.
@@ -270,17 +276,20 @@ impl Dim {
 
     fn check_slice(&self, key: Slice, first: i64, end: i64, step: i64) -> Result<()> {
         if if step > 0 { end < first } else { first < end } {
-            return Err(selection(format!("{key} is not an interval: it ends before it begins")));
+            let hint = self.from_the_end([key.start, key.stop].into_iter().flatten());
+            return Err(selection(format!("the slice {key} ends before it begins{hint}")));
         }
         if step.abs() != 1 && !(-INFINITE < first && first < INFINITE) {
-            return Err(selection(format!("{key} begins nowhere: {self} has no such bound")));
+            let bounds = self.bounds();
+            return Err(selection(format!("the slice {key} begins nowhere: {bounds} has no such bound")));
         }
         let (low, high) =
             if step > 0 { (first, end) } else { (end.saturating_add(1), first.saturating_add(1)) };
         // Of no index none is outside; but bounds beyond all indices are none.
         let reach = if low < high { self.reach() } else { WHOLE };
         if !is_interval(low, high) || low < reach.0 || high > reach.1 {
-            return Err(selection(format!("{key} is outside of the domain {self}")));
+            let hint = self.from_the_end([key.start, key.stop].into_iter().flatten());
+            return Err(selection(format!("the slice {key} is outside of {}{hint}", self.bounds())));
         }
         Ok(())
     }

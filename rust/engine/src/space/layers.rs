@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use super::cut::Cutter;
-use super::{Dim, Map, PerDimension, Source, View, END, INFINITE};
+use super::{quoted, Dim, Map, PerDimension, Source, View, END, INFINITE};
 use crate::error::{Error, Kind, Result};
 
 /// Views and where they belong, from the lowest to the topmost.
@@ -71,8 +71,9 @@ impl<V: AsRef<View>> Layers<V> {
                 let labels = labels(&views)?;
                 let found = labels.iter().position(|one| one.is_some() && *one == Some(label));
                 found.ok_or_else(|| {
-                    let labels: Vec<&str> = labels.iter().map(|label| label.unwrap_or_default()).collect();
-                    wrong(format!("no layer has a dimension {label:?}, only {labels:?}"))
+                    let known: Vec<_> =
+                        labels.iter().map(|label| quoted(label.unwrap_or_default())).collect();
+                    wrong(format!("no layer has a dimension {}, only {}", quoted(label), known.join(", ")))
                 })?
             }
         };

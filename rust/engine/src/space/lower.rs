@@ -9,7 +9,7 @@
 //! that no map follows repeats what is there.
 
 use super::indices::{broadcast, walk, Axis};
-use super::{nowhere, selection, Dim, Map, PerDimension, Source, View};
+use super::{along, nowhere, outside, selection, Dim, Map, PerDimension, Source, View};
 use crate::error::Result;
 use crate::selection::Request;
 
@@ -197,7 +197,7 @@ impl View {
             Source::Array(_) if self.dims.iter().any(Dim::is_empty) => None,
             Source::Dimension(along) => Some((self.dims[*along].lower, self.dims[*along].upper - 1)),
             Source::Array(listed) => {
-                listed.check()?;
+                listed.check().map_err(|error| along(k, None, error))?;
                 listed.indices.ends()
             }
         };
@@ -208,7 +208,7 @@ impl View {
         for end in [least, most] {
             let (index, _) = map.applied(end, 0)?;
             if !(0 <= index && index < array.upper) {
-                return Err(selection(format!("dimension {k}: index {index} is outside of {array}")));
+                return Err(along(k, None, outside(index, &array)));
             }
         }
         Ok(())

@@ -288,7 +288,9 @@ impl View {
     /// # Errors
     /// `Kind::Selection` if such an item is not where it has to be, or does not fit into 64 bits.
     pub fn simplified(mut self) -> Result<View> {
-        self.maps.iter_mut().try_for_each(|map| map.simplify(&self.dims))?;
+        for (k, map) in self.maps.iter_mut().enumerate() {
+            map.simplify(&self.dims).map_err(|error| along(k, None, error))?;
+        }
         Ok(self)
     }
 
@@ -325,33 +327,33 @@ fn taken(array: &Indices, dims: &[Dim], act: &View) -> Result<Indices> {
         if !array.varies(k) {
             continue;
         }
-        walks.push((
-            k,
-            match &map.source {
-                Source::Nothing => Walk::At(place(map.offset, dim)?),
-                Source::Dimension(along) => {
-                    let to = &act.dims[*along];
-                    let count = to.size();
-                    if count > 0 {
-                        let first = place_of(map, to.lower, dim)?;
-                        place_of(map, to.upper - 1, dim)?;
-                        Walk::Along { to: *along, first, step: map.stride, count: count as usize }
-                    } else {
-                        Walk::Along { to: *along, first: 0, step: 0, count: 0 }
-                    }
-                }
-                Source::Array(listed) => {
-                    check_places(map, listed, dim)?;
-                    Walk::Listed {
-                        indices: &listed.indices,
-                        offset: map.offset.wrapping_sub(dim.lower),
-                        stride: map.stride,
-                    }
-                }
-            },
-        ));
+        let walk = way(map, dim, &act.dims).map_err(|error| along(k, dim.label.as_deref(), error))?;
+        walks.push((k, walk));
     }
     Ok(array.walked(&walks, act.dims.len()))
+}
+
+/// How a map of an act, whose dimensions are `to`, walks through a dimension.
+fn way<'a>(map: &'a Map, dim: &Dim, to: &[Dim]) -> Result<Walk<'a>> {
+    Ok(match &map.source {
+        Source::Nothing => Walk::At(place(map.offset, dim)?),
+        Source::Dimension(number) => {
+            let along = &to[*number];
+            let count = along.size();
+            if count > 0 {
+                let first = place_of(map, along.lower, dim)?;
+                place_of(map, along.upper - 1, dim)?;
+                Walk::Along { to: *number, first, step: map.stride, count: count as usize }
+            } else {
+                Walk::Along { to: *number, first: 0, step: 0, count: 0 }
+            }
+        }
+        Source::Array(listed) => {
+            check_places(map, listed, dim)?;
+            let offset = map.offset.wrapping_sub(dim.lower);
+            Walk::Listed { indices: &listed.indices, offset, stride: map.stride }
+        }
+    })
 }
 
 /// Check that all that a map makes of the items of an index array is inside of a dimension.
@@ -420,8 +422,8 @@ fn check_labels(dims: &[Dim]) -> Result<()> {
     }
     for (k, dim) in dims.iter().enumerate() {
         if dim.label.is_some() && dims[..k].iter().any(|before| before.label == dim.label) {
-            let label = dim.label.as_deref().unwrap_or_default();
-            let message = format!("the label '{label}' stands for several dimensions");
+            let label = quoted(dim.label.as_deref().unwrap_or_default());
+            let message = format!("the label {label} stands for several dimensions");
             return Err(selection(message));
         }
     }
@@ -432,6 +434,21 @@ fn selection(message: impl Into<String>) -> Error {
     Error::new(Kind::Selection, message)
 }
 
+/// A label as messages show it: cut where it is long.
+fn quoted(label: &str) -> String {
+    const ROOM: usize = 100;
+    match label.char_indices().nth(ROOM) {
+        Some((end, _)) => format!("'{}…'", &label[..end]),
+        None => format!("'{label}'"),
+    }
+}
+
 fn outside(index: i64, dim: &Dim) -> Error {
-    selection(format!("index {index} is outside of {dim}"))
+    selection(format!("index {index} is outside of {}{}", dim.bounds(), dim.from_the_end([index])))
+}
+
+/// An error that tells of which dimension it is.
+fn along(k: usize, label: Option<&str>, error: Error) -> Error {
+    let label = label.map(|label| format!(" ({})", quoted(label))).unwrap_or_default();
+    Error { message: format!("dimension {k}{label}: {}", error.message), ..error }
 }

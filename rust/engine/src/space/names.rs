@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::brackets::filled;
-use super::{selection, Dim, Slice, Term, View};
+use super::{quoted, selection, Dim, Slice, Term, View};
 use crate::error::{Error, Kind, Result};
 
 /// What names dimensions.
@@ -60,8 +60,8 @@ pub(super) fn place_of(label: &str, dims: &[Dim]) -> Result<usize> {
     let found = dims.iter().position(|dim| dim.label.as_deref() == Some(label));
     found.ok_or_else(|| {
         let known: Vec<String> =
-            dims.iter().map(|dim| format!("'{}'", dim.label.as_deref().unwrap_or(""))).collect();
-        selection(format!("no dimension has the label '{label}'; there are {}", known.join(", ")))
+            dims.iter().map(|dim| quoted(dim.label.as_deref().unwrap_or_default())).collect();
+        selection(format!("no dimension has the label {}; there are {}", quoted(label), known.join(", ")))
     })
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::dim::floor_div;
 use super::{
-    nowhere, outside, selection, Dim, Listed, Map, PerDimension, Source, View, END, INFINITE, WHOLE,
+    along, nowhere, outside, selection, Dim, Listed, Map, PerDimension, Source, View, END, INFINITE, WHOLE,
 };
 use crate::error::Result;
 
@@ -42,8 +42,7 @@ impl View {
                 _ => {
                     let (lower, upper) = goal.reach();
                     if !(empty || lower <= map.offset && map.offset < upper) {
-                        let error = outside(map.offset, goal);
-                        return Err(selection(format!("dimension {k}: {}", error.message)));
+                        return Err(along(k, goal.label.as_deref(), outside(map.offset, goal)));
                     }
                 }
             }

@@ -9,7 +9,9 @@ use tessarr_engine::space::{self, END, INFINITE};
 
 use super::keys::label_of;
 use super::{argument, told};
+use crate::brief::brief;
 use crate::flag::as_flag;
+use crate::subclass::{attributes, copy_of, pickled, set_attributes, Pickled};
 
 /// An interval of indices along one dimension, and what the dimension is called.
 ///
@@ -44,6 +46,9 @@ use crate::flag::as_flag;
 #[derive(PartialEq)]
 pub(crate) struct Dim(pub(super) space::Dim);
 
+/// What is pickled: the bounds, whether they are implicit, the name, and what Python keeps in the object.
+type State<'py> = (i64, i64, (bool, bool), Option<String>, Option<Bound<'py, PyDict>>);
+
 /// What is said of a bound or a size: nothing, None, or what it is.
 #[derive(Default)]
 enum Said<'py> {
@@ -72,7 +77,7 @@ impl<'py> Said<'py> {
             return Ok(None);
         };
         let found = value.extract().map(Some);
-        found.map_err(|_| PyTypeError::new_err(format!("{value} is not an integer of 64 bits")))
+        found.map_err(|_| PyTypeError::new_err(format!("{} is not an integer of 64 bits", brief(value))))
     }
 
     /// Take what stood first, where no keyword says the same.
@@ -100,7 +105,17 @@ fn is_label(value: &Bound<'_, PyAny>) -> bool {
 
 #[pymethods]
 impl Dim {
+    /// A dimension without bounds: `__init__` says what it is, also for classes that derive from this one and
+    /// are given something else.
     #[new]
+    #[pyo3(
+        signature = (*_arguments, **_keywords),
+        text_signature = "(*bounds, inclusive_min=..., exclusive_max=..., inclusive_max=..., size=..., label=..., implicit_lower=..., implicit_upper=...)"
+    )]
+    fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Dim {
+        Dim(space::Dim { implicit: (true, true), ..space::Dim::new(-INFINITE, END) })
+    }
+
     #[pyo3(signature = (
         *bounds,
         inclusive_min = Said::Nothing,
@@ -112,7 +127,8 @@ impl Dim {
         implicit_upper = Said::Nothing,
     ))]
     #[allow(clippy::too_many_arguments)] // they are TensorStore's
-    fn new<'py>(
+    fn __init__<'py>(
+        &mut self,
         py: Python<'py>,
         bounds: &Bound<'py, PyTuple>,
         mut inclusive_min: Said<'py>,
@@ -122,7 +138,7 @@ impl Dim {
         mut label: Said<'py>,
         implicit_lower: Said<'py>,
         implicit_upper: Said<'py>,
-    ) -> PyResult<Dim> {
+    ) -> PyResult<()> {
         let given: Vec<Bound<'py, PyAny>> = bounds.iter().collect();
         let said = [&inclusive_min, &exclusive_max, &inclusive_max, &label, &size];
         let nothing = said.iter().all(|said| said.nothing());
@@ -169,7 +185,8 @@ impl Dim {
         if !space::is_interval(lower, upper) {
             return Err(argument(py, format!("[{lower}, {upper}) is not an interval of indices")));
         }
-        Ok(Dim(space::Dim { implicit, label, ..space::Dim::new(lower, upper) }))
+        self.0 = space::Dim { implicit, label, ..space::Dim::new(lower, upper) };
+        Ok(())
     }
 
     /// ``[lower, upper)``, known to be an interval.
@@ -264,14 +281,6 @@ impl Dim {
         self.0.is_finite()
     }
 
-    fn __copy__(&self) -> Dim {
-        Dim(self.0.clone())
-    }
-
-    fn __deepcopy__(&self, _memo: &Bound<'_, PyAny>) -> Dim {
-        self.__copy__()
-    }
-
     /// The smallest interval that contains both; labels have to agree.
     fn hull(&self, py: Python<'_>, other: &Dim) -> PyResult<Dim> {
         told(py, self.0.hull(&other.0)).map(Dim)
@@ -290,7 +299,7 @@ impl Dim {
         }
         match other.extract::<i64>() {
             Ok(index) => Ok(space::contains((lower, upper), index)),
-            Err(_) => Err(PyTypeError::new_err(format!("{other} is not an integer of 64 bits"))),
+            Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", brief(other)))),
         }
     }
 
@@ -313,12 +322,27 @@ impl Dim {
         state.finish()
     }
 
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((i64, i64), Bound<'py, PyDict>)> {
-        let keywords = PyDict::new(py);
-        keywords.set_item("label", self.label())?;
-        keywords.set_item("implicit_lower", self.0.implicit.0)?;
-        keywords.set_item("implicit_upper", self.0.implicit.1)?;
-        Ok(((self.0.lower, self.0.upper), keywords))
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let dim = Dim(slf.borrow().0.clone());
+        copy_of(slf, dim, None)
+    }
+
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let dim = Dim(slf.borrow().0.clone());
+        copy_of(slf, dim, Some(memo))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, State<'py>>> {
+        let space::Dim { lower, upper, implicit, label } = slf.borrow().0.clone();
+        let label = label.map(|label| label.to_string());
+        pickled(slf, (lower, upper, implicit, label, attributes(slf)?))
+    }
+
+    fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {
+        let (lower, upper, implicit, label, kept) = state;
+        let label = label.map(Into::into);
+        slf.borrow_mut().0 = space::Dim { implicit, label, ..space::Dim::new(lower, upper) };
+        set_attributes(slf, kept.as_ref())
     }
 
     fn __str__(&self) -> String {

@@ -9,6 +9,7 @@ use tessarr_engine::space::{self, Dim, Indices, Map, PerDimension, Source, END, 
 use super::keys::label_of;
 use super::stated::{End, Stated};
 use super::{argument, told};
+use crate::brief::brief;
 use crate::error::refused;
 
 /// The view that JSON states.
@@ -33,24 +34,28 @@ fn read<'py>(
 ) -> PyResult<(Stated, Option<Bound<'py, PyAny>>)> {
     let py = members.py();
     let Ok(members) = members.cast::<PyDict>() else {
-        return Err(refused(members, format!("{} is not an object", members.repr()?)));
+        return Err(refused(members, format!("{} is not an object", brief(members))));
     };
     let (mut found, mut output) = (Stated { prefix, ..Stated::default() }, None);
     for (key, value) in members {
-        let name = key.str()?;
-        let name = name.to_cow()?;
+        let name = text_of(&key);
         match name.strip_prefix(prefix) {
             Some("rank") => found.rank = Some(rank_of(&value, prefix)?),
-            Some("inclusive_min") => found.inclusive_min = Some(bounds(&value, &name, -INFINITE)?),
-            Some("exclusive_max") => found.exclusive_max = Some(bounds(&value, &name, END)?),
-            Some("inclusive_max") => found.inclusive_max = Some(bounds(&value, &name, INFINITE)?),
-            Some("shape") => found.shape = Some(bounds(&value, &name, i64::MAX)?),
-            Some("labels") => found.labels = Some(labels(&value, &name)?),
-            _ if &*name == "output" && !prefix.is_empty() => output = Some(value),
-            _ => return Err(argument(py, format!("unknown members [{}]", key.repr()?))),
+            Some("inclusive_min") => found.inclusive_min = Some(bounds(&value, name, -INFINITE)?),
+            Some("exclusive_max") => found.exclusive_max = Some(bounds(&value, name, END)?),
+            Some("inclusive_max") => found.inclusive_max = Some(bounds(&value, name, INFINITE)?),
+            Some("shape") => found.shape = Some(bounds(&value, name, i64::MAX)?),
+            Some("labels") => found.labels = Some(labels(&value, name)?),
+            _ if name == "output" && !prefix.is_empty() => output = Some(value),
+            _ => return Err(argument(py, format!("unknown members [{}]", brief(&key)))),
         }
     }
     Ok((found, output))
+}
+
+/// Text, such as the name of a member; "" of anything else, and of what no name can be.
+fn text_of<'a>(value: &'a Bound<'_, PyAny>) -> &'a str {
+    value.cast::<PyString>().ok().and_then(|text| text.to_str().ok()).unwrap_or_default()
 }
 
 /// Bounds: `[bound]` is an implicit one, and a string stands for the infinite one.
@@ -60,12 +65,12 @@ fn bounds(given: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<E
         let inner = single(value)?;
         let bound = inner.as_ref().unwrap_or(value);
         let read = match bound.cast::<PyString>() {
-            Ok(text) => (text.to_cow()? == word).then_some(infinite),
+            Ok(text) => text.to_str().is_ok_and(|text| text == word).then_some(infinite),
             Err(_) => integral(bound),
         };
         match read {
             Some(read) => Ok((read, inner.is_some())),
-            None => Err(refused(value, format!("{name}[{k}]: {} is not an index", value.repr()?))),
+            None => Err(refused(value, format!("{name}[{k}]: {} is not an index", brief(value)))),
         }
     };
     listed(given, name)?.iter().enumerate().map(bound).collect()
@@ -74,7 +79,7 @@ fn bounds(given: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<E
 fn labels(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>>> {
     let label = |label: &Bound<'_, PyAny>| match label.is_instance_of::<PyString>() {
         true => label_of(label),
-        false => Err(refused(label, format!("{name}: {} is not a string", label.repr()?))),
+        false => Err(refused(label, format!("{name}: {} is not a string", brief(label)))),
     };
     listed(given, name)?.iter().map(label).collect()
 }
@@ -82,7 +87,7 @@ fn labels(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>
 /// The maps that JSON states of a view with these dimensions.
 fn maps_of(output: &Bound<'_, PyAny>, dims: &[Dim]) -> PyResult<PerDimension<Map>> {
     let Ok(output) = output.cast::<PyList>() else {
-        return Err(refused(output, format!("output: {} is not a list", output.repr()?)));
+        return Err(refused(output, format!("output: {} is not a list", brief(output))));
     };
     if output.len() > MAX_RANK {
         let what = format!("{} maps, at most {MAX_RANK} are possible", output.len());
@@ -99,7 +104,7 @@ pub(super) fn listed<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec
     let plain = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
     match value.try_iter() {
         Ok(items) if !plain && !value.is_instance_of::<PyDict>() => items.collect(),
-        _ => Err(refused(value, format!("{name}: {} is not a list", value.repr()?))),
+        _ => Err(refused(value, format!("{name}: {} is not a list", brief(value)))),
     }
 }
 
@@ -128,7 +133,7 @@ fn integral(value: &Bound<'_, PyAny>) -> Option<i64> {
 fn number(value: &Bound<'_, PyAny>, place: &str) -> PyResult<i64> {
     match integral(value) {
         Some(number) => Ok(number),
-        None => Err(refused(value, format!("{place}: {} is not an integer of 64 bits", value.repr()?))),
+        None => Err(refused(value, format!("{place}: {} is not an integer of 64 bits", brief(value)))),
     }
 }
 
@@ -136,7 +141,7 @@ fn rank_of(value: &Bound<'_, PyAny>, prefix: &str) -> PyResult<i64> {
     match integral(value).filter(|rank| (0..=MAX_RANK as i64).contains(rank)) {
         Some(rank) => Ok(rank),
         None => {
-            let what = format!("{prefix}rank: {} is not an integer from 0 to {MAX_RANK}", value.repr()?);
+            let what = format!("{prefix}rank: {} is not an integer from 0 to {MAX_RANK}", brief(value));
             Err(refused(value, what))
         }
     }
@@ -146,20 +151,19 @@ fn rank_of(value: &Bound<'_, PyAny>, prefix: &str) -> PyResult<i64> {
 fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<Map> {
     let py = value.py();
     let Ok(members) = value.cast::<PyDict>() else {
-        return Err(refused(value, format!("{place}: {} is not an object", value.repr()?)));
+        return Err(refused(value, format!("{place}: {} is not an object", brief(value))));
     };
     let (mut offset, mut stride, mut dimension, mut array, mut within) = (0, None, None, None, WHOLE);
     for (key, value) in members {
-        let name = key.str()?;
-        let name = name.to_cow()?;
+        let name = text_of(&key);
         let inner = format!("{place}.{name}");
-        match &*name {
+        match name {
             "offset" => offset = number(&value, &inner)?,
             "stride" => stride = Some(number(&value, &inner)?),
             "input_dimension" => dimension = Some(number(&value, &inner)?),
             "index_array" => array = Some(array_of(&value, &inner)?),
             "index_array_bounds" => within = bounds_of(&value, &inner)?,
-            _ => return Err(argument(py, format!("{place}: unknown members [{}]", key.repr()?))),
+            _ => return Err(argument(py, format!("{place}: unknown members [{}]", brief(&key)))),
         }
     }
     let map = match (dimension, array) {
@@ -227,11 +231,10 @@ fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
         false => Vec::new(),
     };
     let [lower, last] = &pair[..] else {
-        return Err(argument(py, format!("{place}: {} is not a pair of indices", value.repr()?)));
+        return Err(argument(py, format!("{place}: {} is not a pair of indices", brief(value))));
     };
-    let is = |value: &Bound<'_, PyAny>, word: &str| value.eq(word);
-    let lower = if is(lower, "-inf")? { -INFINITE } else { number(lower, place)? };
-    let upper = if is(last, "+inf")? { END } else { number(last, place)?.saturating_add(1) };
+    let lower = if text_of(lower) == "-inf" { -INFINITE } else { number(lower, place)? };
+    let upper = if text_of(last) == "+inf" { END } else { number(last, place)?.saturating_add(1) };
     if !space::is_interval(lower, upper) {
         return Err(argument(py, format!("{place}: [{lower}, {upper}) is not an interval of indices")));
     }

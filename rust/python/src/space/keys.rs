@@ -13,6 +13,7 @@ use tessarr_engine::{Error, Kind};
 
 use super::map::index;
 use crate::array::flags;
+use crate::brief::brief;
 use crate::error::{argument, to_py};
 
 pub(super) fn mode_of(name: &str) -> PyResult<Mode> {
@@ -143,12 +144,13 @@ fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
 
 /// A label, of a string or its UTF-8; an empty one is none.
 pub(super) fn label_of(label: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
-    let label = match label.cast::<PyBytes>() {
-        Ok(label) => std::str::from_utf8(label.as_bytes())
-            .map_err(|_| argument(label.py(), format!("label: {label} is not UTF-8")))?,
-        Err(_) => label.cast::<PyString>()?.to_str()?,
+    let text = match label.cast::<PyBytes>() {
+        Ok(bytes) => std::str::from_utf8(bytes.as_bytes()).ok(),
+        Err(_) => label.cast::<PyString>()?.to_str().ok(), // there are surrogates without another
     };
-    Ok((!label.is_empty()).then(|| label.into()))
+    let none = || argument(label.py(), format!("label: {} is not UTF-8", brief(label)));
+    let text = text.ok_or_else(none)?;
+    Ok((!text.is_empty()).then(|| text.into()))
 }
 
 pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<Name> {
@@ -156,7 +158,8 @@ pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<Name> {
         return match slice_of(slice)? {
             Some(slice) => Ok(Name::Range(slice)),
             None => {
-                Err(PyTypeError::new_err(format!("a range of dimensions is made of numbers, not {slice}")))
+                let what = format!("a range of dimensions is made of numbers, not {}", brief(slice));
+                Err(PyTypeError::new_err(what))
             }
         };
     }

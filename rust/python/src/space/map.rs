@@ -9,6 +9,8 @@ use tessarr_engine::space::{self, Map, Source, END, INFINITE};
 
 use super::dim::Dim;
 use super::{array, indices_of};
+use crate::brief::brief;
+use crate::subclass::{attributes, pickled, set_attributes, Pickled};
 
 /// All indices, as a half-open interval.
 const WHOLE: (i64, i64) = (-INFINITE, END);
@@ -50,12 +52,17 @@ const BY_ARRAY: [&str; 4] = ["index_array", "offset", "stride", "index_range"];
 /// OutputIndexMap(offset=2, stride=3, input_dimension=0)
 /// >>> OutputIndexMap([4, 8], index_range=Dim(10))
 /// OutputIndexMap(offset=0, stride=1, index_array={4, 8}, index_range=[0, 10))
-#[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
+#[pyclass(subclass, weakref, module = "tessarr._engine")]
 pub(crate) struct OutputIndexMap {
     offset: i64,
     factor: i64,
     follows: Follows,
 }
+
+/// What is pickled: the offset and the factor, the dimension or the index array and the interval of its items,
+/// and what Python keeps in the object.
+type State<'py> =
+    (i64, i64, Option<i64>, Option<Py<PyArrayDyn<i64>>>, (i64, i64), Option<Bound<'py, PyDict>>);
 
 /// What an index follows.
 enum Follows {
@@ -67,12 +74,23 @@ enum Follows {
 
 #[pymethods]
 impl OutputIndexMap {
+    /// The map to 0: `__init__` says what it is, also for classes that derive from this one and are given
+    /// something else.
     #[new]
+    #[pyo3(
+        signature = (*_arguments, **_keywords),
+        text_signature = "(*arguments, **keywords)"
+    )]
+    fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> OutputIndexMap {
+        OutputIndexMap::constant(0)
+    }
+
     #[pyo3(signature = (*arguments, **keywords))]
-    fn new<'py>(
+    fn __init__<'py>(
+        &mut self,
         arguments: &Bound<'py, PyTuple>,
         keywords: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<OutputIndexMap> {
+    ) -> PyResult<()> {
         let names = form(arguments, keywords)?;
         let given = |name: &str| -> PyResult<Option<Bound<'py, PyAny>>> {
             let place = names.iter().position(|other| *other == name);
@@ -92,7 +110,8 @@ impl OutputIndexMap {
             _ => Follows::Nothing,
         };
         let factor = if matches!(follows, Follows::Nothing) { 0 } else { number("stride", 1)? };
-        Ok(OutputIndexMap { offset: number("offset", 0)?, factor, follows })
+        *self = OutputIndexMap { offset: number("offset", 0)?, factor, follows };
+        Ok(())
     }
 
     /// The map to one index.
@@ -200,19 +219,25 @@ impl OutputIndexMap {
         same && (self.offset, self.factor) == (other.offset, other.factor)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, pyo3::types::PyType>, Bound<'py, PyTuple>)> {
-        let (py, this) = (slf.py(), slf.get());
-        let (offset, factor) = (this.offset, this.factor);
-        let arguments = match &this.follows {
-            Follows::Nothing => (offset,).into_pyobject(py)?,
-            Follows::Dimension(dimension) => (*dimension, offset, factor).into_pyobject(py)?,
-            Follows::Array(items, _) => {
-                (items.bind(py), offset, factor, this.index_range()).into_pyobject(py)?
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, State<'py>>> {
+        let map = slf.borrow();
+        let items = map.index_array(slf.py());
+        let kept = attributes(slf)?;
+        pickled(slf, (map.offset, map.factor, map.input_dimension(), items, map.within(), kept))
+    }
+
+    fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {
+        let (offset, factor, dimension, items, within, kept) = state;
+        let follows = match (dimension, items) {
+            (Some(dimension), _) => Follows::Dimension(dimension),
+            (None, Some(items)) => {
+                items.bind(slf.py()).call_method1(intern!(slf.py(), "setflags"), (false,))?;
+                Follows::Array(items, within)
             }
+            (None, None) => Follows::Nothing,
         };
-        Ok((slf.get_type(), arguments))
+        *slf.borrow_mut() = OutputIndexMap { offset, factor, follows };
+        set_attributes(slf, kept.as_ref())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -311,7 +336,7 @@ fn check(
 pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract() {
         Ok(index) => Ok(index),
-        Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", value.repr()?))),
+        Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", brief(value)))),
     }
 }
 
@@ -335,6 +360,6 @@ fn items_of(values: &Bound<'_, PyAny>) -> PyResult<Py<PyArrayDyn<i64>>> {
 fn interval(bounds: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
     match bounds.cast::<Dim>() {
         Ok(dim) => Ok((dim.borrow().0.lower, dim.borrow().0.upper)),
-        Err(_) => Err(PyTypeError::new_err(format!("index_range: {} is not a Dim", bounds.repr()?))),
+        Err(_) => Err(PyTypeError::new_err(format!("index_range: {} is not a Dim", brief(bounds)))),
     }
 }

@@ -18,6 +18,7 @@ mod placed;
 mod rows;
 mod stated;
 
+use crate::brief::brief;
 use crate::error::to_py;
 use dim::Dim;
 use keys::{act_of, copied, integer, is_parsed, mode_of, name_of, terms};
@@ -516,8 +517,8 @@ fn array<'py>(py: Python<'py>, indices: &Indices) -> PyResult<Bound<'py, PyAny>>
 
 fn map_of(map: &Bound<'_, PyAny>) -> PyResult<Map> {
     match map.cast::<OutputIndexMap>() {
-        Ok(map) => map.get().inner(map.py()),
-        Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", map.repr()?))),
+        Ok(map) => map.borrow().inner(map.py()),
+        Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", brief(map)))),
     }
 }
 

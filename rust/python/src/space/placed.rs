@@ -1,13 +1,16 @@
 //! What has positions of its own, and what turns brackets into acts: made here, as every act of indexing
 //! makes one of each.
 
+use std::sync::OnceLock;
+
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 use pyo3::{intern, IntoPyObjectExt, PyTraverseError, PyVisit};
 
 use super::View;
-use crate::subclass::{made_as, made_like};
+use crate::subclass::{copy_of, made_as, made_like};
 
 /// The class of domains, in Python.
 fn domains(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -23,11 +26,11 @@ fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 
 /// Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
 ///
-/// What is made of the view when it is first asked for is kept.
+/// What is made of the view when it is first asked for is kept. A view is had once: to call `__init__` again
+/// does nothing.
 #[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
 pub(super) struct PlacedBase {
-    #[pyo3(get, name = "_view")]
-    view: Py<View>,
+    view: OnceLock<Py<View>>,
     domain: PyOnceLock<Py<PlacedBase>>,
     dims: PyOnceLock<Py<PyTuple>>,
     output: PyOnceLock<Py<PyAny>>,
@@ -35,13 +38,18 @@ pub(super) struct PlacedBase {
 
 impl From<Py<View>> for PlacedBase {
     fn from(view: Py<View>) -> Self {
-        PlacedBase { view, domain: PyOnceLock::new(), dims: PyOnceLock::new(), output: PyOnceLock::new() }
+        PlacedBase { view: view.into(), ..PlacedBase::empty() }
     }
 }
 
 impl PlacedBase {
-    fn view<'a>(&'a self, py: Python<'a>) -> &'a View {
-        self.view.bind(py).get()
+    fn empty() -> Self {
+        let (domain, dims, output) = (PyOnceLock::new(), PyOnceLock::new(), PyOnceLock::new());
+        PlacedBase { view: OnceLock::new(), domain, dims, output }
+    }
+
+    fn view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a View> {
+        Ok(self._as_view(py)?.get())
     }
 
     /// A domain of a domain, a transform of a transform.
@@ -59,15 +67,44 @@ impl PlacedBase {
 
 #[pymethods]
 impl PlacedBase {
+    /// One without a view: `__init__` says that, also for classes that derive from this one and are given
+    /// something else.
+    #[new]
+    #[pyo3(signature = (*_arguments, **_keywords))]
+    fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
+        PlacedBase::empty()
+    }
+
+    fn __init__(&self, view: Py<View>) {
+        let _ = self.view.set(view);
+    }
+
     /// One of a class that derives from this, with a view. (Not a class method: to bind one takes as long.)
     #[staticmethod]
     fn _placed<'py>(class: &Bound<'py, PyType>, view: Py<View>) -> PyResult<Bound<'py, Self>> {
         made_as(class, PlacedBase::from(view))
     }
 
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let view = slf.get()._as_view(slf.py())?.clone().unbind();
+        copy_of(slf, PlacedBase::from(view), None)
+    }
+
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let view = slf.get()._as_view(slf.py())?.clone().unbind();
+        copy_of(slf, PlacedBase::from(view), Some(memo))
+    }
+
     /// What acts of indexing are applied to.
-    fn _as_view<'a>(&'a self, py: Python<'a>) -> &'a Bound<'a, View> {
-        self.view.bind(py)
+    fn _as_view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, View>> {
+        let view = self.view.get().map(|view| view.bind(py));
+        view.ok_or_else(|| PyTypeError::new_err("super().__init__() has to be called first"))
+    }
+
+    /// The view.
+    #[getter]
+    fn _view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, View>> {
+        self._as_view(py)
     }
 
     /// The same after acts of indexing.
@@ -79,7 +116,7 @@ impl PlacedBase {
     #[getter]
     fn _domain<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PlacedBase>> {
         let domain = self.domain.get_or_try_init(py, || {
-            let view = Bound::new(py, self.view(py).domain())?;
+            let view = Bound::new(py, self.view(py)?.domain())?;
             made_as(domains(py)?, PlacedBase::from(view.unbind())).map(Bound::unbind)
         })?;
         Ok(domain.bind(py))
@@ -88,7 +125,7 @@ impl PlacedBase {
     /// The dimensions; not to be modified.
     #[getter]
     fn _dims<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PyTuple>> {
-        let view = self.view(py);
+        let view = self.view(py)?;
         let dims = self.dims.get_or_try_init(py, || view.dims(py).map(Bound::unbind))?;
         Ok(dims.bind(py))
     }
@@ -99,7 +136,7 @@ impl PlacedBase {
         static MAPS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let output = self.output.get_or_try_init(py, || {
             let class = MAPS.import(py, "tessarr.space.maps", "OutputIndexMaps")?;
-            class.call1((self.view(py).maps(py)?,)).map(Bound::unbind)
+            class.call1((self.view(py)?.maps(py)?,)).map(Bound::unbind)
         })?;
         Ok(output.bind(py))
     }
@@ -107,68 +144,68 @@ impl PlacedBase {
     /// The view with its dimensions in reverse order.
     #[getter(T)]
     fn turned<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
-        let view = Bound::new(slf.py(), slf.get().view(slf.py()).reversed())?;
+        let view = Bound::new(slf.py(), slf.get().view(slf.py())?.reversed())?;
         PlacedBase::made(slf, view.unbind())
     }
 
     /// The number of dimensions.
     #[getter]
-    fn rank(&self, py: Python<'_>) -> usize {
-        self.view(py).rank()
+    fn rank(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(self.view(py)?.rank())
     }
 
     /// The least index of each dimension.
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.view(py).origin(py)
+        self.view(py)?.origin(py)
     }
 
     /// The number of indices of each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.view(py).shape(py)
+        self.view(py)?.shape(py)
     }
 
     /// The shape where nothing else is said: finite, from 0 on, explicit, without labels.
     #[getter]
     fn mere_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        self.view(py).mere_shape(py)
+        self.view(py)?.mere_shape(py)
     }
 
     /// The number of positions.
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.view(py).size(py)
+        self.view(py)?.size(py)
     }
 
     /// Whether the lower bound of each dimension is implicit.
     #[getter]
     fn implicit_lower_bounds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.view(py).implicit_lower(py)
+        self.view(py)?.implicit_lower(py)
     }
 
     /// Whether the upper bound of each dimension is implicit.
     #[getter]
     fn implicit_upper_bounds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.view(py).implicit_upper(py)
+        self.view(py)?.implicit_upper(py)
     }
 
     /// The greatest index of each dimension.
     #[getter]
     fn _inclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.view(py).inclusive_max(py)
+        self.view(py)?.inclusive_max(py)
     }
 
     /// One more than the greatest index of each dimension.
     #[getter]
     fn _exclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.view(py).exclusive_max(py)
+        self.view(py)?.exclusive_max(py)
     }
 
     /// The label of each dimension; "" where there is none.
     #[getter]
     fn _labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self.view(py).labels(py)
+        self.view(py)?.labels(py)
     }
 }
 
@@ -197,7 +234,7 @@ impl Bracket {
         let py = key.py();
         let (owner, name) = (self.owner.bind(py), self.name.bind(py));
         if let Ok(placed) = owner.cast::<PlacedBase>() {
-            let view = placed.get().view(py);
+            let view = placed.get().view(py)?;
             let found = match name.to_str()? {
                 mode @ ("oindex" | "vindex") => view.at(py, key, mode),
                 name => view.by(py, name, key),

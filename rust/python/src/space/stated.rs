@@ -9,6 +9,7 @@ use tessarr_engine::space::{self, Dim, PerDimension, END, INFINITE, MAX_RANK};
 use super::json::listed;
 use super::keys::label_of;
 use super::{argument, told};
+use crate::brief::brief;
 use crate::flag::as_flag;
 
 /// A bound, and whether it is implicit.
@@ -168,8 +169,5 @@ pub(super) fn column<T>(
 
 /// The exception of an argument of a wrong type.
 fn no(value: &Bound<'_, PyAny>, name: &str, what: &str) -> PyErr {
-    match value.repr() {
-        Ok(value) => PyTypeError::new_err(format!("{name}: {value} is not {what}")),
-        Err(error) => error,
-    }
+    PyTypeError::new_err(format!("{name}: {} is not {what}", brief(value)))
 }

@@ -15,6 +15,7 @@ use super::memory::MemoryStore;
 use super::stamped::Octets;
 use super::transaction::{rebound, TransactionBase};
 use super::Store;
+use crate::brief::brief;
 use crate::error::{argument, is_of, to_py};
 use crate::subclass::made_like;
 
@@ -50,7 +51,7 @@ fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     let bytes = Octets::of(value, what)?;
     match std::str::from_utf8(bytes.as_bytes()) {
         Ok(text) => Ok(Cow::Owned(text.to_owned())),
-        Err(_) => Err(argument(value.py(), format!("{what} has to be UTF-8: {}", value.repr()?))),
+        Err(_) => Err(argument(value.py(), format!("{what} has to be UTF-8: {}", brief(value)))),
     }
 }
 
@@ -510,7 +511,7 @@ impl KvStoreBase {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let py = slf.py();
         if !range.is_instance(CLASS.import(py, "tessarr.tensorstore.kvstore.values", "KeyRange")?)? {
-            return Err(PyTypeError::new_err(format!("range: {} is no KeyRange", range.repr()?)));
+            return Err(PyTypeError::new_err(format!("range: {} is no KeyRange", brief(range))));
         }
         let end = |name| Ok::<_, PyErr>(range.getattr(name)?.cast_into::<PyBytes>()?);
         let ends = (end(intern!(py, "_min"))?, end(intern!(py, "_max"))?);

@@ -2,16 +2,24 @@
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyType};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 use tessarr_engine::store as engine;
 use tessarr_engine::Result;
 
 use super::bytes_of;
 use super::generation::{digest, now, of_version, DIGEST};
-use crate::error::to_py;
+use crate::brief::brief;
+use crate::error::{argument, refused, to_py};
+use crate::subclass::{attributes, copy_of, pickled, set_attributes, Pickled};
+
+/// What Python keeps in an object, where there is anything.
+type Attributes<'py> = Option<Bound<'py, PyDict>>;
+
+/// What is pickled of a stamp: the generation and the time, and what Python keeps in the object.
+type Known<'py> = (Py<PyBytes>, f64, Attributes<'py>);
 
 /// Bytes, which text is in UTF-8; by default none.
 #[derive(Default)]
@@ -25,8 +33,9 @@ impl Octets {
             return Ok(bytes.clone());
         }
         if given.is_instance_of::<PyString>() {
-            let bytes = given.call_method1(intern!(py, "encode"), ("utf-8", "surrogateescape"))?;
-            return Ok(bytes.cast_into()?);
+            let bytes = given.call_method1(intern!(py, "encode"), ("utf-8", "surrogateescape"));
+            let none = |_| argument(py, format!("{what} has to be UTF-8: {}", brief(given)));
+            return Ok(bytes.map_err(none)?.cast_into()?);
         }
         let is_octets = given.is_instance_of::<PyBytes>()
             || given.is_instance_of::<PyByteArray>()
@@ -34,7 +43,7 @@ impl Octets {
         if is_octets {
             return Ok(PyBytes::new(py, &bytes_of(given)?));
         }
-        Err(PyTypeError::new_err(format!("{what} is text or bytes, not {}", given.repr()?)))
+        Err(PyTypeError::new_err(format!("{what} is text or bytes, not {}", brief(given))))
     }
 
     fn bytes(self, py: Python<'_>) -> Py<PyBytes> {
@@ -47,6 +56,22 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Octets {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         Ok(Octets(Some(Octets::of(&given, "it")?.unbind())))
+    }
+}
+
+/// A time, in seconds since 1970.
+struct Seconds(f64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        given.extract().map(Seconds).map_err(|error| {
+            match error.is_instance_of::<PyOverflowError>(given.py()) {
+                true => refused(&given, format!("time: {} is beyond the range of floats", brief(&given))),
+                false => error,
+            }
+        })
     }
 }
 
@@ -74,14 +99,26 @@ impl TimestampedStorageGeneration {
     pub(super) fn of(py: Python<'_>, generation: &[u8], time: f64) -> Self {
         TimestampedStorageGeneration { generation: PyBytes::new(py, generation).unbind(), time }
     }
+
+    /// One that says the same.
+    fn same(&self, py: Python<'_>) -> Self {
+        TimestampedStorageGeneration { generation: self.generation(py), time: self.time }
+    }
 }
 
 #[pymethods]
 impl TimestampedStorageGeneration {
+    /// What is not known: `__init__` says what is, also for classes that derive from this one and are given
+    /// something else.
     #[new]
-    #[pyo3(signature = (generation = Octets::default(), time = f64::NEG_INFINITY))]
-    fn new(py: Python<'_>, generation: Octets, time: f64) -> Self {
-        TimestampedStorageGeneration { generation: generation.bytes(py), time }
+    #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(generation=..., time=...)")]
+    fn new(py: Python<'_>, _arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
+        TimestampedStorageGeneration::of(py, b"", f64::NEG_INFINITY)
+    }
+
+    #[pyo3(signature = (generation = Octets::default(), time = Seconds(f64::NEG_INFINITY)))]
+    fn __init__(&mut self, py: Python<'_>, generation: Octets, time: Seconds) {
+        *self = TimestampedStorageGeneration { generation: generation.bytes(py), time: time.0 };
     }
 
     /// Equal ones mean equal values; empty: not known.
@@ -102,25 +139,33 @@ impl TimestampedStorageGeneration {
     }
 
     #[setter]
-    fn set_time(&mut self, time: f64) {
-        self.time = time;
+    fn set_time(&mut self, time: Seconds) {
+        self.time = time.0;
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Self) -> bool {
         self.time == other.time && self.generation.as_bytes(py) == other.generation.as_bytes(py)
     }
 
-    fn __copy__(&self, py: Python<'_>) -> Self {
-        TimestampedStorageGeneration { generation: self.generation(py), time: self.time }
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let same = slf.borrow().same(slf.py());
+        copy_of(slf, same, None)
     }
 
-    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyDict>) -> Self {
-        self.__copy__(py)
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        let same = slf.borrow().same(slf.py());
+        copy_of(slf, same, Some(memo))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyType>, (Py<PyBytes>, f64)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, Known<'py>>> {
         let stamp = slf.borrow();
-        (slf.get_type(), (stamp.generation(slf.py()), stamp.time))
+        pickled(slf, (stamp.generation(slf.py()), stamp.time, attributes(slf)?))
+    }
+
+    fn __setstate__(slf: &Bound<'_, Self>, state: Known<'_>) -> PyResult<()> {
+        let (generation, time, kept) = state;
+        *slf.borrow_mut() = TimestampedStorageGeneration { generation, time };
+        set_attributes(slf, kept.as_ref())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -156,7 +201,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for State {
         found.map(|(_, state)| *state).map_or_else(
             || {
                 let names = State::NAMES.map(|(name, _)| name).join(", ");
-                Err(PyTypeError::new_err(format!("a state is one of {names}, not {}", state.repr()?)))
+                Err(PyTypeError::new_err(format!("a state is one of {names}, not {}", brief(&state))))
             },
             Ok,
         )
@@ -210,6 +255,21 @@ pub(crate) struct ReadResult {
 }
 
 impl ReadResult {
+    /// A result; without a stamp nothing is known of the state.
+    fn of(
+        py: Python<'_>,
+        state: State,
+        value: Octets,
+        stamp: Option<Py<TimestampedStorageGeneration>>,
+    ) -> PyResult<Self> {
+        let value = value.bytes(py);
+        let stamp = match stamp {
+            Some(stamp) => stamp,
+            None => Py::new(py, TimestampedStorageGeneration::of(py, b"", f64::NEG_INFINITY))?,
+        };
+        Ok(ReadResult { state, value, stamp: Stamp::Made(stamp) })
+    }
+
     /// The stamp, made by now.
     fn settle(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
         let py = slf.py();
@@ -245,6 +305,13 @@ impl ReadResult {
         Ok(made)
     }
 
+    /// One that says the same.
+    fn same(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        let stamp = Stamp::Made(ReadResult::settle(slf)?);
+        let result = slf.borrow();
+        Ok(ReadResult { state: result.state, value: result.value(slf.py()), stamp })
+    }
+
     /// What another one can be made of.
     fn members(slf: &Bound<'_, Self>) -> PyResult<Members> {
         let stamp = ReadResult::settle(slf)?;
@@ -254,23 +321,32 @@ impl ReadResult {
 }
 
 type Members = (&'static str, Py<PyBytes>, Py<TimestampedStorageGeneration>);
+type Stated = (State, Py<PyBytes>, Py<TimestampedStorageGeneration>);
 
 #[pymethods]
 impl ReadResult {
+    /// What is not specified: `__init__` says what is, also for classes that derive from this one and are given
+    /// something else.
     #[new]
-    #[pyo3(signature = (state = State::Unspecified, value = Octets::default(), stamp = None))]
+    #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(state=..., value=..., stamp=None)")]
     fn new(
+        py: Python<'_>,
+        _arguments: &Bound<'_, PyTuple>,
+        _keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        ReadResult::of(py, State::Unspecified, Octets::default(), None)
+    }
+
+    #[pyo3(signature = (state = State::Unspecified, value = Octets::default(), stamp = None))]
+    fn __init__(
+        &mut self,
         py: Python<'_>,
         state: State,
         value: Octets,
         stamp: Option<Py<TimestampedStorageGeneration>>,
-    ) -> PyResult<Self> {
-        let value = value.bytes(py);
-        let stamp = match stamp {
-            Some(stamp) => stamp,
-            None => Py::new(py, TimestampedStorageGeneration::of(py, b"", f64::NEG_INFINITY))?,
-        };
-        Ok(ReadResult { state, value, stamp: Stamp::Made(stamp) })
+    ) -> PyResult<()> {
+        *self = ReadResult::of(py, state, value, stamp)?;
+        Ok(())
     }
 
     /// Whether there is a value.
@@ -308,18 +384,22 @@ impl ReadResult {
         self.stamp = Stamp::Made(stamp);
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Members)> {
-        Ok((slf.get_type(), ReadResult::members(slf)?))
+    fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        copy_of(slf, ReadResult::same(slf)?, None)
     }
 
-    fn __copy__(slf: &Bound<'_, Self>) -> PyResult<Self> {
-        let stamp = Stamp::Made(ReadResult::settle(slf)?);
-        let result = slf.borrow();
-        Ok(ReadResult { state: result.state, value: result.value(slf.py()), stamp })
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Self>> {
+        copy_of(slf, ReadResult::same(slf)?, Some(memo))
     }
 
-    fn __deepcopy__(slf: &Bound<'_, Self>, _memo: &Bound<'_, PyDict>) -> PyResult<Self> {
-        ReadResult::__copy__(slf)
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, (Members, Attributes<'py>)>> {
+        pickled(slf, (ReadResult::members(slf)?, attributes(slf)?))
+    }
+
+    fn __setstate__(slf: &Bound<'_, Self>, state: (Stated, Attributes<'_>)) -> PyResult<()> {
+        let ((state, value, stamp), kept) = state;
+        *slf.borrow_mut() = ReadResult { state, value, stamp: Stamp::Made(stamp) };
+        set_attributes(slf, kept.as_ref())
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

@@ -13,6 +13,7 @@ use tessarr_engine::{pool, store as engine};
 use super::memory::MemoryStore;
 use super::wrap::StagedStore;
 use super::Store;
+use crate::brief::brief;
 use crate::error::{argument, to_py};
 use crate::flag::as_flag;
 
@@ -33,9 +34,7 @@ pub(super) fn rebound<'py>(
     let new = match new.cast::<TransactionBase>() {
         Ok(transaction) => Some(transaction.clone()),
         Err(_) if new.is_none() => None,
-        Err(_) => {
-            return Err(PyTypeError::new_err(format!("transaction: {} is no Transaction", new.repr()?)))
-        }
+        Err(_) => return Err(PyTypeError::new_err(format!("transaction: {} is no Transaction", brief(new)))),
     };
     if old.is_some_and(|old| old.get().progress().committed != Some(true)) {
         let message = "it takes part in a transaction that is not committed yet";

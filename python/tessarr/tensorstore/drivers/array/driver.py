@@ -18,7 +18,7 @@ from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
 from tessarr.tensorstore.handle.values import converted
 from tessarr.tensorstore.in_memory import assign, copied
-from tessarr.tensorstore.notation.reading import of_class
+from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, elements, json_value
 
@@ -55,7 +55,7 @@ def array(
         What the spec of the handle refers to.
     copy
         True copies, False raises an error where a copy would be needed. By default only
-        what cannot be used as it is is copied.
+        what cannot be used as it is is copied: arrays and buffers can.
     write
         Whether the handle can write, which raises an error where the array cannot be
         written. By default if the array can.
@@ -77,6 +77,7 @@ def array(
     ([[0, 1, 2], [3, 9, 9]], (3, 2))
     """
     data_type = None if dtype is None else DataType(dtype)
+    copy, write = _choice(copy, "copy"), _choice(write, "write")
     values, data_type = _values(array, data_type, copy)
     if write and not values.flags.writeable:
         if copy is False:
@@ -104,13 +105,23 @@ def _values(
     if values.dtype != wanted:
         if values.dtype.kind in "SV" and values.dtype.itemsize != 1:
             raise ArgumentError(f"elements of {values.dtype} are more than one byte")
-        _refuse_copy(copy)
         safe = has_dtype(source)
         values = values.astype(wanted, casting="safe") if safe else converted(source, wanted)
-    elif copy or (copy is False and not isinstance(source, np.ndarray)):
         _refuse_copy(copy)
-        values = values.copy()
+    elif copy:
+        values = values.copy("K")
+    elif copy is False and not _is_shared(source, values):
+        _refuse_copy(copy)
     return values, data_type
+
+
+def _choice(value: Any, name: str) -> bool | None:
+    return None if value is None else as_flag(value, name)
+
+
+def _is_shared(source: Any, values: npt.NDArray[Any]) -> bool:
+    """Tell whether elements are where NumPy found them: what it makes itself is new each time."""
+    return values.size == 0 or np.may_share_memory(values, converted(source, None))
 
 
 _data_type = cache(dtype)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexDomain, IndexTransform, Layers
-from tessarr.space.names import integer
+from tessarr.space.names import integer, label
 from tessarr.tensorstore.context.context import Context, own
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.driver import Layer, StackDriver
@@ -130,7 +130,9 @@ def concat(
     >>> store.read().result().tolist()
     [1, 2, 3, 7, 8]
     """
-    return layered(layers, "concat", axis if isinstance(axis, str) else integer(axis), keywords)
+    return layered(
+        layers, "concat", label(axis) if isinstance(axis, str) else integer(axis), keywords
+    )
 
 
 @tells(LayersKeywords)

@@ -1,0 +1,18 @@
+//! What users gave, as messages show it.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// A value in few words, whatever it is, as `tessarr.brief` has it: `repr` is not made for messages, and may
+/// raise in place of the error that was to be told.
+pub(crate) fn brief(value: &Bound<'_, PyAny>) -> String {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let py = value.py();
+    let told = || {
+        let module = MODULE.get_or_try_init(py, || py.import("tessarr.brief").map(Bound::unbind))?;
+        module.bind(py).call_method1(intern!(py, "brief"), (value,))?.extract::<String>()
+    };
+    // Nothing is left to say of a value where the program is out of memory, or is being ended.
+    told().unwrap_or_else(|_| "a value".to_owned())
+}
