@@ -510,3 +510,31 @@ def test_records_of_one_field_have_its_fill_value(
     assert set(again.result().spec().to_json()["metadata"]["fill_value"]) == {"a"}
     with pytest.raises(ValueError, match="fill_value"):
         theirs.open(spec).result()
+
+
+@pytest.mark.parametrize("first", ["|S3", "<i2", ["|S3", [1, 2]], ["<i2", [2]], "|V1"], ids=str)
+@pytest.mark.parametrize("last", ["|V2", "|S2", ["|V2", [2]], "|S1", "<i2"], ids=str)
+def test_fields_of_bytes_are_written_where_they_are(first: Any, last: Any) -> None:
+    """Behind the fields before them."""
+
+    def told(package: Any) -> Any:
+        context = package.Context()
+        members = [["é", *(one if isinstance(one, list) else [one])] for one in (first, last)]
+        members[1][0] = "A"
+        metadata = {"shape": [3], "chunks": [2], "dtype": members, "compressor": None}
+        spec = {"driver": "zarr", "kvstore": "memory://", "metadata": metadata, "field": "A"}
+        handle = package.open(spec, create=True, context=context).result()
+        for part in (handle, handle[1:2], handle[2:][..., ::-1]):
+            count, kind = (
+                int(np.prod(part.shape)),
+                {"byte": "V1", "char": "S1"}.get(part.dtype.name),
+            )
+            values = np.arange(1, count + 1, dtype="u1")
+            values = values.astype("i2") if kind is None else values.view(kind)
+            part.write(values.reshape(part.shape)).result()
+        other = package.open({**spec, "field": "é"}, context=context).result()
+        keys = package.KvStore.open("memory://", context=context).result()
+        stored = [keys.read(key).result().value for key in ("0", "1")]
+        return stored, other.dtype.name
+
+    assert told(ts) == told(theirs)

@@ -226,8 +226,10 @@ class Access:
     def _inside(self) -> tuple[int, np.dtype[Any]]:
         """Return where, in an element as stored, what is inside of it begins, and of what type."""
         base, stored = 0, self._stored
-        if self._fields is not None and self._fields.inner is not None:
-            base, stored = self._fields.parts[0][0], stored[self._fields.inner].base
+        if self._fields is not None:
+            base = self._fields.parts[0][0]
+            if self._fields.inner is not None:
+                stored = stored[self._fields.inner].base
         # What is a number as stored may have another byte order; bytes have none.
         number = self._numpy.kind != "V" and stored.itemsize == self._numpy.itemsize
         return base, stored if number else self._numpy
