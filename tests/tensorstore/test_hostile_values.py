@@ -1,4 +1,4 @@
-"""Whatever stands where an argument is meant: there is a value, or an error that tells it briefly."""
+"""Whatever stands where an argument is meant: there is a value, or an error tells it briefly."""
 
 from __future__ import annotations
 

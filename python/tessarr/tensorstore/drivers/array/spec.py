@@ -58,7 +58,7 @@ class MemorySpec(ReferringSpec):
             values = given.copy()
         else:
             values = parsed(stated(given), data_type, schema.rank)
-        made = cls(Schema(dtype=data_type, rank=values.ndim).merged(schema))
+        made = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
         made._values = values
         made._references = References.parse(_RESOURCES, members)
         return made
@@ -72,7 +72,7 @@ class MemorySpec(ReferringSpec):
         layout = self.schema.chunk_layout.to_json()
         if any(isinstance(part, dict) and "shape" in part for part in layout.values()):
             raise ArgumentError('an "array" has no chunks')
-        self.effective().merged(self.schema)
+        self.effective()._merged(self.schema)
 
     @classmethod
     def of(
@@ -120,7 +120,7 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('a spec of the driver "array" takes no kvstore')
         made = self._referring(self._references)
         if options.schema is not None:
-            made.schema = self.schema.merged(options.schema)
+            made.schema = self.schema._merged(options.schema)
         return made
 
     @property
@@ -181,22 +181,22 @@ def _shown(
 ) -> tuple[npt.NDArray[Any], IndexTransform]:
     """Return elements without what repeats, laid out in an order, and the view that repeats it."""
     if values.size == 0:
-        return np.empty(0, values.dtype), IndexTransform.of(
-            view.domain, (OutputIndexMap.constant(0),)
+        return np.empty(0, values.dtype), IndexTransform._of(
+            view.domain, (OutputIndexMap._constant(0),)
         )
     maps: list[OutputIndexMap] = []
     kept: list[int | slice] = []
-    for k, dim in enumerate(view.domain.dims):
+    for k, dim in enumerate(view.domain._dims):
         if values.shape[k] == 1 or values.strides[k] == 0:
             kept.append(0)
         else:
             kept.append(slice(None))
-            maps.append(OutputIndexMap.along(k, -dim.inclusive_min))
+            maps.append(OutputIndexMap._along(k, -dim.inclusive_min))
     key: Any = (*kept, ...)
     left = [k for k, one in enumerate(kept) if one != 0]
     axes = [left.index(k) for k in order if k in left]
     laid = values[key].transpose(axes).copy().transpose(np.argsort(axes))
-    return laid, IndexTransform.of(view.domain, tuple(maps))
+    return laid, IndexTransform._of(view.domain, tuple(maps))
 
 
 def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
