@@ -854,7 +854,15 @@ class OutputIndexMap:
     """
 
     def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+    def __init__(
+        self,
+        *arguments: Any,
+        offset: SupportsIndex = ...,
+        stride: SupportsIndex = ...,
+        input_dimension: SupportsIndex = ...,
+        index_array: Any = ...,
+        index_range: Dim = ...,
+    ) -> None: ...
     @staticmethod
     def _constant(offset: int) -> OutputIndexMap: ...
     @staticmethod
