@@ -210,10 +210,17 @@ class JsonDriver(Driver):
         return repr("/".join(self.pointer.split("/")[: k + 1]))
 
 
-def _dumped(value: Any) -> bytes:
-    return json.dumps(
-        value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False
-    ).encode()
+def _dumped(value: Any, *, ascii_alone: bool = False) -> bytes:
+    try:
+        text = json.dumps(
+            value, separators=(",", ":"), sort_keys=True, ensure_ascii=ascii_alone, allow_nan=False
+        )
+    except ValueError as error:
+        raise ArgumentError(f"{brief(value)}: JSON has neither NaN nor infinity") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can escape
+        return _dumped(value, ascii_alone=True)
 
 
 def steps_of(pointer: str) -> tuple[str, ...]:
