@@ -760,7 +760,7 @@ class Dim:
         implicit_upper: bool | None = ...,
     ) -> None: ...
     @staticmethod
-    def of(
+    def _of(
         lower: int, upper: int, label: str | None = None, implicit: tuple[bool, bool] = ...
     ) -> Dim:
         """Return ``[lower, upper)``, known to be an interval."""
@@ -792,7 +792,7 @@ class Dim:
     @implicit_upper.setter
     def implicit_upper(self, implicit: bool) -> None: ...
     @property
-    def implicit(self) -> tuple[bool, bool]:
+    def _implicit(self) -> tuple[bool, bool]:
         """Whether the lower and the upper bound are implicit."""
     @property
     def size(self) -> int:
@@ -854,13 +854,21 @@ class OutputIndexMap:
     """
 
     def __new__(cls, *_arguments: Any, **_keywords: Any) -> Self: ...
-    def __init__(self, *arguments: Any, **keywords: Any) -> None: ...
+    def __init__(
+        self,
+        *arguments: Any,
+        offset: SupportsIndex = ...,
+        stride: SupportsIndex = ...,
+        input_dimension: SupportsIndex = ...,
+        index_array: Any = ...,
+        index_range: Dim = ...,
+    ) -> None: ...
     @staticmethod
-    def constant(offset: int) -> OutputIndexMap: ...
+    def _constant(offset: int) -> OutputIndexMap: ...
     @staticmethod
-    def along(dimension: int, offset: int = 0, stride: int = 1) -> OutputIndexMap: ...
+    def _along(dimension: int, offset: int = 0, stride: int = 1) -> OutputIndexMap: ...
     @staticmethod
-    def by_array(
+    def _by_array(
         array: NDArray[np.int64],
         offset: int = 0,
         stride: int = 1,
@@ -870,7 +878,7 @@ class OutputIndexMap:
     def offset(self) -> int:
         """What is added."""
     @property
-    def factor(self) -> int:
+    def _factor(self) -> int:
         """The stride; 0 of a constant."""
     @property
     def stride(self) -> int | None:
@@ -882,14 +890,11 @@ class OutputIndexMap:
     def index_array(self) -> NDArray[np.int64] | None:
         """The indices that positions get."""
     @property
-    def within(self) -> tuple[int, int]:
+    def _within(self) -> tuple[int, int]:
         """The half-open interval in which the items of the index array have to be."""
     @property
     def index_range(self) -> Dim | None:
         """In which interval the items of the index array have to be; None where there is none."""
-    @property
-    def is_constant(self) -> bool:
-        """Whether the index is always the same."""
     @property
     def method(self) -> Any:
         """The form."""
@@ -937,7 +942,7 @@ class PlacedBase:
     def shape(self) -> tuple[int, ...]:
         """The number of indices of each dimension."""
     @property
-    def mere_shape(self) -> tuple[int, ...] | None:
+    def _mere_shape(self) -> tuple[int, ...] | None:
         """The shape where nothing else is said: finite, from 0 on, explicit, without labels."""
     @property
     def size(self) -> int:

@@ -11,7 +11,9 @@ import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
+from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
@@ -71,6 +73,53 @@ def test_examples_of_what_goes_by_another_name_are_found() -> None:
             for one in (thing, *filter(inspect.isfunction, methods)):
                 if ">>>" in (one.__doc__ or ""):
                     assert one.__doc__ in found, (name, one)
+
+
+def members(of: type) -> dict[str, Any]:
+    """Give the public members of a class: those of its bases, too, but not of classes of Python."""
+    found: dict[str, Any] = {}
+    for base in reversed(of.__mro__):
+        if base.__module__.startswith("tessarr"):
+            found |= vars(base)
+    return {name: one for name, one in found.items() if not name.startswith("_")}
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [(name, one) for name, one in named("tessarr.tensorstore") if inspect.isclass(one)],
+)
+def test_members_have_examples(name: str, of: type) -> None:
+    """`help` shows how each is used; attributes that are parameters are told of by the class."""
+    attributes = (MemberDescriptorType, type)
+    told = {name: one for name, one in members(of).items() if not isinstance(one, attributes)}
+    plain = {name: getattr(one, "__func__", one) for name, one in told.items()}
+    if issubclass(of, Enum):
+        plain = {}
+    assert [name for name, one in plain.items() if ">>>" not in (one.__doc__ or "")] == []
+
+
+# What is in the interface, and not in TensorStore's.
+MORE = {
+    "IndexDomain": {"oindex", "vindex"},
+    "IndexTransform": {"rank"},
+    "Indexable": {
+        *("T", "label", "mark_bounds_implicit", "oindex", "translate_backward_by", "translate_by"),
+        *("translate_to", "transpose", "vindex"),
+    },
+    "dtype": {"dtype"},  # NumPy asks for it
+}
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ts.__all__ if inspect.isclass(getattr(ts, name))]
+)
+def test_completion_shows_public_members_alone(name: str) -> None:
+    theirs = pytest.importorskip("tensorstore")
+    if name == "OutputIndexMethod":
+        return
+    of, real = getattr(ts, name), getattr(theirs, name)
+    public = {one for one in dir(of) if not one.startswith("_")} - {"count", "index"}  # a tuple's
+    assert public - set(dir(real)) == MORE.get(name, set())
 
 
 def test_the_interface_shows_its_names_alone() -> None:

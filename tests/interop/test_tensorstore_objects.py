@@ -98,6 +98,16 @@ _MORE: Final = {  # what Tessarr allows, and TensorStore does not
 _WHOLE: Final = [name for name in _OBJECTS if not name.endswith(("OpenMode", "Statistics"))]
 
 
+@pytest.mark.parametrize("name", _OBJECTS)
+def test_of_which_classes_an_object_is(name: str) -> None:
+    """`Indexable` is what has elements at positions: neither a domain nor a schema."""
+    mine, real = (
+        {of for of, kind in _classes(ts).items() if isinstance(_OBJECTS[name](ts), kind)}
+        for ts in (ours, theirs)
+    )
+    assert mine == real
+
+
 def _allowed(ts: Any) -> set[tuple[str, str]]:
     """Return which acts are no error, of each class."""
     kinds, found = _classes(ts), set()

@@ -248,7 +248,7 @@ def _views(schema: ts.Schema) -> list[ts.Schema]:
         schema[:, [0, 2]],
         schema[2],
         ts.Schema(schema),
-        schema.through(moved),
+        schema._through(moved),
     ]
 
 

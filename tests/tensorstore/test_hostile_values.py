@@ -1,4 +1,4 @@
-"""Whatever stands where an argument is meant: there is a value, or an error that tells it briefly."""
+"""Whatever stands where an argument is meant: there is a value, or an error tells it briefly."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ DOMAIN = ts.IndexDomain(shape=[3, 4], labels=["x", "y"])
 VIEW = ts.IndexTransform(DOMAIN)
 STORE = ts.array(np.zeros((3, 4), "i4"))
 KEYS = ts.KvStore.open("memory://").result()
-SPEC = {"driver": "zarr3", "kvstore": "memory://"}
+SPEC: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://"}
+DOCUMENT = ts.open({"driver": "json", "kvstore": "memory://a"}).result()
 
 
 ACTS = "label translate_to translate_by translate_backward_by oindex vindex mark_bounds_implicit"
@@ -250,6 +251,9 @@ MADE: dict[str, Callable[[Any], Any]] = {
     "Schema": ts.Schema,
     "ChunkLayout": ts.ChunkLayout,
     "ChunkLayout.Grid": ts.ChunkLayout.Grid,
+    "attributes": lambda value: ts.Spec({**SPEC, "metadata": {"attributes": {"a": value}}}),
+    "names of attributes": lambda value: ts.Spec({**SPEC, "metadata": {"attributes": {value: 1}}}),
+    "document": lambda value: DOCUMENT.write(value).result(),
     "array of JSON": lambda value: ts.array(value, dtype=ts.json),
     "open": ts.open,
     "open context": lambda value: ts.open(SPEC, context=value),

@@ -200,3 +200,27 @@ def test_who_is_told_may_change_it(given: dict[str, Any]) -> None:
 def test_members_are_told_by_their_names(told: Any) -> None:
     """In the order of these, as those of specs are, whoever stated them in which order."""
     assert json.dumps(told.to_json()) == json.dumps(told.to_json(), sort_keys=True)
+
+
+HALF = "\ud800"  # of a pair of surrogates: JSON can escape it, no encoding has it
+
+
+def test_names_and_texts_that_only_json_has_are_shown() -> None:
+    attributes = {HALF: 1, "a": [HALF, {"b": HALF}]}
+    spec = ts.Spec({**SPEC, "metadata": {"attributes": attributes}})
+    assert spec.to_json()["metadata"]["attributes"] == attributes
+    assert repr(spec).encode().count(rb"\ud800") == 3
+    schema = ts.Schema(dtype=ts.json, fill_value={HALF: 1})
+    assert schema.to_json()["fill_value"] == {HALF: 1}
+    assert rb"\ud800" in repr(schema).encode()
+
+
+def test_texts_that_only_json_has_stay_in_documents() -> None:
+    context = ts.Context()
+    document = ts.open({"driver": "json", "kvstore": "memory://a"}, context=context).result()
+    value = {"é": HALF, HALF: ["é"]}
+    document.write(value).result()
+    assert document.read().result()[()] == value
+    assert json.loads(document.kvstore.read("").result().value) == value
+    document.write({"é": 1}).result()
+    assert document.kvstore.read("").result().value == '{"é":1}'.encode()

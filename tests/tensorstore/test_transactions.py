@@ -33,7 +33,7 @@ def counted(before: dict[str, int], store: CountingStore) -> dict[str, int]:
 
 
 def _chosen(array: tessarr.Array, key: Any) -> tuple[IndexTransform, Any]:
-    whole = IndexDomain.of(tuple(Dim.of(0, size) for size in array.shape))
+    whole = IndexDomain._of(tuple(Dim._of(0, size) for size in array.shape))
     view = IndexTransform(whole)[key]
     return view, lower(view, array.shape)
 

@@ -251,7 +251,7 @@ def test_the_layout_of_a_view_is_found_when_it_is_looked_at() -> None:
     assert native["View.carried"] == 0, native
     _, native = calls(lambda: STORE[5:50:3, 20:].chunk_layout.read_chunk.shape)
     assert native["View.carried"] == 1, native
-    assert not hasattr(PART.chunk_layout.constraints, "other")
+    assert not hasattr(PART.chunk_layout._constraints, "other")
 
 
 def test_the_layout_of_a_view_is_found_once() -> None:

@@ -1,23 +1,30 @@
-"""The examples in docstrings of the engine's classes, which pytest does not look into."""
+"""The examples in docstrings of the engine's classes and members: pytest does not look into it."""
 
 from __future__ import annotations
 
 import doctest
+import inspect
 
 import pytest
 
 from tessarr import _engine
 
 _FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+_MEMBERS = {
+    f"{name}.{member}": one
+    for name, found in vars(_engine).items()
+    if inspect.isclass(found)
+    for member, one in vars(found).items()
+}
 _DOCUMENTED = {
     name: found.__doc__
-    for name, found in vars(_engine).items()
+    for name, found in {**vars(_engine), **_MEMBERS}.items()
     if ">>>" in (getattr(found, "__doc__", None) or "")
 }
 
 
 def test_there_are_examples() -> None:
-    assert "Dim" in _DOCUMENTED
+    assert {"Dim", "Dim.hull", "KvStoreBase.read", "Unit.multiplier"} <= _DOCUMENTED.keys()
 
 
 @pytest.mark.parametrize("name", _DOCUMENTED)

@@ -74,8 +74,8 @@ class LazyArray(Number):
 
     def __init__(self, array: _Stored, view: IndexTransform | None = None) -> None:
         self._array = array
-        whole = tuple(Dim.of(0, size) for size in array.shape)
-        self._view = IndexTransform(IndexDomain.of(whole)) if view is None else view
+        whole = tuple(Dim._of(0, size) for size in array.shape)
+        self._view = IndexTransform(IndexDomain._of(whole)) if view is None else view
 
     @property
     def shape(self) -> Shape:

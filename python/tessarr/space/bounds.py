@@ -36,7 +36,7 @@ def check_inside(
         if one.index_array is not None:
             if not arrays:
                 continue
-            check_range(one.index_array, one.within)
+            check_range(one.index_array, one._within)
         least, beyond = extent(one, dims)
         most = beyond - 1
         if least < reach[0] or most >= reach[1]:
@@ -61,5 +61,5 @@ def extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
         ends = (along.inclusive_min, along.inclusive_max)
     else:
         ends = (0, 0)
-    least, most = sorted(one.offset + one.factor * end for end in ends)
+    least, most = sorted(one.offset + one._factor * end for end in ends)
     return least, most + 1

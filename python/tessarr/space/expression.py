@@ -41,7 +41,7 @@ class DimExpression:
         self._names = names
         self._acts = acts
 
-    def apply_to(self, view: View, mode: Mode = "default") -> View:
+    def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the view after all acts."""
         refuse(mode, self)
         return view.after(self._names, self._acts)
@@ -212,12 +212,12 @@ class DimSelection(DimExpression):
 
     __slots__ = ()
 
-    def apply_to(self, view: View, mode: Mode = "default") -> View:
+    def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Refuse to be applied: there is no act."""
         raise SelectionError(f"{self!r} only names dimensions: an act has to follow")
 
     @property
-    def named(self) -> tuple[Name, ...]:
+    def _named(self) -> tuple[Name, ...]:
         """What was named: numbers, labels and slices of numbers."""
         return self._names
 

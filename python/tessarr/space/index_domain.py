@@ -73,7 +73,7 @@ class IndexDomain(Placed):
         super().__init__(view_of(View.stated, parts, dimensions, json))
 
     @classmethod
-    def shaped(cls, shape: Sequence[int]) -> IndexDomain:
+    def _shaped(cls, shape: Sequence[int]) -> IndexDomain:
         """Return the domain of a shape, from the origin on.
 
         Raises
@@ -81,10 +81,10 @@ class IndexDomain(Placed):
         ArgumentError
             If it is none.
         """
-        return cls.of_view(View.said(None, None, None, None, shape, None, None, None))
+        return cls._of_view(View.said(None, None, None, None, shape, None, None, None))
 
     @classmethod
-    def of(cls, dims: Sequence[Dim]) -> IndexDomain:
+    def _of(cls, dims: Sequence[Dim]) -> IndexDomain:
         """Return the domain of dimensions.
 
         Raises
@@ -92,9 +92,9 @@ class IndexDomain(Placed):
         ArgumentError
             If two have one label.
         """
-        return cls.of_view(View(dims))
+        return cls._of_view(View(dims))
 
-    def apply_to(self, view: View, mode: Mode = "default") -> View:
+    def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
         refuse(mode, self)
         return view.restricted(self._view)
@@ -117,17 +117,16 @@ class IndexDomain(Placed):
         >>> domain[IndexDomain(shape=[2, 1, 5])]
         { "x": [0, 2), "y": [0, 1), "z": [0, 5) }
         """
-        if hasattr(key, "apply_to") and not hasattr(key, "named"):
+        if hasattr(key, "_apply_to") and not hasattr(key, "_named"):
             return self._indexed(key, "default")
         names = names_of(key)
         if isinstance(key, (str, bytes)) or hasattr(key, "__index__"):
             return self._view.dim(self._view.chosen(names)[0])
         try:
-            return self.of([self.dims[k] for k in self._view.chosen(names)])
+            return self._of([self._dims[k] for k in self._view.chosen(names)])
         except SelectionError as error:
             raise ArgumentError(str(error)) from error
 
-    dims = Placed._dims
     inclusive_min = Placed.origin
     inclusive_max = Placed._inclusive_max
     exclusive_max = Placed._exclusive_max
@@ -147,14 +146,14 @@ class IndexDomain(Placed):
         >>> IndexDomain(inclusive_min=[1], shape=[4]).index_exp
         (slice(1, 5, None),)
         """
-        if any(-INFINITE < dim.inclusive_min < 0 or dim.exclusive_max < 0 for dim in self.dims):
+        if any(-INFINITE < dim.inclusive_min < 0 or dim.exclusive_max < 0 for dim in self._dims):
             raise ArgumentError(f"{self} has negative bounds, which slices count from the end")
         return tuple(
             slice(
                 None if dim.inclusive_min == -INFINITE else dim.inclusive_min,
                 None if dim.exclusive_max > INFINITE else dim.exclusive_max,
             )
-            for dim in self.dims
+            for dim in self._dims
         )
 
     def hull(self, other: IndexDomain) -> IndexDomain:
@@ -205,7 +204,7 @@ class IndexDomain(Placed):
         return self._view == other._view if isinstance(other, IndexDomain) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.dims)
+        return hash(self._dims)
 
     def __len__(self) -> int:
         return self._view.rank

@@ -66,9 +66,9 @@ class Bracketed:
         before = self._as_view()
         view = before.at(key, mode)
         if view is None:
-            apply_to = getattr(key, "apply_to", None)  # of an expression, a domain, a transform
-            if apply_to is not None:
-                view = apply_to(before, mode)
+            _apply_to = getattr(key, "_apply_to", None)  # of an expression, a domain, a transform
+            if _apply_to is not None:
+                view = _apply_to(before, mode)
             else:
                 view = before.after(None, ((mode, parsed(key)),))
         return self._after(view)

@@ -113,15 +113,15 @@ def position(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
         If an index array has an item outside of its bounds.
     """
     if one.index_array is not None:
-        check_range(one.index_array, one.within)
-        return one.offset + one.factor * one.index_array
+        check_range(one.index_array, one._within)
+        return one.offset + one._factor * one.index_array
     if one.input_dimension is None:
         return np.full((1,) * len(dims), one.offset, np.int64)
     along = dims[one.input_dimension]
     shape = [1] * len(dims)
     shape[one.input_dimension] = along.size
     indices = np.arange(along.inclusive_min, along.exclusive_max, dtype=np.int64)
-    return (one.offset + one.factor * indices).reshape(shape)
+    return (one.offset + one._factor * indices).reshape(shape)
 
 
 def check_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:
@@ -131,5 +131,5 @@ def check_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:
     least, most = int(array.min()), int(array.max())
     if least < within[0] or most >= within[1]:
         bad = least if least < within[0] else most
-        bounds = Dim.of(*within)
+        bounds = Dim._of(*within)
         raise SelectionError(f"index {bad} is outside of {bounds}")

@@ -49,10 +49,10 @@ def names_of(selection: Any, depth: int = 0) -> tuple[Name, ...]:
     if isinstance(selection, slice):
         ends = (selection.start, selection.stop, selection.step)
         return (slice(*(None if end is None else _end(end) for end in ends)),)
-    named = getattr(selection, "named", None)  # of a selection that begins an expression
+    named = getattr(selection, "_named", None)  # of a selection that begins an expression
     if named is not None:
         return tuple(named)
-    iterable = isinstance(selection, Iterable) and not hasattr(selection, "apply_to")
+    iterable = isinstance(selection, Iterable) and not hasattr(selection, "_apply_to")
     if not iterable or depth > _DEEPEST:
         raise TypeError(f"{brief(selection)} does not name dimensions")
     return tuple(name for part in selection for name in names_of(part, depth + 1))

@@ -23,7 +23,7 @@ class Placed(PlacedBase, Bracketed):
     ndim = PlacedBase.rank
 
     @classmethod
-    def of_view(cls, view: View) -> Self:
+    def _of_view(cls, view: View) -> Self:
         """Return the domain, or the transform, that the engine has."""
         return placed(cls, view)
 

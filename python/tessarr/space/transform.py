@@ -79,26 +79,26 @@ class IndexTransform(Placed, Indexable):
         super().__init__(found.mapped(output) if json is ... else found)
 
     @classmethod
-    def of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:
+    def _of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:
         """Return the transform of a domain and a map for each dimension of what is viewed."""
-        return cls.of_view(domain._as_view().mapped(output))
+        return cls._of_view(domain._as_view().mapped(output))
 
     @classmethod
-    def whole(cls, domain: IndexDomain) -> IndexTransform:
+    def _whole(cls, domain: IndexDomain) -> IndexTransform:
         """Return the transform of a domain that leaves positions as they are."""
-        return cls.of_view(domain._as_view().mapped())
+        return cls._of_view(domain._as_view().mapped())
 
-    def apply_to(self, view: View, mode: Mode = "default") -> View:
+    def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""
         refuse(mode, self)
         return view.viewed(self._view)
 
     @property
-    def unmoved(self) -> bool:
+    def _unmoved(self) -> bool:
         """Whether every position is itself."""
         return self._view.unmoved
 
-    def lines(self, *, alone: bool = False) -> list[tuple[int, int, int]]:
+    def _lines(self, *, alone: bool = False) -> list[tuple[int, int, int]]:
         """Return of each map the dimension that it follows, or -1, the offset and the stride.
 
         Parameters
@@ -108,12 +108,12 @@ class IndexTransform(Placed, Indexable):
 
         Examples
         --------
-        >>> IndexTransform(2)[5, 1::3].lines()
+        >>> IndexTransform(2)[5, 1::3]._lines()
         [(-1, 5, 0), (0, 1, 3)]
         """
         return self._view.lines(alone)
 
-    def settled(self, domain: IndexDomain) -> IndexTransform:
+    def _settled(self, domain: IndexDomain) -> IndexTransform:
         """Return the view with its implicit bounds where those of what it views are.
 
         Raises
@@ -123,12 +123,12 @@ class IndexTransform(Placed, Indexable):
         """
         return self._after(self._view.settled(domain._as_view()))
 
-    def simplified(self) -> IndexTransform:
+    def _simplified(self) -> IndexTransform:
         """Return the view with constants in place of index arrays of one item."""
         return self._after(self._view.simplified())
 
     @property
-    def follows(self) -> bool:
+    def _follows(self) -> bool:
         """Whether a bound is implicit, and so follows what is viewed."""
         return self._view.follows
 
@@ -153,7 +153,14 @@ class IndexTransform(Placed, Indexable):
 
     @property
     def output_rank(self) -> int:
-        """The number of dimensions of what is viewed."""
+        """The number of dimensions of what is viewed.
+
+        Examples
+        --------
+        >>> view = IndexTransform(2)[5]
+        >>> view.input_rank, view.output_rank
+        (1, 2)
+        """
         return self._view.output_rank
 
     domain = Placed._domain
@@ -166,7 +173,13 @@ class IndexTransform(Placed, Indexable):
     input_labels = Placed._labels
 
     def to_json(self) -> JSONObject:
-        """Return the transform as JSON; maps that leave positions as they are are left out."""
+        """Return the transform as JSON; maps that leave positions as they are are left out.
+
+        Examples
+        --------
+        >>> IndexTransform(input_shape=[4]).to_json()
+        {'input_exclusive_max': [4], 'input_inclusive_min': [0]}
+        """
         return self._view.json(alone=False)
 
     def __repr__(self) -> str:

@@ -137,7 +137,7 @@ class Driver:
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        return IndexTransform.whole(self.domain)
+        return IndexTransform._whole(self.domain)
 
     @property
     def readable(self) -> bool:
@@ -164,7 +164,7 @@ class Driver:
         ArgumentError
             If an explicit bound of the view is no longer inside.
         """
-        return self, propagated(view, self.domain) if view.follows else view
+        return self, propagated(view, self.domain) if view._follows else view
 
     def changed_in(self, using: Using) -> Driver:
         """Return the driver as a transaction has changed its bounds, to be told of in specs.

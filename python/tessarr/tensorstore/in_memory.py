@@ -114,5 +114,5 @@ def outside(error: SelectionError) -> ArgumentError:
 
 def check_finite(view: IndexTransform) -> None:
     """Raise an error if a bound of the domain is infinite."""
-    if not all(dim.finite for dim in view.domain.dims):
+    if not all(dim.finite for dim in view.domain._dims):
         raise ArgumentError(f"the domain {view.domain} is not finite")

@@ -48,6 +48,14 @@ impl HandleBase {
     }
 
     /// Where the array is stored, or None.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> spec = {"driver": "zarr3", "kvstore": "memory://a/"}
+    /// >>> store = ts.open(spec, create=True, dtype=ts.int8, shape=[4]).result()
+    /// >>> store.kvstore.url, store.kvstore.list().result()
+    /// ('memory://a/', [b'zarr.json'])
     #[getter]
     fn kvstore<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, KvStoreBase>>> {
         let (py, kept) = (slf.py(), &slf.get().kvstore);

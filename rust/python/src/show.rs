@@ -33,7 +33,7 @@ impl<'py> Nested<'py> {
         let nested = if let Ok(object) = value.cast::<PyDict>() {
             let mut named = Vec::with_capacity(object.len());
             for (key, value) in object {
-                named.push((key.str()?.to_cow()?.into_owned(), key, value));
+                named.push((key.str()?.to_string_lossy().into_owned(), key, value));
             }
             named.sort_by(|one, other| one.0.cmp(&other.0));
             Nested::Object(named.into_iter().map(|(_, key, value)| (key, value)).collect())

@@ -85,18 +85,33 @@ impl Unit {
     }
 
     /// What the base unit is multiplied with.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Unit("4nm").multiplier
+    /// 4.0
     #[getter]
     fn multiplier(&self) -> f64 {
         self.multiplier
     }
 
     /// The name of the base unit; "" where there is none.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Unit("4nm").base_unit
+    /// 'nm'
     #[getter]
     fn base_unit(&self) -> &str {
         &self.base_unit
     }
 
     /// The multiplier and the base unit.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Unit("4nm").to_json()
+    /// [4.0, 'nm']
     fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::new(py, [self.multiplier])?;
         list.append(&self.base_unit)?;

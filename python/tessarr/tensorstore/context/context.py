@@ -57,6 +57,12 @@ class Resource:
         ----------
         include_defaults
             Whether to name members that are as they are by default.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.Context({"data_copy_concurrency": {"limit": 4}})["data_copy_concurrency"].to_json()
+        {'limit': 4}
         """
         return self._kind.full(self._json) if include_defaults else copied(self._json)
 
@@ -97,11 +103,11 @@ class ContextSpec:
     Context.Spec({'cache_pool': {'total_bytes_limit': 5}})
     """
 
-    __slots__ = ("__weakref__", "_items", "refers")
+    __slots__ = ("__weakref__", "_items", "_refers")
 
     _items: dict[str, Any]
 
-    refers: bool
+    _refers: bool
     """Whether a resource is said by the name of another."""
 
     def __init__(self, json: Any) -> None:
@@ -115,7 +121,7 @@ class ContextSpec:
                 raise expected("object with names", json)
             # Null is what the parent has of the kind, or the default, and stays null.
             self._items[key] = None if value is None else reference(kind, value)
-        self.refers = any(isinstance(value, str) for value in self._items.values())
+        self._refers = any(isinstance(value, str) for value in self._items.values())
 
     def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
         """Return the JSON.
@@ -224,7 +230,7 @@ class Context:
         self._parent = None if parent is ... else parent
         self._spec = given if isinstance(given, ContextSpec) else ContextSpec(given)
         above = self._parent is not None and self._parent._refers
-        self._refers = self._spec.refers or above
+        self._refers = self._spec._refers or above
 
     def _says(self, kinds: Iterable[str]) -> bool:
         """Whether anything is said of resources of some kinds."""

@@ -56,7 +56,7 @@ class AutoSpec(PlacedSpec):
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
         made = super().changed(options)
-        asked = OpenMode().changed(options.mode, options.flags)
+        asked = OpenMode()._changed(options.mode, options.flags)
         if any(asked._values()) and not asked.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
         made._mode, made._formats = self._mode, {}  # what there is is opened, whatever is asked

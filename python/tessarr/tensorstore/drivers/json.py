@@ -86,7 +86,7 @@ class JsonDriver(Driver):
     @property
     def domain(self) -> IndexDomain:
         """That of one element."""
-        return IndexDomain.of(())
+        return IndexDomain._of(())
 
     def storages(self) -> frozenset[Any]:
         """Tell where the element is."""
@@ -210,10 +210,17 @@ class JsonDriver(Driver):
         return repr("/".join(self.pointer.split("/")[: k + 1]))
 
 
-def _dumped(value: Any) -> bytes:
-    return json.dumps(
-        value, separators=(",", ":"), sort_keys=True, ensure_ascii=False, allow_nan=False
-    ).encode()
+def _dumped(value: Any, *, ascii_alone: bool = False) -> bytes:
+    try:
+        text = json.dumps(
+            value, separators=(",", ":"), sort_keys=True, ensure_ascii=ascii_alone, allow_nan=False
+        )
+    except ValueError as error:
+        raise ArgumentError(f"{brief(value)}: JSON has neither NaN nor infinity") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can escape
+        return _dumped(value, ascii_alone=True)
 
 
 def steps_of(pointer: str) -> tuple[str, ...]:
@@ -251,7 +258,7 @@ class JsonSpec(PlacedSpec):
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states."""
-        made = cls(Schema(dtype=_JSON, rank=0).merged(schema))
+        made = cls(Schema(dtype=_JSON, rank=0)._merged(schema))
         made._check_parts()
         made._take_place(members)
         made._pointer = text(members.pop("json_pointer", ""), "json_pointer")
@@ -301,8 +308,8 @@ class JsonSpec(PlacedSpec):
 
     def effective(self) -> Schema:
         """Return all that is known: everything."""
-        return self.schema.merged(
-            Schema(domain=IndexDomain.of(()), chunk_layout=ChunkLayout(rank=0))
+        return self.schema._merged(
+            Schema(domain=IndexDomain._of(()), chunk_layout=ChunkLayout(rank=0))
         )
 
     @property

@@ -59,18 +59,18 @@ def aligned(source: IndexDomain, target: IndexDomain) -> IndexTransform:
     """
     maps = []
     met = meeting(source.labels, target.labels)
-    for k, (at, dim) in enumerate(zip(met, source.dims, strict=True)):
-        if at is not None and target.dims[at].size == dim.size:
-            by = dim.inclusive_min - target.dims[at].inclusive_min
-            maps.append(OutputIndexMap.along(at, by))
+    for k, (at, dim) in enumerate(zip(met, source._dims, strict=True)):
+        if at is not None and target._dims[at].size == dim.size:
+            by = dim.inclusive_min - target._dims[at].inclusive_min
+            maps.append(OutputIndexMap._along(at, by))
         elif dim.size == 1:
-            maps.append(OutputIndexMap.constant(dim.inclusive_min))
+            maps.append(OutputIndexMap._constant(dim.inclusive_min))
         else:
-            other = "none of" if at is None else f"dimension {at} {target.dims[at]} of"
+            other = "none of" if at is None else f"dimension {at} {target._dims[at]} of"
             raise ArgumentError(
                 f"dimension {k} {dim} of the source meets {other} the target", kind="shape_mismatch"
             )
-    return IndexTransform.of(target, tuple(maps))
+    return IndexTransform._of(target, tuple(maps))
 
 
 def broadcast(values: npt.NDArray[Any], target: IndexDomain) -> npt.NDArray[Any]:

@@ -177,7 +177,7 @@ def _apart(one: IndexTransform, other: IndexTransform) -> bool:
 
 def _parts(target: TensorStore) -> Iterator[IndexDomain]:
     """Yield boxes that make up the domain, each of whole chunks where that is possible."""
-    dims = target.domain.dims
+    dims = target.domain._dims
     steps = [max(1, min(step, dim.size)) for step, dim in zip(_chunks(target), dims, strict=True)]
     item = target.dtype.dtype.itemsize
     for k in reversed(range(len(steps))):
@@ -186,7 +186,7 @@ def _parts(target: TensorStore) -> Iterator[IndexDomain]:
             steps[k] = max(1, min(steps[k] * room, dims[k].size))
     cuts = [_cuts(dim, step) for dim, step in zip(dims, steps, strict=True)]
     for chosen in product(*cuts):
-        yield IndexDomain.of(chosen)
+        yield IndexDomain._of(chosen)
 
 
 def _cuts(dim: Dim, step: int) -> list[Dim]:
@@ -194,7 +194,7 @@ def _cuts(dim: Dim, step: int) -> list[Dim]:
     at = dim.inclusive_min
     while at < dim.exclusive_max:
         end = min((at // step + 1) * step, dim.exclusive_max)
-        found.append(Dim.of(at, end, dim.label))
+        found.append(Dim._of(at, end, dim.label))
         at = end
     return found
 
@@ -203,6 +203,6 @@ def _chunks(target: TensorStore) -> list[int]:
     """Return for each dimension of a view how long chunks are that are written as a whole."""
     found = [1] * target.rank
     for one, length in zip(target._view.output, target._driver.write_chunk, strict=True):
-        if one.input_dimension is not None and one.factor:
-            found[one.input_dimension] = max(1, length // abs(one.factor))
+        if one.input_dimension is not None and one._factor:
+            found[one.input_dimension] = max(1, length // abs(one._factor))
     return found

@@ -232,7 +232,7 @@ class Facts(HandleBase, Indexable):
         found: ChunkLayout | None = self._driver.chunk_layout
         if found is None:
             return ChunkLayout(rank=self.rank)
-        return ChunkLayout.of(self._layout_of(found.constraints))
+        return ChunkLayout._of(self._layout_of(found._constraints))
 
     def _layout_of(self, whole: LayoutConstraints) -> LayoutConstraints:
         """Return what the driver's constraints are of the view, or recall it."""
@@ -302,7 +302,7 @@ class Facts(HandleBase, Indexable):
         ({ [0, 1), [1, 3) }, dtype("int16"))
         """
         whole = self._driver.schema
-        return whole.viewed(self._view, self._layout_of(whole.layout))
+        return whole._viewed(self._view, self._layout_of(whole._layout))
 
     def _check_open(self) -> None:
         """Refuse what is asked of a transaction that is no longer open."""

@@ -84,7 +84,7 @@ class TensorStore(Facts):
         if len(pickled) != _PICKLED:
             raise TypeError("a TensorStore is made by open")
         json, beside, mode, *plain = pickled
-        return _again(Spec(json), beside, IndexTransform.of_view(View.restored(*plain)), mode)
+        return _again(Spec(json), beside, IndexTransform._of_view(View.restored(*plain)), mode)
 
     # Indexing
 

@@ -26,7 +26,7 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     { [5, 8), [-8, 1) }
     """
     try:
-        found = view.settled(domain)
+        found = view._settled(domain)
     except SelectionError as error:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from error
     return view if found == view else found
@@ -41,18 +41,18 @@ def explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
         If it is not inside of that, but for index arrays.
     """
     try:
-        check_inside(view.output, view.domain.dims, domain.dims, arrays=False)
+        check_inside(view.output, view.domain._dims, domain._dims, arrays=False)
     except SelectionError as error:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
     followed = {one.input_dimension for one in view.output}
     fixed = tuple(
-        Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label) if k in followed else dim
-        for k, dim in enumerate(view.domain.dims)
+        Dim._of(dim.inclusive_min, dim.exclusive_max, dim.label) if k in followed else dim
+        for k, dim in enumerate(view.domain._dims)
     )
-    return IndexTransform.of(IndexDomain.of(fixed), view.output)
+    return IndexTransform._of(IndexDomain._of(fixed), view.output)
 
 
 def extents(view: IndexTransform) -> list[tuple[int, int]]:
     """Return for each map the smallest interval that all its indices are in."""
-    dims = view.domain.dims
+    dims = view.domain._dims
     return [extent(one, dims) for one in view.output]

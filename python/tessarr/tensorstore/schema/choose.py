@@ -88,7 +88,7 @@ def choose(asked: Asked, extent: View, rank: int) -> tuple[Shape, Shape]:
     --------
     >>> from tessarr.space import View
     >>> from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
-    >>> layout = ChunkLayout(read_chunk_shape=[64, 64]).constraints
+    >>> layout = ChunkLayout(read_chunk_shape=[64, 64])._constraints
     >>> choose(apart(layout), View.of_array((400, 400), None, ()), 2)
     ((64, 64), (384, 384))
     """

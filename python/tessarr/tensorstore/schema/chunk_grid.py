@@ -227,7 +227,7 @@ class Grid:
             self._add({name: value for name, value in members.items() if value is not None})
 
     @classmethod
-    def of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
+    def _of(cls, constraints: GridConstraints, rank: int = -1) -> Grid:
         """Return constraints on chunks of a rank, which may be open."""
         made = _new(cls)
         made._constraints = constraints
@@ -263,7 +263,7 @@ class Grid:
         self._add(stated)
 
     def _add(self, stated: dict[str, Any]) -> None:
-        made = Grid.of(self._constraints, self._rank)
+        made = Grid._of(self._constraints, self._rank)
         if "rank" in stated:
             made._fix_rank(integer(-1, 32)(stated["rank"], "rank"))  # -1 is open
         for name in (one for one in GridKeywords.__annotations__ if one in stated):
@@ -287,11 +287,6 @@ class Grid:
         if -1 not in {rank, self._rank} and rank != self._rank:
             raise ArgumentError(f"rank {rank} does not match the rank {self._rank}")
         self._rank = self._rank if rank < 0 else rank
-
-    @property
-    def constraints(self) -> GridConstraints:
-        """The constraints as a value."""
-        return self._constraints
 
     @property
     def rank(self) -> int | None:

@@ -98,7 +98,7 @@ class ChunkLayout:
             self._constraints = _read.made(json, _parsed)
 
     @classmethod
-    def of(cls, constraints: LayoutConstraints) -> Self:
+    def _of(cls, constraints: LayoutConstraints) -> Self:
         """Return what constraints are to users."""
         made = _new(cls)
         made._constraints = constraints
@@ -145,11 +145,6 @@ class ChunkLayout:
             if name != "rank" or value != -1:
                 made = _with(made, {name: value})
         self._constraints = _final(made) if as_flag(finalize, "finalize") else made
-
-    @property
-    def constraints(self) -> LayoutConstraints:
-        """The constraints as a value."""
-        return self._constraints
 
     @property
     def rank(self) -> int:
@@ -253,7 +248,7 @@ class ChunkLayout:
 
     def _grid(self, usage: int) -> Grid:
         found = self._constraints
-        return Grid.of(found.grids[usage], found.rank)
+        return Grid._of(found.grids[usage], found.rank)
 
     @property
     def write_chunk_template(self) -> IndexDomain:
@@ -288,8 +283,8 @@ class ChunkLayout:
         for origin, length in zip(origins, _lengths(self._constraints, usage), strict=True):
             known = origin is not None and length > 0
             begin = origin if origin is not None and known else -INFINITE
-            dims.append(Dim.of(begin, begin + length if known else INFINITE + 1))
-        return IndexDomain.of(tuple(dims))
+            dims.append(Dim._of(begin, begin + length if known else INFINITE + 1))
+        return IndexDomain._of(tuple(dims))
 
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON.
@@ -328,7 +323,7 @@ _said: Final = Recall[LayoutConstraints]()
 def _of_parts(parts: dict[str, Any]) -> LayoutConstraints:
     made = ChunkLayout()
     made.update(**parts)
-    return made.constraints
+    return made._constraints
 
 
 def _parsed(json: Any) -> LayoutConstraints:
@@ -375,7 +370,7 @@ def _stated_grids(prefix: str, given: dict[str, Any]) -> Iterator[tuple[str, Lay
             yield prefix, LayoutConstraints(0)
         grid = Grid(given.pop(prefix))
         rank = -1 if grid.rank is None else grid.rank
-        yield prefix, LayoutConstraints(rank, grids=_grids(prefix, grid.constraints))
+        yield prefix, LayoutConstraints(rank, grids=_grids(prefix, grid._constraints))
     for name in ("shape", "aspect_ratio", "elements"):
         for key in (f"{prefix}_{name}", f"{prefix}_{name}{SOFT}"):
             if key in given:

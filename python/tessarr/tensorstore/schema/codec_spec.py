@@ -157,15 +157,15 @@ class CodecSpec:
     CodecSpec({'codecs': [{'name': 'gzip'}], 'driver': 'zarr3'})
     """
 
-    __slots__ = ("__weakref__", "chain", "compression", "driver")
+    __slots__ = ("__weakref__", "_chain", "_compression", "_driver")
 
-    driver: str
-    chain: Chain | None
-    compression: Compression
+    _driver: str
+    _chain: Chain | None
+    _compression: Compression
 
     def __init__(self, json: Any) -> None:
         made = json if isinstance(json, CodecSpec) else _read.made(json, self._parsed)
-        self._set(made.driver, made.chain, made.compression)
+        self._set(made._driver, made._chain, made._compression)
 
     @classmethod
     def _parsed(cls, json: Any) -> Self:
@@ -176,38 +176,38 @@ class CodecSpec:
             raise refusal(driver)(f"codec/driver: {brief(driver)} is not a string")
         if driver == "zarr3":
             chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
-            made = cls.of_chain(chain)
+            made = cls._of_chain(chain)
         elif driver in {"zarr", "zarr2"}:
             compressor: Any = OPEN
             if "compressor" in members:
                 compressor = compressor_from_json(members.pop("compressor"))
             filters = filters_from_json(members.pop("filters", None))
-            made = cls.of_compression(Compression(compressor, filters))
+            made = cls._of_compression(Compression(compressor, filters))
         else:
             raise ArgumentError(f"codec/driver: {brief(driver)} is not 'zarr3' or 'zarr'")
         nothing_else(members, "codec")
         return made
 
     def _set(self, driver: str, chain: Chain | None, compression: Compression) -> None:
-        object.__setattr__(self, "driver", driver)
-        object.__setattr__(self, "chain", chain)
-        object.__setattr__(self, "compression", compression)
+        object.__setattr__(self, "_driver", driver)
+        object.__setattr__(self, "_chain", chain)
+        object.__setattr__(self, "_compression", compression)
 
     @classmethod
-    def of_chain(cls, chain: Chain | None) -> Self:
+    def _of_chain(cls, chain: Chain | None) -> Self:
         """Return constraints on codecs of format 3."""
         made = object.__new__(cls)
         made._set("zarr3", chain, NOTHING)
         return made
 
     @classmethod
-    def of_compression(cls, compression: Compression) -> Self:
+    def _of_compression(cls, compression: Compression) -> Self:
         """Return constraints on compressor and filters of format 2."""
         made = object.__new__(cls)
         made._set("zarr", None, compression)
         return made
 
-    def merged(self, other: CodecSpec) -> CodecSpec:
+    def _merged(self, other: CodecSpec) -> CodecSpec:
         """Return both together; one may say what is inside of the other's shards.
 
         Raises
@@ -219,20 +219,20 @@ class CodecSpec:
         --------
         >>> import tessarr.tensorstore as ts
         >>> zlib = ts.CodecSpec({"driver": "zarr", "compressor": {"id": "zlib"}})
-        >>> zlib.merged(ts.CodecSpec({"driver": "zarr", "filters": None}))
+        >>> zlib._merged(ts.CodecSpec({"driver": "zarr", "filters": None}))
         CodecSpec({'compressor': {'id': 'zlib', 'level': 1}, 'driver': 'zarr', 'filters': None})
         """
-        if self.driver != other.driver:
+        if self._driver != other._driver:
             raise ArgumentError(
-                f"codec: the driver {other.driver!r} does not match {self.driver!r}"
+                f"codec: the driver {other._driver!r} does not match {self._driver!r}"
             )
         try:
-            chain = merged_chains(self.chain, other.chain)
-            compression = self.compression.merged(other.compression)
+            chain = merged_chains(self._chain, other._chain)
+            compression = self._compression.merged(other._compression)
         except ArgumentError as error:
             raise ArgumentError(f"codec: {error}") from error
         made = object.__new__(CodecSpec)
-        made._set(self.driver, chain, compression)
+        made._set(self._driver, chain, compression)
         return made
 
     def to_json(self, include_defaults: bool = False) -> JSONObject:  # noqa: FBT002
@@ -244,14 +244,14 @@ class CodecSpec:
         >>> ts.CodecSpec({"driver": "zarr", "compressor": None}).to_json()
         {'compressor': None, 'driver': 'zarr', 'filters': None}
         """
-        result: JSONObject = {"driver": self.driver}
-        if self.driver == "zarr3":
-            if self.chain is not None:
-                result["codecs"] = self.chain.to_json()
+        result: JSONObject = {"driver": self._driver}
+        if self._driver == "zarr3":
+            if self._chain is not None:
+                result["codecs"] = self._chain.to_json()
             return ordered(result)
-        if self.compression.compressor is not OPEN:
-            result["compressor"] = copied(self.compression.compressor)
-        result["filters"] = copied(self.compression.filters)
+        if self._compression.compressor is not OPEN:
+            result["compressor"] = copied(self._compression.compressor)
+        result["filters"] = copied(self._compression.filters)
         return ordered(result)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -263,13 +263,13 @@ class CodecSpec:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CodecSpec):
             return NotImplemented
-        same = (self.driver, self.chain) == (other.driver, other.chain)
-        return same and self.compression.same(other.compression)
+        same = (self._driver, self._chain) == (other._driver, other._chain)
+        return same and self._compression.same(other._compression)
 
     def __hash__(self) -> int:
         # By names only: options may be equal that are not written alike.
-        names = () if self.chain is None else tuple(part.name for part in self.chain.parts)
-        return hash((self.driver, names))
+        names = () if self._chain is None else tuple(part.name for part in self._chain.parts)
+        return hash((self._driver, names))
 
     def __repr__(self) -> str:
         return shown("CodecSpec", self.to_json())

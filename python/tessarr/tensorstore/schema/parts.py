@@ -85,7 +85,7 @@ class Parts:
         self._layout = merged
 
     def _add_codec(self, codec: CodecSpec) -> None:
-        self._codec = codec if self._codec is None else self._codec.merged(codec)
+        self._codec = codec if self._codec is None else self._codec._merged(codec)
 
     def _add_fill(self, fill: npt.NDArray[Any]) -> None:
         if self._domain is not None and not through.broadcastable(fill.shape, self._domain):
@@ -115,7 +115,7 @@ class Parts:
         codec = None if self._codec is None else self._codec.to_json()
         units = [unit and (unit.multiplier, unit.base_unit) for unit in self._units]
         told = key_of((codec, units))  # by their bits: 0 and -0 are two multipliers
-        fill = self.fill_bits
+        fill = self._fill_bits
         if told is None or fill is None:
             return None
         layout = None if self._layout is NO_LAYOUT else self._layout.values()
@@ -123,7 +123,7 @@ class Parts:
         return self._domain, self._rank, dtype, layout, told, fill
 
     @property
-    def fill_bits(self) -> tuple[Hashable, ...] | None:
+    def _fill_bits(self) -> tuple[Hashable, ...] | None:
         """What only equal fill values have, NaNs too; None where that is not known."""
         fill = self._fill
         if fill is None:
@@ -132,7 +132,7 @@ class Parts:
             return None
         return fill.dtype.str, fill.shape, fill.tobytes()
 
-    def is_like(self, other: Parts) -> bool:
+    def _is_like(self, other: Parts) -> bool:
         """Whether these were made of others by constraints on domain and fill value alone."""
         if self._rank != other._rank and self._domain is None:
             return False
@@ -140,7 +140,7 @@ class Parts:
         return same and self._codec is other._codec and self._units is other._units
 
     @property
-    def says_nothing(self) -> bool:
+    def _says_nothing(self) -> bool:
         """Whether there are no constraints at all."""
         if self._rank is not None or self._dtype is not None or self._layout is not NO_LAYOUT:
             return False

@@ -127,10 +127,10 @@ class Schema(Parts, Bracketed):
     @classmethod
     def _stated(cls, parts: Mapping[str, Any]) -> Schema:
         check_known(parts, _PARTS)
-        return cls.of(parts)
+        return cls._of(parts)
 
     @classmethod
-    def of(cls, parts: Mapping[str, Any]) -> Schema:
+    def _of(cls, parts: Mapping[str, Any]) -> Schema:
         """Return what keywords say, which are all known; it is not recalled."""
         made = cls()
         made._add(parts)
@@ -155,7 +155,7 @@ class Schema(Parts, Bracketed):
             self._add_domain(IndexDomain(json=members_of(members.pop("domain"), "domain")))
         if "chunk_layout" in members:
             layout = ChunkLayout(members_of(members.pop("chunk_layout"), "chunk_layout"))
-            self._add_layout(layout.constraints)
+            self._add_layout(layout._constraints)
         if "codec" in members:
             self._add_codec(CodecSpec(members.pop("codec")))
         if "fill_value" in members:
@@ -202,7 +202,7 @@ class Schema(Parts, Bracketed):
             if value is not None:
                 add(self, value)
 
-    def merged(self, other: Schema) -> Schema:
+    def _merged(self, other: Schema) -> Schema:
         """Return these constraints and others together.
 
         Raises
@@ -210,7 +210,7 @@ class Schema(Parts, Bracketed):
         ArgumentError
             If they contradict each other.
         """
-        if self.says_nothing:
+        if self._says_nothing:
             return other.copy()
         made = self.copy()
         made._merge(other)
@@ -237,13 +237,13 @@ class Schema(Parts, Bracketed):
     def __deepcopy__(self, memo: Any) -> Self:
         return self.copy()
 
-    def hard(self) -> Schema:
+    def _hard(self) -> Schema:
         """Return what has to be so: the chunk layout without what is merely wished for."""
         made = self.copy()
         made._layout = self._layout.hard()
         return made
 
-    def of_elements(self, *, fill: bool) -> Schema:
+    def _of_elements(self, *, fill: bool) -> Schema:
         """Return what is said of the data type, the units and, if asked, the fill value."""
         made = Schema()
         made._dtype, made._units = self._dtype, self._units
@@ -261,7 +261,7 @@ class Schema(Parts, Bracketed):
         return self._box().mapped()
 
     def _after(self, view: View) -> Self:
-        return self.through(IndexTransform.of_view(view))
+        return self._through(IndexTransform._of_view(view))
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
@@ -275,7 +275,7 @@ class Schema(Parts, Bracketed):
         """
         return self.copy() if self._rank is None else super().T
 
-    def through(self, transform: IndexTransform) -> Self:
+    def _through(self, transform: IndexTransform) -> Self:
         """Return the constraints of a view of what these are of.
 
         Raises
@@ -284,13 +284,13 @@ class Schema(Parts, Bracketed):
             If the view does not fit.
         """
         if self._domain is not None:
-            transform = transform.settled(self._domain)
-        made = self.viewed(transform)
+            transform = transform._settled(self._domain)
+        made = self._viewed(transform)
         if self._domain is None:
             made._domain = None
         return made
 
-    def viewed(self, view: IndexTransform, layout: LayoutConstraints | None = None) -> Self:
+    def _viewed(self, view: IndexTransform, layout: LayoutConstraints | None = None) -> Self:
         """Return the constraints of a view whose domain is to be as it is.
 
         Parameters
@@ -309,12 +309,12 @@ class Schema(Parts, Bracketed):
         made._dtype, made._codec, made._fill = self._dtype, self._codec, self._fill
         made._layout = layout_through(self._layout, view) if layout is None else layout
         made._units = units_through(self._units, view) if self._units else ()
-        if made._fill is not None and made._fill.ndim and not view.unmoved:
+        if made._fill is not None and made._fill.ndim and not view._unmoved:
             made._fill = frozen(through.array_through(made._fill, view, self._domain))
         made._rank, made._domain = view.rank, view.domain
         return made
 
-    def before(self, transform: IndexTransform) -> Schema:
+    def _before(self, transform: IndexTransform) -> Schema:
         """Return the constraints of what is viewed, where these are those of the view.
 
         Raises
@@ -386,12 +386,7 @@ class Schema(Parts, Bracketed):
         >>> ts.Schema(chunk_layout=layout).chunk_layout == layout
         True
         """
-        return ChunkLayout.of(self._layout)
-
-    @property
-    def layout(self) -> LayoutConstraints:
-        """The constraints on chunks, as a value."""
-        return self._layout
+        return ChunkLayout._of(self._layout)
 
     @property
     def codec(self) -> CodecSpec | None:
@@ -416,11 +411,6 @@ class Schema(Parts, Bracketed):
         array(7, dtype=int16)
         """
         return None if self._fill is None else self._fill.view()
-
-    @property
-    def fill(self) -> npt.NDArray[Any] | None:
-        """The fill value, as a value: itself, and no view of it."""
-        return self._fill
 
     @property
     def dimension_units(self) -> Units | None:
@@ -491,7 +481,7 @@ class Schema(Parts, Bracketed):
         layout = self._layout
         if layout is not NO_LAYOUT and (layout.says_anything or include_defaults):
             # Which rank it has follows from that of the schema.
-            whole = ChunkLayout.of(layout) if include_defaults else layout
+            whole = ChunkLayout._of(layout) if include_defaults else layout
             if stated := whole.to_json():
                 result["chunk_layout"] = stated
         if self._codec is not None:
@@ -553,7 +543,7 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
     "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
     "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
     "chunk_layout": lambda made, layout: made._add_layout(
-        _instance(layout, ChunkLayout, "chunk_layout").constraints
+        _instance(layout, ChunkLayout, "chunk_layout")._constraints
     ),
     "codec": lambda made, codec: made._add_codec(_instance(codec, CodecSpec, "codec")),
     "fill_value": lambda made, fill: made._add_fill(fill_of(fill, made._dtype)),
@@ -568,4 +558,4 @@ def _domain_of(shape: Iterable[int]) -> IndexDomain:
         if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
             raise TypeError(f"shape: {brief(shape)} is not a list")
         shape = items(shape, "shape")
-    return IndexDomain.shaped([n if type(n) is int else index64(n) for n in shape])
+    return IndexDomain._shaped([n if type(n) is int else index64(n) for n in shape])

@@ -75,7 +75,7 @@ def carried_back(
     """
     found: list[T | None] = [None] * transform.output_rank
     seen = set()
-    for k, (dim, offset, stride) in enumerate(transform.lines()):
+    for k, (dim, offset, stride) in enumerate(transform._lines()):
         if dim >= 0 and stride:
             seen.add(dim)
             value = values[dim]
@@ -89,7 +89,7 @@ def carried_back(
 def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
     """Return an order of the dimensions of the view as one of those of what is viewed."""
     places = {dim: place for place, dim in enumerate(order)}
-    maps = transform.lines()
+    maps = transform._lines()
     return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
 
 
@@ -101,7 +101,7 @@ def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
     ArgumentError
         If they differ in rank, bounds or labels.
     """
-    return IndexDomain.of_view(old._as_view().merged(new._as_view()))
+    return IndexDomain._of_view(old._as_view().merged(new._as_view()))
 
 
 def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:
@@ -112,12 +112,12 @@ def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain
     ArgumentError
         If the view does not determine it.
     """
-    maps = transform.lines()
+    maps = transform._lines()
     dims = []
     for dim, offset, stride in maps:
         if dim < 0 or [one[0] for one in maps].count(dim) > 1:
             raise ArgumentError("domain: what is viewed is not determined by the view")
-        given = domain.dims[dim]
+        given = domain._dims[dim]
         free = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
         if abs(stride) != 1 and not free:
             raise ArgumentError("domain: what is viewed is not determined by a strided view")
@@ -125,9 +125,9 @@ def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain
         ends = [end if abs(end) == INFINITE else offset + stride * end for end in ends]
         if stride < 0:
             ends = [-end if abs(end) == INFINITE else end for end in reversed(ends)]
-        marks = given.implicit
+        marks = given._implicit
         implicit = marks if stride > 0 else (marks[1], marks[0])
-        dims.append(Dim.of(ends[0], ends[1] + 1, given.label, implicit))
+        dims.append(Dim._of(ends[0], ends[1] + 1, given.label, implicit))
     return IndexDomain(dims)
 
 
@@ -186,11 +186,11 @@ def array_through(
         if size == 1:
             taken.append(np.zeros((1,) * rank, np.intp))
             continue
-        begin = 0 if domain is None else domain.dims[first + axis].inclusive_min
+        begin = 0 if domain is None else domain._dims[first + axis].inclusive_min
         if one.index_array is not None:
             if domain is None:
                 raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
-            taken.append(one.offset + one.factor * one.index_array - begin)
+            taken.append(one.offset + one._factor * one.index_array - begin)
         elif one.input_dimension is not None:
             taken.append(_positions(transform, first + axis, size, domain))
         else:
@@ -212,25 +212,25 @@ def _positions(
     dim = one.input_dimension
     assert dim is not None
     along = [1] * transform.input_rank
-    given = transform.domain.dims[dim]
+    given = transform.domain._dims[dim]
     if domain is None:
         whole = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
         if not whole or not given.implicit_lower or not given.implicit_upper:
             indices = np.arange(given.inclusive_min, given.exclusive_max) if given.finite else None
-            fits = indices is not None and len(indices) == size and abs(one.factor) == 1
+            fits = indices is not None and len(indices) == size and abs(one._factor) == 1
             if not fits:
                 raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
-        if abs(one.factor) != 1:
+        if abs(one._factor) != 1:
             raise ArgumentError("fill_value: its axis is strided, but the domain is not known")
-        found = np.arange(size)[:: one.factor]
+        found = np.arange(size)[:: one._factor]
     else:
         if not given.finite:
             raise ArgumentError("fill_value: it is taken along an infinite dimension")
         if given.size > _LARGEST:
             raise ArgumentError(f"fill_value: a view of it would have {given.size} elements")
-        begin = domain.dims[k].inclusive_min
+        begin = domain._dims[k].inclusive_min
         steps = np.arange(given.size, dtype=np.intp)
-        found = one.offset + one.factor * given.inclusive_min - begin + one.factor * steps
+        found = one.offset + one._factor * given.inclusive_min - begin + one._factor * steps
     along[dim] = len(found)
     return found.reshape(along)
 
@@ -243,7 +243,7 @@ def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDA
     ArgumentError
         If the view does not determine it.
     """
-    maps = transform.lines()
+    maps = transform._lines()
     first = transform.input_rank - values.ndim
     order = []
     flipped: list[Any] = []

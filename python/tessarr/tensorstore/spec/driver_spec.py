@@ -130,7 +130,7 @@ class Options:
     @classmethod
     def of(cls, keywords: dict[str, Any]) -> Options:
         """Return the options that keywords state, but for those of schemas; they are taken out."""
-        flags = {n: as_flag(keywords.pop(n), n) for n in OpenMode.names() if n in keywords}
+        flags = {n: as_flag(keywords.pop(n), n) for n in OpenMode._names() if n in keywords}
         given = ((name, keywords.pop(name, None)) for name in _RECHECKS)
         both, metadata, data = (None if one is None else asked(one, name) for name, one in given)
         return cls(

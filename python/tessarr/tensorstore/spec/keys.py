@@ -35,7 +35,7 @@ def _told(name: str, value: Any) -> Hashable:
     if isinstance(value, type | np.dtype) and name == "dtype":
         value = DataType(value)
     if isinstance(value, ChunkLayout):
-        key = value.constraints.values()
+        key = value._constraints.values()
     elif isinstance(value, Schema | OpenMode):
         key = value._values()
     elif isinstance(value, DataType | IndexDomain):

@@ -19,6 +19,7 @@ _NAMES: Final = (
     *("assume_metadata", "assume_cached_metadata"),
 )
 _values: Final = attrgetter(*_NAMES)
+_BOOLEANS: Final = frozenset({bool})
 
 
 @dataclass(slots=True, weakref_slot=True, repr=False, kw_only=True)
@@ -51,12 +52,13 @@ class OpenMode:
     assume_cached_metadata: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in zip(_NAMES, _values(self), strict=True):
-            if type(value) is not bool:
+        values = _values(self)
+        if set(map(type, values)) != _BOOLEANS:
+            for name, value in zip(_NAMES, values, strict=True):
                 setattr(self, name, as_flag(value, name))
 
     @classmethod
-    def take(cls, members: dict[str, Any]) -> OpenMode:
+    def _take(cls, members: dict[str, Any]) -> OpenMode:
         """Take what JSON says of it out of `members`.
 
         Raises
@@ -64,7 +66,7 @@ class OpenMode:
         ArgumentError
             If a member is no boolean.
         """
-        found = {name: members.pop(name) for name in cls.names() if name in members}
+        found = {name: members.pop(name) for name in cls._names() if name in members}
         for name, value in found.items():
             boolean(value, name)
         if "open" not in found and "create" not in found:
@@ -72,7 +74,7 @@ class OpenMode:
         return cls(**found)._settled()
 
     @classmethod
-    def names(cls) -> tuple[str, ...]:
+    def _names(cls) -> tuple[str, ...]:
         """Return the names of the flags."""
         return _NAMES
 
@@ -84,16 +86,16 @@ class OpenMode:
         return self
 
     @property
-    def assumes(self) -> bool:
+    def _assumes(self) -> bool:
         """Whether opening reads no metadata."""
         return self.assume_metadata or self.assume_cached_metadata
 
     @property
-    def looks(self) -> bool:
+    def _looks(self) -> bool:
         """Whether opening begins by looking for metadata: it does not where all is made anew."""
         return self.open and not (self.assume_metadata or self.assume_cached_metadata)
 
-    def changed(self, given: OpenMode | None, flags: dict[str, bool]) -> OpenMode:
+    def _changed(self, given: OpenMode | None, flags: dict[str, bool]) -> OpenMode:
         """Return the mode after an update.
 
         Parameters
@@ -108,9 +110,9 @@ class OpenMode:
         if given is None and not asked:
             return self
         if given is not None:
-            asked |= {name for name in self.names() if getattr(given, name)}
+            asked |= {name for name in self._names() if getattr(given, name)}
         kept = (
-            set() if asked & {"open", "create"} else {n for n in self.names() if getattr(self, n)}
+            set() if asked & {"open", "create"} else {n for n in self._names() if getattr(self, n)}
         )
         return OpenMode(**dict.fromkeys(asked | kept, True))._settled()
 
@@ -118,7 +120,7 @@ class OpenMode:
         """Return what only equal modes have."""
         return _values(self)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise an error if the flags exclude each other.
 
         Raises
@@ -134,13 +136,13 @@ class OpenMode:
         if self.assume_metadata and self.delete_existing:
             raise ArgumentError(f"{assume} with delete_existing: nothing can be opened like this")
 
-    def to_json(self, *, include_defaults: bool = False) -> JSONObject:
+    def _to_json(self, *, include_defaults: bool = False) -> JSONObject:
         """Return the members that state it; what is as by default is left out.
 
         Examples
         --------
         >>> import tessarr.tensorstore as ts
-        >>> ts.OpenMode(create=True, delete_existing=True).to_json()
+        >>> ts.OpenMode(create=True, delete_existing=True)._to_json()
         {'create': True, 'delete_existing': True}
         """
         result: JSONObject = {}
@@ -148,11 +150,11 @@ class OpenMode:
             result["create"] = True
             if self.open:
                 result["open"] = True
-        for name in self.names()[2:]:
+        for name in self._names()[2:]:
             if include_defaults or getattr(self, name):
                 result[name] = getattr(self, name)
         return result
 
     def __repr__(self) -> str:
-        flags = ", ".join(f"{name}=True" for name in self.names() if getattr(self, name))
+        flags = ", ".join(f"{name}=True" for name in self._names() if getattr(self, name))
         return f"OpenMode({flags})"

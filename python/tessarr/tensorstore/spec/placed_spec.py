@@ -61,7 +61,7 @@ class PlacedSpec(ReferringSpec):
         if options.schema is not None or options.stored_shape is not None:
             made._constrain(options)
         if options.mode is not None or options.flags:
-            made._mode = self._mode.changed(options.mode, options.flags)
+            made._mode = self._mode._changed(options.mode, options.flags)
         if options.kvstore is not None:
             if self._place is not None:
                 raise ArgumentError("kvstore is given twice: the spec has one")
@@ -76,7 +76,7 @@ class PlacedSpec(ReferringSpec):
     def _constrain(self, options: Options) -> None:
         """Add constraints."""
         assert options.schema is not None
-        self.schema = self.schema.merged(options.schema)
+        self.schema = self.schema._merged(options.schema)
         self._check_parts()
 
     def _forget(self) -> None:

@@ -183,7 +183,7 @@ class Spec(Indexable):
         if self._view is not None:
             return self._view
         known = self._driver.outline().domain
-        return None if known is None else IndexTransform.whole(known)
+        return None if known is None else IndexTransform._whole(known)
 
     def _ranked(self) -> IndexTransform:
         view = self._known()
@@ -192,13 +192,13 @@ class Spec(Indexable):
         rank = self._driver.outline().rank
         if rank is None:
             raise ArgumentError("the rank of the spec is not known: it cannot be indexed")
-        return IndexTransform(IndexDomain.of((Dim(),) * rank))
+        return IndexTransform(IndexDomain._of((Dim(),) * rank))
 
     def _as_view(self) -> View:
         return self._ranked()._as_view()
 
     def _after(self, view: View) -> Self:
-        return self._of(self._driver, IndexTransform.of_view(view), self._context)
+        return self._of(self._driver, IndexTransform._of_view(view), self._context)
 
     # What it says
 
@@ -236,14 +236,14 @@ class Spec(Indexable):
         """
         known = self._seen()
         known.update(codec=self._driver.codec())
-        known.layout.found()
+        known._layout.found()
         return known
 
     def _seen(self) -> Schema:
         """Return the schema but for the codec: what is said of that may contradict itself."""
         known = self._driver.effective()
         view = self._view
-        return known.copy() if view is None else known.viewed(view)
+        return known.copy() if view is None else known._viewed(view)
 
     @property
     def rank(self) -> int | None:
@@ -344,7 +344,7 @@ class Spec(Indexable):
         (3, 4)
         """
         known = self._seen()
-        known.layout.found()
+        known._layout.found()
         return known.chunk_layout
 
     @property
@@ -569,13 +569,13 @@ class Spec(Indexable):
         """Return the spec without metadata that are found where the array is."""
         view, domain = self._view, self._driver.outline().domain
         if view is None and domain is not None:
-            view = IndexTransform.whole(domain)
+            view = IndexTransform._whole(domain)
         return self._of(self._driver.changed(Options(minimal=True)), view, self._context)
 
     def _wanted(self, parts: Any) -> Schema:
         """Return constraints on the view as constraints on what the driver has."""
-        wanted = Schema.of(parts)
-        return wanted if self._view is None else wanted.before(self._view)
+        wanted = Schema._of(parts)
+        return wanted if self._view is None else wanted._before(self._view)
 
     # Resources
 

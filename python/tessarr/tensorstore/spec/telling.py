@@ -111,5 +111,5 @@ def _dimensions(spec: Spec) -> JSONObject:
         return {"transform": spec._view.to_json()}
     known = spec._driver.outline()
     if known.domain is not None:
-        return {"transform": IndexTransform.whole(known.domain).to_json()}
+        return {"transform": IndexTransform._whole(known.domain).to_json()}
     return {} if known.rank is None else {"rank": known.rank}

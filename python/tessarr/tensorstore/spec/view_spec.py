@@ -82,7 +82,7 @@ class ViewSpec(DriverSpec):
 
     def _constrain(self, schema: Schema) -> None:
         """Add constraints."""
-        self.schema = self.schema.merged(schema)
+        self.schema = self.schema._merged(schema)
         self._known = None
 
     def see(self, naming: Naming) -> None:
@@ -114,7 +114,7 @@ class ViewSpec(DriverSpec):
 
     def _check(self, domain: IndexDomain, data_type: DataType) -> None:
         """Raise an error if what was opened is not as the constraints say."""
-        Schema(domain=domain, dtype=data_type).merged(
+        Schema(domain=domain, dtype=data_type)._merged(
             Schema(domain=self.schema.domain, dtype=self.schema.dtype)
         )
 

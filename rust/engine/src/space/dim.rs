@@ -128,7 +128,7 @@ impl Dim {
     }
 
     /// What is to be said of indices that somebody counted from the end; "" if nobody did.
-    pub(super) fn from_the_end(&self, indices: impl IntoIterator<Item = i64>) -> String {
+    pub(super) fn counted_back(&self, indices: impl IntoIterator<Item = i64>) -> String {
         if self.lower < 0 || indices.into_iter().all(|index| index >= 0) {
             return String::new();
         }
@@ -276,7 +276,7 @@ impl Dim {
 
     fn check_slice(&self, key: Slice, first: i64, end: i64, step: i64) -> Result<()> {
         if if step > 0 { end < first } else { first < end } {
-            let hint = self.from_the_end([key.start, key.stop].into_iter().flatten());
+            let hint = self.counted_back([key.start, key.stop].into_iter().flatten());
             return Err(selection(format!("the slice {key} ends before it begins{hint}")));
         }
         if step.abs() != 1 && !(-INFINITE < first && first < INFINITE) {
@@ -288,7 +288,7 @@ impl Dim {
         // Of no index none is outside; but bounds beyond all indices are none.
         let reach = if low < high { self.reach() } else { WHOLE };
         if !is_interval(low, high) || low < reach.0 || high > reach.1 {
-            let hint = self.from_the_end([key.start, key.stop].into_iter().flatten());
+            let hint = self.counted_back([key.start, key.stop].into_iter().flatten());
             return Err(selection(format!("the slice {key} is outside of {}{hint}", self.bounds())));
         }
         Ok(())

@@ -444,7 +444,7 @@ fn quoted(label: &str) -> String {
 }
 
 fn outside(index: i64, dim: &Dim) -> Error {
-    selection(format!("index {index} is outside of {}{}", dim.bounds(), dim.from_the_end([index])))
+    selection(format!("index {index} is outside of {}{}", dim.bounds(), dim.counted_back([index])))
 }
 
 /// An error that tells of which dimension it is.

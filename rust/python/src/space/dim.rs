@@ -192,36 +192,68 @@ impl Dim {
     /// ``[lower, upper)``, known to be an interval.
     #[staticmethod]
     #[pyo3(signature = (lower, upper, label = None, implicit = (false, false)))]
-    fn of(lower: i64, upper: i64, label: Option<&Bound<'_, PyAny>>, implicit: (bool, bool)) -> PyResult<Dim> {
+    fn _of(
+        lower: i64,
+        upper: i64,
+        label: Option<&Bound<'_, PyAny>>,
+        implicit: (bool, bool),
+    ) -> PyResult<Dim> {
         let label = label.map_or(Ok(None), label_of)?;
         Ok(Dim(space::Dim { implicit, label, ..space::Dim::new(lower, upper) }))
     }
 
     /// The least index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).inclusive_min
+    /// 3
     #[getter]
     fn inclusive_min(&self) -> i64 {
         self.0.lower
     }
 
     /// One more than the greatest index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).exclusive_max
+    /// 9
     #[getter]
     fn exclusive_max(&self) -> i64 {
         self.0.upper
     }
 
     /// The greatest index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).inclusive_max
+    /// 8
     #[getter]
     fn inclusive_max(&self) -> i64 {
         self.0.upper - 1
     }
 
     /// One less than the least index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).exclusive_min
+    /// 2
     #[getter]
     fn exclusive_min(&self) -> i64 {
         self.0.lower - 1
     }
 
     /// The name; "" where there is none.
+    ///
+    /// Examples
+    /// --------
+    /// >>> dim = Dim(9, label="x")
+    /// >>> dim.label = "y"
+    /// >>> dim
+    /// Dim(inclusive_min=0, exclusive_max=9, label="y")
     #[getter]
     fn label(&self) -> &str {
         self.0.label.as_deref().unwrap_or("")
@@ -234,6 +266,11 @@ impl Dim {
     }
 
     /// Whether the lower bound is what holds now rather than a promise.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).implicit_lower, Dim().implicit_lower
+    /// (False, True)
     #[getter]
     fn implicit_lower(&self) -> bool {
         self.0.implicit.0
@@ -246,6 +283,13 @@ impl Dim {
     }
 
     /// Whether the upper bound is what holds now rather than a promise.
+    ///
+    /// Examples
+    /// --------
+    /// >>> dim = Dim(9)
+    /// >>> dim.implicit_upper = True
+    /// >>> print(dim)
+    /// [0, 9*)
     #[getter]
     fn implicit_upper(&self) -> bool {
         self.0.implicit.1
@@ -259,34 +303,59 @@ impl Dim {
 
     /// Whether the lower and the upper bound are implicit.
     #[getter]
-    fn implicit(&self) -> (bool, bool) {
+    fn _implicit(&self) -> (bool, bool) {
         self.0.implicit
     }
 
     /// The number of indices.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).size
+    /// 6
     #[getter]
     fn size(&self) -> i64 {
         self.0.size()
     }
 
     /// Whether there is no index.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 3).empty, Dim(1).empty
+    /// (True, False)
     #[getter]
     fn empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether both bounds are finite.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3).finite, Dim(inclusive_min=3).finite
+    /// (True, False)
     #[getter]
     fn finite(&self) -> bool {
         self.0.is_finite()
     }
 
     /// The smallest interval that contains both; labels have to agree.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3).hull(Dim(7, 9, label="x"))
+    /// Dim(inclusive_min=0, exclusive_max=9, label="x")
     fn hull(&self, py: Python<'_>, other: &Dim) -> PyResult<Dim> {
         told(py, self.0.hull(&other.0)).map(Dim)
     }
 
     /// The indices of both; labels have to agree.
+    ///
+    /// Examples
+    /// --------
+    /// >>> Dim(3, 9).intersect(Dim(5))
+    /// Dim(inclusive_min=3, exclusive_max=5)
     fn intersect(&self, py: Python<'_>, other: &Dim) -> PyResult<Dim> {
         told(py, self.0.intersect(&other.0)).map(Dim)
     }

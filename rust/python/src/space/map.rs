@@ -79,10 +79,10 @@ impl OutputIndexMap {
     #[new]
     #[pyo3(
         signature = (*_arguments, **_keywords),
-        text_signature = "(*arguments, **keywords)"
+        text_signature = "(*arguments, offset=..., stride=..., input_dimension=..., index_array=..., index_range=...)"
     )]
     fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> OutputIndexMap {
-        OutputIndexMap::constant(0)
+        OutputIndexMap::_constant(0)
     }
 
     #[pyo3(signature = (*arguments, **keywords))]
@@ -116,25 +116,30 @@ impl OutputIndexMap {
 
     /// The map to one index.
     #[staticmethod]
-    fn constant(offset: i64) -> OutputIndexMap {
+    fn _constant(offset: i64) -> OutputIndexMap {
         OutputIndexMap { offset, factor: 0, follows: Follows::Nothing }
     }
 
     /// The map that follows a dimension of the view.
     #[staticmethod]
     #[pyo3(signature = (dimension, offset = 0, stride = 1))]
-    fn along(dimension: i64, offset: i64, stride: i64) -> OutputIndexMap {
+    fn _along(dimension: i64, offset: i64, stride: i64) -> OutputIndexMap {
         OutputIndexMap { offset, factor: stride, follows: Follows::Dimension(dimension) }
     }
 
     /// The map by an array, known to be good.
     #[staticmethod]
     #[pyo3(signature = (array, offset = 0, stride = 1, within = WHOLE))]
-    fn by_array(array: Py<PyArrayDyn<i64>>, offset: i64, stride: i64, within: (i64, i64)) -> OutputIndexMap {
+    fn _by_array(array: Py<PyArrayDyn<i64>>, offset: i64, stride: i64, within: (i64, i64)) -> OutputIndexMap {
         OutputIndexMap { offset, factor: stride, follows: Follows::Array(array, within) }
     }
 
     /// What is added.
+    ///
+    /// Examples
+    /// --------
+    /// >>> OutputIndexMap(5).offset
+    /// 5
     #[getter]
     fn offset(&self) -> i64 {
         self.offset
@@ -142,17 +147,27 @@ impl OutputIndexMap {
 
     /// The stride; 0 of a constant.
     #[getter]
-    fn factor(&self) -> i64 {
+    fn _factor(&self) -> i64 {
         self.factor
     }
 
     /// What the index is multiplied with; None of a constant.
+    ///
+    /// Examples
+    /// --------
+    /// >>> OutputIndexMap(input_dimension=0, stride=2).stride, OutputIndexMap(5).stride
+    /// (2, None)
     #[getter]
     fn stride(&self) -> Option<i64> {
-        (!self.is_constant()).then_some(self.factor)
+        (!matches!(self.follows, Follows::Nothing)).then_some(self.factor)
     }
 
     /// The dimension of the view that the index follows.
+    ///
+    /// Examples
+    /// --------
+    /// >>> OutputIndexMap(input_dimension=1).input_dimension
+    /// 1
     #[getter]
     fn input_dimension(&self) -> Option<i64> {
         match self.follows {
@@ -162,6 +177,11 @@ impl OutputIndexMap {
     }
 
     /// The indices that positions get.
+    ///
+    /// Examples
+    /// --------
+    /// >>> OutputIndexMap([4, 8]).index_array
+    /// array([4, 8])
     #[getter]
     fn index_array(&self, py: Python<'_>) -> Option<Py<PyArrayDyn<i64>>> {
         match &self.follows {
@@ -172,7 +192,7 @@ impl OutputIndexMap {
 
     /// The half-open interval in which the items of the index array have to be.
     #[getter]
-    fn within(&self) -> (i64, i64) {
+    fn _within(&self) -> (i64, i64) {
         match self.follows {
             Follows::Array(_, within) => within,
             _ => WHOLE,
@@ -180,6 +200,11 @@ impl OutputIndexMap {
     }
 
     /// In which interval the items of the index array have to be; None where there is none.
+    ///
+    /// Examples
+    /// --------
+    /// >>> OutputIndexMap([4, 8], index_range=Dim(10)).index_range
+    /// Dim(inclusive_min=0, exclusive_max=10)
     #[getter]
     fn index_range(&self) -> Option<Dim> {
         match self.follows {
@@ -188,13 +213,12 @@ impl OutputIndexMap {
         }
     }
 
-    /// Whether the index is always the same.
-    #[getter]
-    fn is_constant(&self) -> bool {
-        matches!(self.follows, Follows::Nothing)
-    }
-
     /// The form.
+    ///
+    /// Examples
+    /// --------
+    /// >>> OutputIndexMap([4, 8]).method
+    /// <OutputIndexMethod.array: 2>
     #[getter]
     fn method<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let methods = py.import(intern!(py, "tessarr.space.maps"))?;
@@ -223,7 +247,7 @@ impl OutputIndexMap {
         let map = slf.borrow();
         let items = map.index_array(slf.py());
         let kept = attributes(slf)?;
-        pickled(slf, (map.offset, map.factor, map.input_dimension(), items, map.within(), kept))
+        pickled(slf, (map.offset, map.factor, map.input_dimension(), items, map._within(), kept))
     }
 
     fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {

@@ -113,6 +113,12 @@ impl PlacedBase {
     }
 
     /// The positions.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexTransform(input_shape=[8])[2:5].domain
+    /// { [2, 5) }
     #[getter]
     fn _domain<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PlacedBase>> {
         let domain = self.domain.get_or_try_init(py, || {
@@ -131,6 +137,12 @@ impl PlacedBase {
     }
 
     /// A map for each dimension of what is viewed.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexTransform(2)[5, 0::3].output
+    /// [OutputIndexMap(offset=5), OutputIndexMap(offset=0, stride=3, input_dimension=0)]
     #[getter]
     fn _output<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PyAny>> {
         static MAPS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -142,6 +154,12 @@ impl PlacedBase {
     }
 
     /// The view with its dimensions in reverse order.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(shape=[3, 4], labels=["x", "y"]).T
+    /// { "y": [0, 4), "x": [0, 3) }
     #[getter(T)]
     fn turned<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let view = Bound::new(slf.py(), slf.get().view(slf.py())?.reversed())?;
@@ -149,18 +167,37 @@ impl PlacedBase {
     }
 
     /// The number of dimensions.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(shape=[3, 4]).rank, ts.IndexTransform(3).input_rank
+    /// (2, 3)
     #[getter]
     fn rank(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.view(py)?.rank())
     }
 
     /// The least index of each dimension.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> domain = ts.IndexDomain(inclusive_min=[5, 6], shape=[3, 4])
+    /// >>> domain.origin, ts.IndexTransform(domain).input_inclusive_min
+    /// ((5, 6), (5, 6))
     #[getter]
     fn origin<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.view(py)?.origin(py)
     }
 
     /// The number of indices of each dimension.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(inclusive_min=[5, 6], exclusive_max=[8, 10]).shape
+    /// (3, 4)
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.view(py)?.shape(py)
@@ -168,41 +205,77 @@ impl PlacedBase {
 
     /// The shape where nothing else is said: finite, from 0 on, explicit, without labels.
     #[getter]
-    fn mere_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    fn _mere_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
         self.view(py)?.mere_shape(py)
     }
 
     /// The number of positions.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(shape=[3, 4]).size
+    /// 12
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.view(py)?.size(py)
     }
 
     /// Whether the lower bound of each dimension is implicit.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(exclusive_max=[3]).implicit_lower_bounds
+    /// (True,)
     #[getter]
     fn implicit_lower_bounds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.view(py)?.implicit_lower(py)
     }
 
     /// Whether the upper bound of each dimension is implicit.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(shape=[3], implicit_upper_bounds=[True]).implicit_upper_bounds
+    /// (True,)
     #[getter]
     fn implicit_upper_bounds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.view(py)?.implicit_upper(py)
     }
 
     /// The greatest index of each dimension.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(inclusive_min=[5], shape=[3]).inclusive_max
+    /// (7,)
     #[getter]
     fn _inclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.view(py)?.inclusive_max(py)
     }
 
     /// One more than the greatest index of each dimension.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(inclusive_min=[5], shape=[3]).exclusive_max
+    /// (8,)
     #[getter]
     fn _exclusive_max<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.view(py)?.exclusive_max(py)
     }
 
     /// The label of each dimension; "" where there is none.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.IndexDomain(shape=[3, 4], labels=["x", None]).labels
+    /// ('x', '')
     #[getter]
     fn _labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         self.view(py)?.labels(py)

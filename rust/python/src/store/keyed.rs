@@ -326,6 +326,15 @@ impl KvStoreBase {
     }
 
     /// Another one, whose path and transaction can be changed.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> store = ts.KvStore.open("memory://a/").result()
+    /// >>> other = store.copy()
+    /// >>> other.path = "b/"
+    /// >>> store.url, other.url
+    /// ('memory://a/', 'memory://b/')
     fn copy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let chosen = slf.get().chosen().clone_ref(slf.py());
         KvStoreBase::other(slf, chosen)
@@ -337,6 +346,16 @@ impl KvStoreBase {
     /// ------
     /// ArgumentError
     ///     If they are staged in one that is not committed.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> store = ts.KvStore.open("memory://").result()
+    /// >>> with ts.Transaction() as transaction:
+    /// ...     store.with_transaction(transaction)["a"] = b"abc"
+    /// ...     seen = "a" in store
+    /// >>> seen, "a" in store
+    /// (False, True)
     fn with_transaction<'py>(
         slf: &Bound<'py, Self>,
         transaction: &Bound<'py, PyAny>,
@@ -449,6 +468,17 @@ impl KvStoreBase {
     /// byte_range
     ///     Which bytes: ``slice(5, 10)``, ``slice(5, None)``, ``slice(None, 10)`` or, the last
     ///     ones, ``slice(-5, None)``.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> store = ts.KvStore.open("memory://").result()
+    /// >>> store["a"] = b"abc"
+    /// >>> store.read("a").result().value, store.read("b").result().state
+    /// (b'abc', 'missing')
+    /// >>> known = store.read("a").result().stamp.generation
+    /// >>> store.read("a", if_not_equal=known).result().state
+    /// 'unspecified'
     #[pyo3(signature = (key, *, if_not_equal = None, staleness_bound = None, batch = None, byte_range = None))]
     fn read<'py>(
         slf: &Bound<'py, Self>,
@@ -481,6 +511,16 @@ impl KvStoreBase {
     ///     A generation: where the value has another one, nothing is changed, and that of
     ///     the result is empty. In a transaction it is what the value has to have when that is
     ///     committed: else that fails, and changes nothing.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> store = ts.KvStore.open("memory://").result()
+    /// >>> known = store.write("a", b"abc").result().generation
+    /// >>> store.write("a", b"new", if_equal=known).result().generation != b""
+    /// True
+    /// >>> store.write("a", b"too late", if_equal=known).result().generation, store["a"]
+    /// (b'', b'new')
     #[pyo3(signature = (key, value, *, if_equal = None))]
     fn write<'py>(
         slf: &Bound<'py, Self>,
@@ -507,6 +547,16 @@ impl KvStoreBase {
     /// ----------
     /// range
     ///     Which ones.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> store = ts.KvStore.open("memory://").result()
+    /// >>> for key in ("a", "b", "c"):
+    /// ...     store[key] = b""
+    /// >>> store.delete_range(ts.KvStore.KeyRange("a", "c")).result()
+    /// >>> store.list().result()
+    /// [b'c']
     fn delete_range<'py>(slf: &Bound<'py, Self>, range: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let py = slf.py();

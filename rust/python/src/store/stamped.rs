@@ -111,7 +111,7 @@ impl TimestampedStorageGeneration {
     /// What is not known: `__init__` says what is, also for classes that derive from this one and are given
     /// something else.
     #[new]
-    #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(generation=..., time=...)")]
+    #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(generation='', time=...)")]
     fn new(py: Python<'_>, _arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Self {
         TimestampedStorageGeneration::of(py, b"", f64::NEG_INFINITY)
     }
@@ -122,6 +122,11 @@ impl TimestampedStorageGeneration {
     }
 
     /// Equal ones mean equal values; empty: not known.
+    ///
+    /// Examples
+    /// --------
+    /// >>> TimestampedStorageGeneration("x", 5).generation
+    /// b'x'
     #[getter]
     fn generation(&self, py: Python<'_>) -> Py<PyBytes> {
         self.generation.clone_ref(py)
@@ -133,6 +138,11 @@ impl TimestampedStorageGeneration {
     }
 
     /// When that was so, in seconds since 1970.
+    ///
+    /// Examples
+    /// --------
+    /// >>> TimestampedStorageGeneration("x", 5).time
+    /// 5.0
     #[getter]
     fn time(&self) -> f64 {
         self.time
@@ -328,7 +338,7 @@ impl ReadResult {
     /// What is not specified: `__init__` says what is, also for classes that derive from this one and are given
     /// something else.
     #[new]
-    #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(state=..., value=..., stamp=None)")]
+    #[pyo3(signature = (*_arguments, **_keywords), text_signature = "(state='unspecified', value='', stamp=None)")]
     fn new(
         py: Python<'_>,
         _arguments: &Bound<'_, PyTuple>,
@@ -350,6 +360,12 @@ impl ReadResult {
     }
 
     /// Whether there is a value.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> ts.KvStore.open("memory://").result().read("a").result().state
+    /// 'missing'
     #[getter]
     fn state(&self) -> &'static str {
         self.state.name()
@@ -361,6 +377,14 @@ impl ReadResult {
     }
 
     /// The value.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> store = ts.KvStore.open("memory://").result()
+    /// >>> store["a"] = b"abc"
+    /// >>> store.read("a", byte_range=slice(1, None)).result().value
+    /// b'bc'
     #[getter]
     fn value(&self, py: Python<'_>) -> Py<PyBytes> {
         self.value.clone_ref(py)
@@ -374,6 +398,14 @@ impl ReadResult {
     }
 
     /// Which state that is.
+    ///
+    /// Examples
+    /// --------
+    /// >>> import tessarr.tensorstore as ts
+    /// >>> store = ts.KvStore.open("memory://").result()
+    /// >>> written = store.write("a", b"abc").result()
+    /// >>> store.read("a").result().stamp.generation == written.generation
+    /// True
     #[getter]
     fn stamp(slf: &Bound<'_, Self>) -> PyResult<Py<TimestampedStorageGeneration>> {
         ReadResult::settle(slf)

@@ -58,7 +58,7 @@ class MemorySpec(ReferringSpec):
             values = given.copy()
         else:
             values = parsed(stated(given), data_type, schema.rank)
-        made = cls(Schema(dtype=data_type, rank=values.ndim).merged(schema))
+        made = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
         made._values = values
         made._references = References.parse(_RESOURCES, members)
         return made
@@ -72,7 +72,7 @@ class MemorySpec(ReferringSpec):
         layout = self.schema.chunk_layout.to_json()
         if any(isinstance(part, dict) and "shape" in part for part in layout.values()):
             raise ArgumentError('an "array" has no chunks')
-        self.effective().merged(self.schema)
+        self.effective()._merged(self.schema)
 
     @classmethod
     def of(
@@ -120,7 +120,7 @@ class MemorySpec(ReferringSpec):
             raise ArgumentError('a spec of the driver "array" takes no kvstore')
         made = self._referring(self._references)
         if options.schema is not None:
-            made.schema = self.schema.merged(options.schema)
+            made.schema = self.schema._merged(options.schema)
         return made
 
     @property
@@ -169,7 +169,7 @@ def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     steps = [0] * view.input_rank
     lists: list[list[int]] = []
     apart = view._as_view().apart()
-    for stride, line, listed in zip(values.strides, view.lines(), apart, strict=True):
+    for stride, line, listed in zip(values.strides, view._lines(), apart, strict=True):
         if listed is not None and stride:
             lists.append(listed)
         elif line[0] >= 0:
@@ -181,7 +181,7 @@ def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     def place(k: int) -> tuple[Any, ...]:
         return not any(along[k]), [-apart for apart in along[k]], -far[k]
 
-    return sorted((k for k in moved if view.domain.dims[k].size != 1), key=place)
+    return sorted((k for k in moved if view.domain._dims[k].size != 1), key=place)
 
 
 def _shown(
@@ -189,16 +189,16 @@ def _shown(
 ) -> tuple[npt.NDArray[Any], IndexTransform]:
     """Return elements along some dimensions, laid out in their order, and how they repeat."""
     if values.size == 0:
-        return np.empty(0, values.dtype), IndexTransform.of(
-            view.domain, (OutputIndexMap.constant(0),)
+        return np.empty(0, values.dtype), IndexTransform._of(
+            view.domain, (OutputIndexMap._constant(0),)
         )
-    dims = view.domain.dims
+    dims = view.domain._dims
     kept = sorted(order)
     key: Any = tuple(slice(None) if k in kept else 0 for k in range(len(dims)))
     axes = [kept.index(k) for k in order]
     laid = values[(*key, ...)].transpose(axes).copy().transpose(np.argsort(axes))
-    maps = tuple(OutputIndexMap.along(k, -dims[k].inclusive_min) for k in kept)
-    return laid, IndexTransform.of(view.domain, maps)
+    maps = tuple(OutputIndexMap._along(k, -dims[k].inclusive_min) for k in kept)
+    return laid, IndexTransform._of(view.domain, maps)
 
 
 def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:

@@ -41,7 +41,7 @@ class CastSpec(BasedSpec):
         made._set_base(base, shown=True)
         made.ranked = schema.rank is not None or base.transform is not None
         made._constrain(schema)
-        made.schema = made.schema.merged(Schema(rank=schema.rank))
+        made.schema = made.schema._merged(Schema(rank=schema.rank))
         return made
 
     @classmethod
@@ -61,11 +61,11 @@ class CastSpec(BasedSpec):
             "dimension_units": schema.dimension_units,
             "fill_value": schema.fill_value,
         }
-        if schema.layout is not NO_LAYOUT:
+        if schema._layout is not NO_LAYOUT:
             given["chunk_layout"] = schema.chunk_layout
         base.update(**{name: value for name, value in given.items() if value is not None})
         self._set_base(base, shown=schema.domain is not None)
-        self.schema = self.schema.merged(Schema(dtype=schema.dtype))
+        self.schema = self.schema._merged(Schema(dtype=schema.dtype))
         self._known = None
 
     @classmethod

@@ -34,16 +34,16 @@ def check_factors(factors: Sequence[int], rank: int) -> None:
 def downsampled(domain: IndexDomain, factors: Sequence[int], method: str) -> IndexDomain:
     """Return the domain of the result."""
     dims = []
-    for dim, factor in zip(domain.dims, factors, strict=True):
+    for dim, factor in zip(domain._dims, factors, strict=True):
         lower, upper = dim.inclusive_min, dim.exclusive_max
         if lower > -INFINITE:
             lower = -(-lower // factor) if method == "stride" else lower // factor
         if upper <= INFINITE:
             upper = -(-upper // factor) if dim.size or method == "stride" else lower
         dims.append(
-            Dim.of(lower, max(lower, upper), dim.label, (dim.implicit_lower, dim.implicit_upper))
+            Dim._of(lower, max(lower, upper), dim.label, (dim.implicit_lower, dim.implicit_upper))
         )
-    return IndexDomain.of(tuple(dims))
+    return IndexDomain._of(tuple(dims))
 
 
 class BlockGrid:
@@ -62,7 +62,7 @@ class BlockGrid:
     __slots__ = ("_method", "base", "domain", "factors")
 
     def __init__(self, base: IndexDomain, factors: Sequence[int], method: str) -> None:
-        self.base = base.dims
+        self.base = base._dims
         self.factors = tuple(factors)
         self._method = method
         self.domain = downsampled(base, self.factors, method)
@@ -77,28 +77,30 @@ class BlockGrid:
         What is none of a box gets a dimension more, of the positions inside of blocks; where these
         differ in size, there is no such view.
         """
-        dims = [Dim.of(one.inclusive_min, one.exclusive_max, one.label) for one in view.domain.dims]
-        alone = {dim for dim, *_ in view.lines(alone=True)}
+        dims = [
+            Dim._of(one.inclusive_min, one.exclusive_max, one.label) for one in view.domain._dims
+        ]
+        alone = {dim for dim, *_ in view._lines(alone=True)}
         offsets: list[npt.NDArray[np.int64] | int | None] = []
         for at, one in enumerate(view.output):
             k, factor, base = one.input_dimension, self.factors[at], self.base[at]
             if factor == 1:
                 offsets.append(None)
                 continue
-            if k in alone and abs(one.factor) == 1:
+            if k in alone and abs(one._factor) == 1:
                 assert k is not None
-                dim, by = view.domain.dims[k], one.offset * factor
-                ends = dim.inclusive_min * one.factor, (dim.exclusive_max - 1) * one.factor
+                dim, by = view.domain._dims[k], one.offset * factor
+                ends = dim.inclusive_min * one._factor, (dim.exclusive_max - 1) * one._factor
                 low = max(by + min(ends) * factor, base.inclusive_min) - by
                 high = min(by + (max(ends) + 1) * factor, base.exclusive_max) - by
                 if dim.empty:
                     high = low = max(by + ends[0] * factor, base.inclusive_min) - by
-                if one.factor < 0:
+                if one._factor < 0:
                     low, high = 1 - high, 1 - low
-                dims[k] = Dim.of(low, max(low, high), dim.label)
+                dims[k] = Dim._of(low, max(low, high), dim.label)
                 offsets.append(by)
                 continue
-            least, most = self.edges(at, position(one, view.domain.dims))
+            least, most = self.edges(at, position(one, view.domain._dims))
             sizes = np.unique(most - least)
             if not len(sizes):  # no block is behind no position
                 offsets.append(None)
@@ -106,7 +108,7 @@ class BlockGrid:
             if len(sizes) > 1:
                 return None
             offsets.append(least)
-            dims.append(Dim.of(0, int(sizes[0])))
+            dims.append(Dim._of(0, int(sizes[0])))
         return _behind_view(view, dims, offsets)
 
     def strided(self, view: IndexTransform) -> IndexTransform:
@@ -128,14 +130,14 @@ class BlockGrid:
     def _strided(self, view: IndexTransform) -> IndexTransform:
         maps = []
         for one, factor in zip(view.output, self.factors, strict=True):
-            offset, stride = one.offset * factor, one.factor * factor
+            offset, stride = one.offset * factor, one._factor * factor
             if one.index_array is not None:
-                maps.append(OutputIndexMap.by_array(one.index_array, offset, stride, one.within))
+                maps.append(OutputIndexMap._by_array(one.index_array, offset, stride, one._within))
             elif one.input_dimension is not None:
-                maps.append(OutputIndexMap.along(one.input_dimension, offset, stride))
+                maps.append(OutputIndexMap._along(one.input_dimension, offset, stride))
             else:
-                maps.append(OutputIndexMap.constant(offset))
-        return IndexTransform.of(view.domain, tuple(maps))
+                maps.append(OutputIndexMap._constant(offset))
+        return IndexTransform._of(view.domain, tuple(maps))
 
     def edges(
         self, k: int, positions: npt.NDArray[np.int64]
@@ -165,18 +167,18 @@ def _behind_view(
             continue
         if isinstance(offset, int):
             assert one.input_dimension is not None
-            maps.append(OutputIndexMap.along(one.input_dimension, offset, one.factor))
+            maps.append(OutputIndexMap._along(one.input_dimension, offset, one._factor))
             continue
         if offset.size == 1:
-            maps.append(OutputIndexMap.along(extra, int(offset.item())))
+            maps.append(OutputIndexMap._along(extra, int(offset.item())))
         else:
             shape = [1] * rank
             shape[extra] = dims[extra].size
             inside = np.arange(dims[extra].size).reshape(shape)
             array = offset.reshape(offset.shape + (1,) * (rank - offset.ndim)) + inside
-            maps.append(OutputIndexMap.by_array(array))
+            maps.append(OutputIndexMap._by_array(array))
         extra += 1
-    return IndexTransform.of(IndexDomain.of(tuple(dims)), tuple(maps))
+    return IndexTransform._of(IndexDomain._of(tuple(dims)), tuple(maps))
 
 
 def _widened(one: OutputIndexMap, rank: int) -> OutputIndexMap:
@@ -185,4 +187,4 @@ def _widened(one: OutputIndexMap, rank: int) -> OutputIndexMap:
     if array is None:
         return one
     array = array.reshape(array.shape + (1,) * (rank - array.ndim))
-    return OutputIndexMap.by_array(array, one.offset, one.factor, one.within)
+    return OutputIndexMap._by_array(array, one.offset, one._factor, one._within)

@@ -88,7 +88,7 @@ class DownsampleDriver(Driver):
         self.method = method
         self._blocks = BlockGrid(of.domain, factors, method)
         self._cut = Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
-        sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain.dims])
+        sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain._dims])
         self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
 
     @property
@@ -119,7 +119,7 @@ class DownsampleDriver(Driver):
         """Return a view with the bounds that the base has now."""
         of = self._of._now(using)
         driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
-        if driver is self and not view.follows:
+        if driver is self and not view._follows:
             return self, view
         return driver, propagated(view, driver.domain)
 
@@ -138,7 +138,7 @@ class DownsampleDriver(Driver):
     def chunk_layout(self) -> Any:
         """That of the base, in blocks."""
         view = self._blocks.strided(IndexTransform(self._blocks.domain))
-        return ChunkLayout.of(layout_through(self._of.chunk_layout.constraints, view))
+        return ChunkLayout._of(layout_through(self._of.chunk_layout._constraints, view))
 
     @property
     def codec(self) -> Any:
@@ -254,7 +254,7 @@ class DownsampleDriver(Driver):
         """Read and reduce what stands behind some rows of the product."""
         view, cuts = behind.part(first, last)
         blocks = [Cut(*cut) for cut in cuts]
-        read = look(self._of._driver, IndexTransform.of_view(view), using)
+        read = look(self._of._driver, IndexTransform._of_view(view), using)
         return converted(read, lambda values: reduce(values, blocks, self.method, out))
 
     def _by_points(
@@ -263,7 +263,7 @@ class DownsampleDriver(Driver):
         """Read the block of each point of the view."""
         rank = view.output_rank
         points = [
-            np.broadcast_to(position(one, view.domain.dims), view.domain.shape).reshape(-1)
+            np.broadcast_to(position(one, view.domain._dims), view.domain.shape).reshape(-1)
             for one in view.output
         ]
         edges = [self._blocks.edges(k, points[k]) for k in range(rank)]
@@ -293,14 +293,14 @@ class DownsampleDriver(Driver):
         """Read blocks of one shape that begin at some points, and reduce each."""
         rank = len(lengths)
         count = len(least[0])
-        dims = (Dim.of(0, count), *(Dim.of(0, length) for length in lengths))
+        dims = (Dim._of(0, count), *(Dim._of(0, length) for length in lengths))
         maps = []
         for k, begin in enumerate(least):
             shape = [1] * (rank + 1)
             shape[k + 1] = lengths[k]
             inside = np.arange(lengths[k]).reshape(shape)
-            maps.append(OutputIndexMap.by_array(begin.reshape(count, *[1] * rank) + inside))
-        view = IndexTransform.of(IndexDomain.of(dims), tuple(maps))
+            maps.append(OutputIndexMap._by_array(begin.reshape(count, *[1] * rank) + inside))
+        view = IndexTransform._of(IndexDomain._of(dims), tuple(maps))
         values = look(self._of._driver, self._of._view[view], using).result()
         blocks = [Cut(0, 1, count, 0), *(Cut(0, length, 1, 0) for length in lengths)]
         return reduce(values, blocks, self.method).reshape(-1)

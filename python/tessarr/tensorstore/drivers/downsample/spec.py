@@ -70,7 +70,7 @@ class DownsampleSpec(BasedSpec):
     def _constrain(self, schema: Schema) -> None:
         """Pass constraints on to what is viewed; of the domain what they have in common."""
         base, rank = self._nested[0].copy(), len(self._factors)
-        schema = Schema(rank=rank).merged(schema)
+        schema = Schema(rank=rank)._merged(schema)
         given: dict[str, Any] = {
             "rank": rank,
             "dtype": schema.dtype,
@@ -78,14 +78,14 @@ class DownsampleSpec(BasedSpec):
             "dimension_units": schema.dimension_units,
             "fill_value": schema.fill_value,
         }
-        if schema.layout is not NO_LAYOUT:
+        if schema._layout is not NO_LAYOUT:
             given["chunk_layout"] = schema.chunk_layout
         if schema.domain is not None:
             given["domain"] = self._in_common(schema.domain)
         wanted = Schema(**{name: value for name, value in given.items() if value is not None})
-        base.update(schema=wanted.before(self._strided()))
+        base.update(schema=wanted._before(self._strided()))
         self._set_base(base, shown=schema.domain is not None)
-        self.schema = self.schema.merged(
+        self.schema = self.schema._merged(
             Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
         )
         self._known = None
@@ -93,17 +93,17 @@ class DownsampleSpec(BasedSpec):
 
     def _in_common(self, domain: IndexDomain) -> IndexDomain:
         """Return what a domain of the result says of the base: labels, bounds by a factor of 1."""
-        return IndexDomain.of(
+        return IndexDomain._of(
             tuple(
                 dim if factor == 1 else Dim(label=dim.label)
-                for dim, factor in zip(domain.dims, self._factors, strict=True)
+                for dim, factor in zip(domain._dims, self._factors, strict=True)
             )
         )
 
     def _strided(self) -> IndexTransform:
         """Return the view of the first element of each block."""
-        maps = [OutputIndexMap.along(k, 0, factor) for k, factor in enumerate(self._factors)]
-        return IndexTransform.of(IndexDomain(len(maps)), tuple(maps))
+        maps = [OutputIndexMap._along(k, 0, factor) for k, factor in enumerate(self._factors)]
+        return IndexTransform._of(IndexDomain(len(maps)), tuple(maps))
 
     @classmethod
     def of(
@@ -134,9 +134,9 @@ class DownsampleSpec(BasedSpec):
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
             known.update(domain=downsampled(base.domain, self._factors, self._method))
-        seen = base._seen().viewed(self._strided())
+        seen = base._seen()._viewed(self._strided())
         known.update(chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units)
-        return known.merged(self.schema)
+        return known._merged(self.schema)
 
     def base_of(self, view: IndexTransform) -> Spec | None:
         """Return the spec of what is behind a view: see `DownsampleDriver.base_of`."""

@@ -86,7 +86,7 @@ class StackDriver(Driver):
     @property
     def domain(self) -> IndexDomain:
         """That of the whole."""
-        return IndexTransform.of_view(self._placed.whole).domain
+        return IndexTransform._of_view(self._placed.whole).domain
 
     @property
     def chunk_layout(self) -> ChunkLayout:
@@ -173,7 +173,7 @@ class StackDriver(Driver):
 
     def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
         def begin(layer: TensorStore) -> WriteFutures:
-            driver, found = layer._driver.settled(IndexTransform.of_view(view), using)
+            driver, found = layer._driver.settled(IndexTransform._of_view(view), using)
             return driver.write(found, items, using)
 
         layer = self._layers[n]
@@ -266,5 +266,5 @@ def _reading(
     """Begin to read a view of what a layer is a view of."""
     if not layer.readable:
         return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
-    driver, found = layer._driver.settled(IndexTransform.of_view(view), using)
+    driver, found = layer._driver.settled(IndexTransform._of_view(view), using)
     return driver.read(found, out, using)

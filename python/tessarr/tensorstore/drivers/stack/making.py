@@ -42,7 +42,7 @@ RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 
 _OPEN: Final = References(RESOURCES, {})
 
-_whole: Final = IndexTransform.of_view  # Bound once: to find it takes as long as to call it.
+_whole: Final = IndexTransform._of_view  # Bound once: to find it takes as long as to call it.
 
 
 class LayersKeywords(TypedDict, total=False):
@@ -244,7 +244,7 @@ def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain
     """Return the smallest domain that contains those of all layers, with the bounds of another."""
     views = [layer._as_view() for layer in layers]
     placed = Layers.of(views, "overlay", None, None, None if within is None else within._as_view())
-    return IndexTransform.of_view(placed.whole).domain
+    return IndexTransform._of_view(placed.whole).domain
 
 
 def typed(layer: Spec, data_type: DataType) -> Spec:

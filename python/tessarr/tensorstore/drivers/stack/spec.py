@@ -133,7 +133,7 @@ class StackSpec(ViewSpec):
                 known.update(dtype=one.dtype)
         domains = [one.domain for one in self._nested]
         if domains and None not in domains:
-            known = known.merged(Schema(domain=overlaid(self._nested, known.domain)))
+            known = known._merged(Schema(domain=overlaid(self._nested, known.domain)))
         if known.rank is not None:
             stated = known.dimension_units or (None,) * known.rank
             known.update(dimension_units=common_units(stated, self._nested))

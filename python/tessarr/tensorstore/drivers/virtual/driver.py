@@ -101,18 +101,18 @@ class VirtualDriver(Driver):
         domain = schema.domain
         if domain is None:
             domain = IndexDomain(schema.rank)
-        self._domain = IndexDomain.of(
-            tuple(Dim.of(d.inclusive_min, d.exclusive_max, d.label) for d in domain.dims)
+        self._domain = IndexDomain._of(
+            tuple(Dim._of(d.inclusive_min, d.exclusive_max, d.label) for d in domain._dims)
         )
         layout = schema.chunk_layout
         given = layout.to_json()
-        check_codec_chunk(schema.layout)
+        check_codec_chunk(schema._layout)
         extent = self._domain._as_view()
-        self._shape, _ = choose(alike(schema.layout), extent, extent.rank)
+        self._shape, _ = choose(alike(schema._layout), extent, extent.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(
             _begin(dim, size) if one is None else one
-            for one, dim, size in zip(origin, self._domain.dims, self._shape, strict=True)
+            for one, dim, size in zip(origin, self._domain._dims, self._shape, strict=True)
         )
         order = given.get("inner_order", given.get("inner_order_soft_constraint"))
         plain = tuple(range(schema.rank))
@@ -247,7 +247,7 @@ class VirtualDriver(Driver):
         if function is None:
             raise ArgumentError("there is no function that reads chunks")
         chunk = self._new(box)
-        called = self.functions.begin(function, IndexDomain.of_view(box), chunk, parameters)
+        called = self.functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
         return _Reading(cache, box, chunk, called, kept)
 
     def _write(
@@ -258,7 +258,7 @@ class VirtualDriver(Driver):
         assert function is not None
         chunk.flags.writeable = False
         parameters = VirtualChunkedWriteParameters(expected)
-        called = self.functions.begin(function, IndexDomain.of_view(box), chunk, parameters)
+        called = self.functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
         return _Writing(cache, box, chunk, called, expected)
 
     def _store(self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any]) -> None:

@@ -76,7 +76,7 @@ class VirtualSpec(ReferringSpec):
         if options.schema is not None:
             if options.schema.fill_value is not None or options.schema.codec is not None:
                 raise ArgumentError("what functions read has neither a fill value nor a codec")
-            made.schema = self.schema.merged(options.schema)
+            made.schema = self.schema._merged(options.schema)
         return made
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:

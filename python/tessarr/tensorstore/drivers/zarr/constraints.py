@@ -263,12 +263,12 @@ class Constraints(ABC):
             "dtype": None if element is None else element.dtype,
             "rank": rank,
             "domain": self.domain(schema, rank, inner),
-            "chunk_layout": ChunkLayout.of(self._layout_later(schema, rank, inner)),
+            "chunk_layout": ChunkLayout._of(self._layout_later(schema, rank, inner)),
             "fill_value": fill,
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
         stated = self.fill is not OPEN and element is not None
-        return Schema.of(made).merged(schema.of_elements(fill=not stated))
+        return Schema._of(made)._merged(schema._of_elements(fill=not stated))
 
     def codec_with(self, schema: Schema) -> CodecSpec:
         """Return what is known of the encoding.
@@ -278,7 +278,7 @@ class Constraints(ABC):
         ArgumentError
             If the schema contradicts these constraints.
         """
-        return self.codec if schema.codec is None else self.codec.merged(schema.codec)
+        return self.codec if schema.codec is None else self.codec._merged(schema.codec)
 
     def outline(self, schema: Schema, of: Field) -> Schema:
         """Return what is known of the data type, the domain and the rank.
@@ -330,10 +330,10 @@ class Constraints(ABC):
             return domain
         known = rank - len(inner or ())
         marked = [
-            Dim.of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < known))
-            for k, dim in enumerate(domain.dims)
+            Dim._of(dim.inclusive_min, dim.exclusive_max, dim.label, (False, k < known))
+            for k, dim in enumerate(domain._dims)
         ]
-        return IndexDomain.of(marked)
+        return IndexDomain._of(marked)
 
     def _bounds(self, schema: Schema, rank: int | None, inner: Shape | None) -> IndexDomain | None:
         """Return what is known of the domain, but for which of its bounds can be changed."""
@@ -373,7 +373,7 @@ class Constraints(ABC):
         ArgumentError
             If the schema asks for another one.
         """
-        given = schema.layout
+        given = schema._layout
         if rank is None:
             return given
         chunked = self._chunked(rank, inner)
@@ -386,7 +386,7 @@ class Constraints(ABC):
         self, schema: Schema, rank: int | None, inner: Shape | None
     ) -> LayoutConstraints:
         """Return what is known of the layout of chunks, found when it is looked at."""
-        if rank is None or schema.layout is NO_LAYOUT:
+        if rank is None or schema._layout is NO_LAYOUT:
             return self.layout(schema, rank, inner)
         return LayoutConstraints.later(rank, lambda: self.layout(schema, rank, inner).found())
 
@@ -403,7 +403,7 @@ class Constraints(ABC):
         stored = self._stored(schema, of)
         inner = element_of(stored, of).inner
         domain = self._bounds(schema, self._rank(schema, inner), inner)
-        if domain is None or not all(dim.finite for dim in domain.dims):
+        if domain is None or not all(dim.finite for dim in domain._dims):
             raise ArgumentError("an array is created with a finite domain: give shape or domain")
         layout = self.layout(schema, domain.rank, inner)
         chunked = domain.rank - len(inner)
@@ -461,7 +461,7 @@ class Constraints(ABC):
         """
         if self.fill is not OPEN:
             return self.fill_bytes()
-        asked = schema.fill
+        asked = schema._fill
         if asked is None:
             return None if self.zarr_format == 2 else stored.default_fill()
         if stored.numpy.names:
@@ -509,7 +509,7 @@ def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape)
     """Return the view of all of an array; names that cannot be labels are left out."""
     if names is not None and not (len(names) == len(shape) and _are_labels(names)):
         names = None
-    return IndexTransform.of_view(View.of_array(shape, names, inner))
+    return IndexTransform._of_view(View.of_array(shape, names, inner))
 
 
 def _are_labels(names: tuple[str | None, ...]) -> bool:

@@ -357,7 +357,7 @@ class ZarrDriver(Driver):
         if told or self._rechecks or using.transaction is not None:
             array = self._looked_at(using)
         meta = array._meta
-        if meta is self._meta and not view.follows:
+        if meta is self._meta and not view._follows:
             return self, view
         return self, propagated(view, facts_of(meta, self._field).domain)
 

@@ -77,7 +77,7 @@ class Kind:
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks; not to be modified."""
         of = zarr3.chunk_layout_of if self.meta.zarr_format == 3 else zarr2.chunk_layout_of
-        return ChunkLayout.of(of(self.meta, self.inner_shape))
+        return ChunkLayout._of(of(self.meta, self.inner_shape))
 
     @cached_property
     def codec(self) -> CodecSpec:
@@ -195,7 +195,7 @@ class Facts:
             known = {name: v for name, v in v2.to_json(meta).items() if name not in meta.extra}
             return {
                 **known,
-                "compressor": self.kind.codec.compression.compressor,
+                "compressor": self.kind.codec._compression.compressor,
                 "dimension_separator": getattr(meta.chunk_key_encoding, "separator", "."),
             }
         document = v3.to_json(meta)

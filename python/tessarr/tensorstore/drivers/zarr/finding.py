@@ -25,7 +25,7 @@ __all__ = ["find_metadata", "may_recall"]
 def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
     """Return the metadata of the array, which is created where that is wanted."""
     mode = spec._mode
-    if mode.assumes:
+    if mode._assumes:
         return spec._metadata(), Seen()
     if mode.open:
         existing = _existing(spec, store, at)

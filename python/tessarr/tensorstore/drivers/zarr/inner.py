@@ -88,14 +88,14 @@ class Inner:
         SelectionError
             If an index is outside of the element.
         """
-        dims = view.domain.dims
+        dims = view.domain._dims
         outer, inner = view.output[: self.rank], view.output[self.rank :]
-        check_inside(inner, dims, tuple(Dim.of(0, size) for size in self.shape))
+        check_inside(inner, dims, tuple(Dim._of(0, size) for size in self.shape))
         followed = {k for one in outer for k in _follows(one)}
         kept = [k for k in range(len(dims)) if k in followed]
         places = {k: place for place, k in enumerate(kept)}
         maps = tuple(_moved(one, places, kept) for one in outer)
-        small = IndexTransform.of(IndexDomain.of(tuple(dims[k] for k in kept)), maps)
+        small = IndexTransform._of(IndexDomain._of(tuple(dims[k] for k in kept)), maps)
         index = [_along(k, len(dims), dims[k].size) for k in kept]
         index += [position(one, dims) for one in inner]
         return Split(small, tuple(index), view.domain.shape, tuple(kept))
@@ -149,9 +149,9 @@ def _moved(one: OutputIndexMap, places: dict[int, int], kept: list[int]) -> Outp
     array, along = one.index_array, one.input_dimension
     if array is not None:
         small = array.reshape([array.shape[k] for k in kept])
-        return OutputIndexMap.by_array(small, one.offset, one.factor, one.within)
+        return OutputIndexMap._by_array(small, one.offset, one._factor, one._within)
     if along is not None:
-        return OutputIndexMap.along(places[along], one.offset, one.factor)
+        return OutputIndexMap._along(places[along], one.offset, one._factor)
     return one
 
 

@@ -40,14 +40,14 @@ class OpeningSpec(ZarrSpec):
         """Start to open."""
         if self._place is None:
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
-        self._mode.check()
+        self._mode._check()
         if self._mode.create and not opening.write:
             raise ArgumentError("it cannot be created without being opened for writing")
         place = self._place._open()
         at = place.key(self._place.path).removesuffix("/")
         store = self._at(place.store, at)
         at_once = self._place._driver.at_once
-        collects = opening.batch is not None and at_once != inf and self._mode.looks
+        collects = opening.batch is not None and at_once != inf and self._mode._looks
         begin = opening.batch._open if opening.batch is not None and collects else start
         return begin(self._opened, view, store, at, opening.transaction, here=at_once > 0)
 
@@ -108,7 +108,7 @@ class OpeningSpec(ZarrSpec):
         own = references.has("metadata_cache_pool")
         resource = references.resource("metadata_cache_pool" if own else "cache_pool")
         remembered = memory_of(resource)
-        memory = None if self._mode.assumes else remembered
+        memory = None if self._mode._assumes else remembered
         if near:
             return store, store, memory
         data = pool_of(references.resource("cache_pool")) if own else remembered.pool
@@ -131,7 +131,7 @@ class OpeningSpec(ZarrSpec):
             return view
         domain = facts_of(array._meta, self._field).domain
         labels = [
-            dim.label or asked.label for dim, asked in zip(domain.dims, given.dims, strict=True)
+            dim.label or asked.label for dim, asked in zip(domain._dims, given._dims, strict=True)
         ]
         return IndexTransform(domain.label[labels] if labels else domain)
 

@@ -87,7 +87,7 @@ def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) 
     wanted = read_constraints(driver, metadata)
     found = wanted.effective(schema, field)
     found.update(codec=wanted.codec_with(schema))
-    found.layout.found()
+    found._layout.found()
     return found
 
 
@@ -142,7 +142,7 @@ class Alikes:
         """
         shape, domain = constraints.shape, schema.domain
         if domain is not None:  # what both state has to be the same
-            shape = domain.mere_shape if shape is None else None
+            shape = domain._mere_shape if shape is None else None
         if shape is None:
             return Alike().metadata(constraints, schema, field, None)
         by = domain is None, len(shape)
@@ -243,7 +243,7 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
 def _check_parts(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
     """Refuse an array that is not as it has to be, whatever its fill value."""
     check_chunks(meta, metadata, schema, field)
-    if schema.says_nothing:
+    if schema._says_nothing:
         return
     facts = facts_of(meta, field)
     compare("rank", schema.rank, facts.domain.rank)
@@ -269,19 +269,19 @@ def check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = 
     constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
     if constraints is not _NOTHING[type(constraints)]:
         constraints.check_members(meta)
-    layout = schema.layout
+    layout = schema._layout
     if layout is NO_LAYOUT and schema.codec is None:
         return
     facts = facts_of(meta, field)
     if layout.rank >= 0:
-        layout.merged(facts.kind.chunk_layout.constraints)
+        layout.merged(facts.kind.chunk_layout._constraints)
         check_codec_chunk(layout)
     if schema.codec is not None:
-        facts.kind.codec.merged(schema.codec)
+        facts.kind.codec._merged(schema.codec)
 
 
 def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
-    asked = schema.fill
+    asked = schema._fill
     if asked is None or meta.data_type.numpy.names or field.as_void:
         return
     if meta.fill_value is None and meta.zarr_format == 2:

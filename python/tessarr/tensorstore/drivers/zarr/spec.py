@@ -64,7 +64,7 @@ class ZarrSpec(PlacedSpec):
         """Return the spec that JSON states; take its members out of `members`."""
         made = cls(schema)
         made._known, made._alike = {}, resolve.Alikes()
-        made._mode = OpenMode.take(members)
+        made._mode = OpenMode._take(members)
         made._take_place(members)
         made._references = References.parse(_RESOURCES, members, _OPTIONAL)
         made._recheck_metadata = _recheck(members, "recheck_cached_metadata", "open")
@@ -90,7 +90,7 @@ class ZarrSpec(PlacedSpec):
 
     def _forget(self) -> None:
         known = self.outline()
-        self.schema = self.schema.merged(Schema(rank=known.rank, dtype=known.dtype))
+        self.schema = self.schema._merged(Schema(rank=known.rank, dtype=known.dtype))
         self._wanted, self._known, self._alike = self._nothing, {}, resolve.Alikes()
 
     def _constrain(self, options: Options) -> None:
@@ -99,8 +99,8 @@ class ZarrSpec(PlacedSpec):
         if options.stored_shape is not None:
             self._wanted = self._wanted.shaped(options.stored_shape)
         if options.schema is not None:
-            self.schema = before.merged(options.schema)
-            if not self.schema.is_like(before):
+            self.schema = before._merged(options.schema)
+            if not self.schema._is_like(before):
                 self._alike = resolve.Alikes()
         self._check_parts()
 
@@ -146,7 +146,7 @@ class ZarrSpec(PlacedSpec):
         if of is not meta:
             made = cls._of(driver, minimal=minimal)
         # Of format 2 TensorStore tells the view of the handle, whatever its bounds are now.
-        told = view if cls.zarr_format == 2 else propagated(view, driver.domain).simplified()
+        told = view if cls.zarr_format == 2 else propagated(view, driver.domain)._simplified()
         driver.specs[minimal] = meta, made, view, told
         return made, told
 
@@ -168,7 +168,7 @@ class ZarrSpec(PlacedSpec):
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        found: JSONObject = self._mode.to_json(include_defaults=include_defaults)
+        found: JSONObject = self._mode._to_json(include_defaults=include_defaults)
         if self._place is not None:
             found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
         found.update(self._references.json(naming, include_defaults=include_defaults))

@@ -44,7 +44,7 @@ def statistics(
 
 def _from_origin(view: IndexTransform) -> IndexTransform | None:
     """Return the positions of a view that are not below the origin, if there are any; some are."""
-    dims = view.domain.dims
+    dims = view.domain._dims
     below = [one for one, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
     kept = reduce(np.logical_and, (position(one, dims) >= 0 for one in below))
     if not kept.any():

@@ -127,7 +127,7 @@ class Zarr2(Constraints):
     @property
     def codec(self) -> CodecSpec:
         """What is known of the encoding of chunks."""
-        return CodecSpec.of_compression(self.compression)
+        return CodecSpec._of_compression(self.compression)
 
     def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
         """Return what is known of chunks."""
@@ -149,7 +149,7 @@ class Zarr2(Constraints):
         rank, spec = len(new.shape), new.spec
         compression = self.compression
         if schema.codec is not None:
-            compression = self.codec.merged(schema.codec).compression
+            compression = self.codec._merged(schema.codec)._compression
         compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
         both = _read.made((compressor, compression.filters or []), _codecs)
         return ArrayMeta(
@@ -171,7 +171,7 @@ class Zarr2(Constraints):
         # A document that says nothing means ".": other keys would be taken for missing chunks.
         separator = getattr(meta.chunk_key_encoding, "separator", ".")
         compare("dimension_separator", self.separator, separator)
-        codec_of(meta).compression.merged(self.compression)
+        codec_of(meta)._compression.merged(self.compression)
 
 
 def _codecs(stated: tuple[Any, list[Any]]) -> Both:
@@ -215,7 +215,7 @@ def codec_of(meta: ArrayMeta) -> CodecSpec:
 def _spec(codecs: Chain, rank: int, last_is_filter: bool) -> CodecSpec:
     _, filters, compressor = v2.split(codecs, rank, last_is_filter)
     stated = None if compressor is None else compressor_from_json(compressor.to_json(2))
-    return CodecSpec.of_compression(
+    return CodecSpec._of_compression(
         Compression(stated, [codec.to_json(2) for codec in filters] or None)
     )
 

@@ -148,7 +148,7 @@ class Zarr3(Constraints):
     @property
     def codec(self) -> CodecSpec:
         """What is known of the encoding of chunks."""
-        return CodecSpec.of_chain(self.chain)
+        return CodecSpec._of_chain(self.chain)
 
     @property
     def dimension_names(self) -> Names | None:
@@ -197,7 +197,7 @@ class Zarr3(Constraints):
     def _created(self, schema: Schema, new: New) -> ArrayMeta:
         """Return the metadata of a new array."""
         rank, data_type = len(new.shape), new.spec.data_type
-        chain = self.chain if schema.codec is None else self.codec.merged(schema.codec).chain
+        chain = self.chain if schema.codec is None else self.codec._merged(schema.codec)._chain
         chain = chain or _OPEN_CHAIN
         # What is not sharded does not depend on lengths.
         read = new.read if chain.height or new.read != new.spec.shape else None
@@ -316,7 +316,7 @@ def key_encoding_json(encoding: keys.ChunkKeyEncoding) -> Any:
 
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return how the chunks of an array are encoded."""
-    return CodecSpec.of_chain(chain_of(meta))
+    return CodecSpec._of_chain(chain_of(meta))
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
