@@ -122,10 +122,11 @@ impl CachedStore {
                 }
                 // Without a version nothing tells whether the rest is still of the same value.
                 _ if version.is_some() => {
-                    keep(Part::Value, Answer::Opened { size, same: Same::new(version) });
+                    let same = Same::new(version);
+                    keep(Part::Value, Answer::Opened { size, same });
                     for (offset, bytes) in ranges {
                         let part = Part::Range { offset, count: bytes.len() as u64 };
-                        keep(part, Answer::Range(Arc::new(bytes)));
+                        keep(part, Answer::Range { of: same, bytes: Arc::new(bytes) });
                     }
                 }
                 _ => {}

@@ -75,7 +75,10 @@ pub(super) enum Answer {
         size: u64,
         same: Same,
     },
-    Range(Arc<Vec<u8>>),
+    Range {
+        of: Same,
+        bytes: Arc<Vec<u8>>,
+    },
     Keys(Arc<Vec<String>>),
     Level(Arc<Listing>),
     Decoded {
@@ -91,13 +94,23 @@ pub(super) type Piece = (Arc<Vec<u8>>, u64);
 const OVERHEAD: u64 = 128;
 
 impl Answer {
+    /// The value that it is, or is of.
+    fn of(&self) -> Option<Same> {
+        match self {
+            Answer::Whole(whole) => Some(whole.same),
+            Answer::Opened { same, .. } => Some(*same),
+            Answer::Range { of, .. } | Answer::Decoded { of, .. } => Some(*of),
+            Answer::Absent | Answer::Keys(_) | Answer::Level(_) => None,
+        }
+    }
+
     fn size(&self) -> u64 {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() as u64 + 24).sum::<u64>();
         OVERHEAD
             + match self {
                 Answer::Absent | Answer::Opened { .. } => 0,
                 Answer::Whole(whole) => whole.bytes.len() as u64,
-                Answer::Range(bytes) => bytes.len() as u64,
+                Answer::Range { bytes, .. } => bytes.len() as u64,
                 Answer::Decoded { bytes, .. } => bytes.len() as u64 + 2 * OVERHEAD,
                 Answer::Keys(keys) => texts(keys),
                 Answer::Level(level) => texts(&level.keys) + texts(&level.prefixes),
@@ -240,16 +253,17 @@ impl Shelf {
         matches!(found.map(|piece| &piece.answer), Some(Answer::Absent))
     }
 
-    /// A remembered range of the value of `name` that these bytes are in, and where it begins.
+    /// A remembered range of the value `of` that these bytes are in, and where it begins.
     ///
-    /// No range is inside of another one: the last that begins before reaches furthest.
-    pub(super) fn find_range(&mut self, name: &str, offset: u64, count: u64) -> Option<Piece> {
+    /// All are of one value, and no range is inside of another one: the last that begins before reaches
+    /// furthest.
+    pub(super) fn find_range(&mut self, name: &str, offset: u64, count: u64, of: Same) -> Option<Piece> {
         let parts = self.names.get_mut(name)?;
         let (part, slot) =
             parts.range_mut(Part::FIRST_RANGE..=Part::Range { offset, count: u64::MAX }).next_back()?;
         match (part, &slot.answer) {
-            (Part::Range { offset: from, .. }, Answer::Range(bytes))
-                if from + bytes.len() as u64 >= offset.saturating_add(count) =>
+            (Part::Range { offset: from, .. }, Answer::Range { of: kept, bytes })
+                if kept.is(of) && from + bytes.len() as u64 >= offset.saturating_add(count) =>
             {
                 let found = (bytes.clone(), *from);
                 slot.touch(&mut self.clock, &mut self.order);
@@ -284,25 +298,21 @@ impl Shelf {
         self.names.get(name).is_some_and(|parts| parts.range(Part::FIRST_DECODED..).next().is_some())
     }
 
-    /// Remembers a chunk that was decoded of bytes of the value `of`, if that is still
-    /// the value of `name`.
-    pub(super) fn keep_decoded(&mut self, name: &str, part: Part, of: Same, bytes: Arc<Vec<u8>>) {
-        let Part::Decoded { size, .. } = part else { return };
-        let value = self.names.get(name).and_then(|parts| parts.get(&Part::Value));
-        let (is_of, is_all) = match value.map(|slot| &slot.answer) {
-            Some(Answer::Whole(whole)) => (whole.same.is(of), whole.bytes.len() as u64 == size),
-            Some(Answer::Opened { same, .. }) => (same.is(of), false),
-            _ => (false, false),
-        };
-        if !is_of {
-            return;
-        }
-        if is_all {
-            self.twice.insert(name.into());
+    /// Remembers bytes of a value, or what was decoded of them, if it is still the value of `name`.
+    pub(super) fn keep_of(&mut self, name: &str, part: Part, answer: Answer) {
+        let value = self.names.get(name).and_then(|parts| parts.get(&Part::Value)).map(|slot| &slot.answer);
+        let is_same = |value: &Answer| value.of().zip(answer.of()).is_some_and(|(one, other)| one.is(other));
+        let Some(value) = value.filter(|value| is_same(value)) else { return };
+        match (value, part) {
+            (Answer::Whole(_), Part::Range { .. }) => return,
+            (Answer::Whole(whole), Part::Decoded { size, .. }) if whole.bytes.len() as u64 == size => {
+                self.twice.insert(name.into());
+            }
+            _ => {}
         }
         self.touch_value(name);
         let epoch = self.epoch(name);
-        self.keep(name, part, Answer::Decoded { of, bytes }, epoch, Instant::now());
+        self.keep(name, part, answer, epoch, Instant::now());
     }
 
     /// Lets go of the bytes of a value whose chunk is remembered, if it has a version.
@@ -319,8 +329,6 @@ impl Shelf {
                 slot.answer = Answer::Opened { size, same: whole.same };
                 slot.bytes -= freed;
                 self.bytes -= freed;
-                // Ranges may be of what was there before it was read whole.
-                self.remove_inside(name, 0, u64::MAX);
             }
         }
     }
@@ -341,11 +349,15 @@ impl Shelf {
         if bytes > self.limit || asked != self.epoch(name) {
             return;
         }
-        if let Part::Range { offset, count } = part {
-            if self.find_range(name, offset, count).is_some() {
-                return;
+        match (part, answer.of()) {
+            (Part::Range { offset, count }, Some(of)) => {
+                if self.find_range(name, offset, count, of).is_some() {
+                    return;
+                }
+                self.remove_inside(name, offset, offset.saturating_add(count));
             }
-            self.remove_inside(name, offset, offset.saturating_add(count));
+            (Part::Value, of) => self.remove_others(name, of, matches!(answer, Answer::Whole(_))),
+            _ => {}
         }
         self.remove(name, part);
         self.clock += 1;
@@ -361,6 +373,23 @@ impl Shelf {
             }
             let Some((_, (name, part))) = self.order.pop_first() else { break };
             self.remove(&name, part);
+        }
+    }
+
+    /// Forgets parts of what was the value of `name` and is not the value `of`; all ranges, if it `is_whole`.
+    fn remove_others(&mut self, name: &str, of: Option<Same>, is_whole: bool) {
+        let Some(parts) = self.names.get(name) else { return };
+        let is_other = |part: &Part, slot: &Slot| match part {
+            Part::Range { .. } if is_whole => true,
+            Part::Range { .. } | Part::Decoded { .. } => {
+                !of.zip(slot.answer.of()).is_some_and(|(one, other)| one.is(other))
+            }
+            _ => false,
+        };
+        let others: Vec<Part> =
+            parts.iter().filter(|(part, slot)| is_other(part, slot)).map(|(part, _)| *part).collect();
+        for part in others {
+            self.remove(name, part);
         }
     }
 
