@@ -42,6 +42,7 @@ __all__ = [
     "ForeignStore",
     "HandleBase",
     "KvStoreBase",
+    "Latch",
     "Layers",
     "Limits",
     "LocalStore",
@@ -378,6 +379,13 @@ class ReadResult:
     ) -> tuple[type[Self], tuple[str, bytes, TimestampedStorageGeneration]]: ...
     def __copy__(self) -> Self: ...
     def __deepcopy__(self, _memo: dict[int, Any]) -> Self: ...
+
+@final
+class Latch:
+    """Keeps who waits until it is opened."""
+
+    def open(self) -> None: ...
+    def wait(self) -> None: ...
 
 @final
 class Reading:
