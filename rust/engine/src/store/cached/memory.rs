@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::shelf::{Answer, Epoch, Found, Fresh, Part, Piece, Same, Shelf};
+use super::answer::{Answer, Found, Fresh, Part, Piece, Same};
+use super::shelf::{Epoch, Shelf};
 use super::CachedStore;
 use crate::store::{fork, Store};
 

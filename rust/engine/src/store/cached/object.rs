@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::answer::{Answer, Part, Same, Whole};
 use super::memory::{Asked, Memory};
-use super::shelf::{Answer, Part, Same, Whole};
 use crate::error::Result;
 use crate::store::{self, read_from, Decoded, Object, Store, Version, Want};
 
@@ -26,8 +26,8 @@ impl Decoded for Chunks {
 
     fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
         let part = Part::Decoded { offset, size, level };
-        let answer = Answer::Decoded { of: self.of, bytes: Arc::new(bytes) };
-        self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer));
+        let answer = Answer::Decoded(Arc::new(bytes));
+        self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.of));
     }
 }
 
@@ -121,9 +121,8 @@ impl Object for RangedObject {
         if !self.recalled(offset, out)? {
             self.opened(offset, count)?.read_at(offset, out)?;
             if count <= self.memory.limit {
-                let answer = Answer::Range { of: self.chunks.of, bytes: Arc::new(out.to_vec()) };
-                let part = Part::Range { offset, count };
-                self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer));
+                let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
+                self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.chunks.of));
             }
         }
         Ok(())

@@ -331,3 +331,31 @@ fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_tim
         assert_eq!(first_bytes(&*older).unwrap(), [1; 4]);
     }
 }
+
+#[test]
+fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
+    // How many chunks stay, whether the value does, and how often it was asked for.
+    let stay = |inner: Arc<dyn Store>, chunks: &[(u64, u64)], bytes: usize| {
+        inner.put("k", &[1; 6000]).unwrap();
+        let counting = Arc::new(CountingStore::new(inner));
+        let store = CachedStore::new(counting.clone(), 10_000, None);
+        let object = opened(&store, Want::Whole);
+        for &(offset, size) in chunks {
+            object.decoded().unwrap().keep(offset, size, 7, vec![2; bytes]);
+        }
+        let again = opened(&store, Want::Whole);
+        let found = chunks.iter().filter(|&&chunk| kept(&*again, chunk, 7).is_some()).count();
+        assert!(store.counts().bytes <= 10_000);
+        (found, again.bytes().is_some(), counting.counts().opens)
+    };
+    let with_versions = || -> Arc<dyn Store> { Arc::new(MemoryStore::new()) };
+    let without = || -> Arc<dyn Store> { Arc::new(ForeignStore::new(Map::default(), false, 0)) };
+    let parts = [(0, 3000), (3000, 3000)];
+    assert_eq!(stay(with_versions(), &parts, 4300), (2, false, 1));
+    // Nobody knows whether what is read later is of the same value.
+    assert_eq!(stay(without(), &parts, 4300), (0, true, 1));
+    assert_eq!(stay(without(), &parts, 3000), (1, true, 1));
+    for inner in [with_versions(), without()] {
+        assert_eq!(stay(inner, &[(0, 6000)], 8000), (1, false, 1));
+    }
+}
