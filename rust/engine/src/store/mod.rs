@@ -260,7 +260,7 @@ impl dyn Store + '_ {
         want: Want,
         work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
     ) -> Result<T> {
-        self.read_on(None, key, want, work)
+        self.read_on(None, key, || want, work)
     }
 
     /// The same where it may have been opened before.
@@ -268,13 +268,13 @@ impl dyn Store + '_ {
         &self,
         mut opened: Option<Opened>,
         key: &str,
-        want: Want,
+        want: impl Fn() -> Want,
         mut work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
     ) -> Result<T> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match work(opened.take().unwrap_or_else(|| self.open(key, want))?) {
+            match work(opened.take().unwrap_or_else(|| self.open(key, want()))?) {
                 Err(error) if error.code == Some(REPLACED) && attempts < ATTEMPTS => {}
                 done => return done,
             }
