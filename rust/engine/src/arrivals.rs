@@ -296,27 +296,29 @@ mod tests {
         told.recv_timeout(Duration::from_secs(20)).unwrap()
     }
 
-    /// Does what nobody should.
-    struct Panics;
+    /// Panics where it is asked in the thread that answers.
+    struct Panics(Mutex<Sender<Told>>);
 
     impl Ask for Panics {
         #[allow(clippy::panic)]
-        fn ask(&self, _: &str, _: Want, _: Told) {
-            panic!("a store");
+        fn ask(&self, _: &str, _: Want, told: Told) {
+            if std::thread::current().name() == Some("answers") {
+                panic!("a store");
+            }
+            let _ = self.0.lock().unwrap().send(told);
         }
     }
 
     #[test]
-    #[allow(clippy::panic)]
-    fn a_panic_ends_it() {
-        let asking = |_: usize, _: &mut Scratch| Ok(Some((String::new(), Want::Whole)));
-        let preparing = |_: usize, _: &mut Scratch| panic!("a request");
-        let work =
-            |_: usize, opened: Option<Opened>, _: &mut Scratch| opened.map_or(Ok(()), |it| it.map(drop));
-        let asked = in_time(move || super::each(Arc::new(Panics), 9, 2, None, &asking, &work));
-        assert_eq!(asked.unwrap_err().kind, Kind::Internal);
-        let prepared = in_time(move || super::each(Arc::new(Panics), 9, 2, None, &preparing, &work));
-        assert!(prepared.unwrap_err().message.contains("a request"));
+    fn a_panic_of_who_answers_ends_it() {
+        let (asked, received) = channel::<Told>();
+        let answers = move || received.iter().for_each(|told| told.tell(Ok(None)));
+        std::thread::Builder::new().name("answers".to_owned()).spawn(answers).unwrap();
+        let ask = Arc::new(Panics(Mutex::new(asked)));
+        let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), Want::Whole)));
+        let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
+        let done = in_time(move || super::each(ask, 1000, 2, None, &request, &work));
+        assert!(done.unwrap_err().message.contains("a store"));
     }
 
     #[test]
