@@ -42,6 +42,7 @@ __all__ = [
     "ForeignStore",
     "HandleBase",
     "KvStoreBase",
+    "Latch",
     "Layers",
     "Limits",
     "LocalStore",
@@ -380,6 +381,13 @@ class ReadResult:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __setstate__(self, state: Any) -> None: ...
+
+@final
+class Latch:
+    """Keeps who waits until it is opened."""
+
+    def open(self) -> None: ...
+    def wait(self) -> None: ...
 
 @final
 class Reading:

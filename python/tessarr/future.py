@@ -15,6 +15,7 @@ from threading import Condition, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr.registry import call_public
+from tessarr.store.loops import take
 
 __all__ = ["Future"]
 
@@ -97,7 +98,7 @@ class Future(concurrent.futures.Future[T]):
             ends: SimpleQueue[Any] = SimpleQueue()
             self.add_done_callback(ends.put)
             with suppress(Empty):
-                ends.get(timeout=None if timeout is None else max(0.0, timeout))
+                take(ends, None if timeout is None else max(0.0, timeout))
 
     def __await__(self) -> Generator[Any, None, T]:
         import asyncio

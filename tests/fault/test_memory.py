@@ -87,3 +87,35 @@ def test_peak_memory_of_a_copy_from_rows_to_columns(tmp_path: Path) -> None:
     assert int(done.stdout) <= 32 * MB + 60 * MB
     copied = tessarr.open_array(tmp_path / "b", mode="r")
     assert (copied[::100] == array[::100]).all()
+
+
+CACHED = f"""{PEAK}
+import tessarr.tensorstore as ts
+limit = int(sys.argv[2])
+grid = {{"name": "regular", "configuration": {{"chunk_shape": [2]}}}}
+spec = {{
+    "driver": "zarr3",
+    "kvstore": "file://" + sys.argv[1] + "/",
+    "recheck_cached_data": False,
+    "metadata": {{"shape": [100_000], "data_type": "uint8", "chunk_grid": grid}},
+}}
+context = ts.Context({{"cache_pool": {{"total_bytes_limit": limit}}}})
+array = ts.open(spec, create=True, open=True, context=context).result()
+array[:1000].read().result()
+before = peak()
+array.read().result()
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
+def test_a_cache_of_very_many_small_answers_is_no_larger_than_it_says(tmp_path: Path) -> None:
+    """Of chunks that are absent nothing is held but that."""
+    limit = 10_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", CACHED, str(tmp_path), str(limit)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) < 2 * limit

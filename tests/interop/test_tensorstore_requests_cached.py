@@ -107,3 +107,38 @@ def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> Non
     assert all(map(np.array_equal, *told))
     assert (np.array(asked[0]) <= asked[1]).all(), asked
     assert asked[0][1] == 0
+
+
+@pytest.mark.parametrize("limit", [600_000, 1_000_000])
+@pytest.mark.parametrize("inside", [None, (64, 64), (256, 256)])
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_pool_that_has_hardly_room_for_a_chunk_does_not_ask_more(
+    encoded: bool, inside: tuple[int, int] | None, limit: int, tmp_path: Path
+) -> None:
+    """Of 512 kB, or a little less as it is stored: what is kept does not push out what it needs."""
+    codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    if encoded:
+        codecs.append({"name": "gzip", "configuration": {"level": 1}})
+    if inside is not None:
+        settings = {"chunk_shape": list(inside), "codecs": codecs}
+        codecs = [{"name": "sharding_indexed", "configuration": settings}]
+    grid = {"name": "regular", "configuration": {"chunk_shape": [256, 512]}}
+    made = {
+        "driver": "zarr3",
+        "kvstore": tmp_path.as_uri(),
+        "metadata": {"chunk_grid": grid, "codecs": codecs},
+    }
+    values = np.random.default_rng(0).integers(0, 1 << 30, (512, 512), "i4")
+    ours.open(made, create=True, dtype=ours.int32, shape=[512, 512]).result().write(values).result()
+    asked = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": limit}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            array = ts.open(spec, context=context).result()
+            door.forget()
+            for part in (np.s_[:256], np.s_[3, 5], np.s_[:40, :40]):
+                for _ in range(2):
+                    assert np.array_equal(array[part].read().result(), values[part])
+            asked.append(len(door.requests))
+    assert asked[0] <= asked[1]

@@ -15,7 +15,8 @@ from stores import servers
 from stores.programs import go, start
 from stores.servers import Door
 from tessarr.errors import UnsupportedError
-from tessarr.store.servers import fetched, server_of, waited
+from tessarr.store.loops import waited
+from tessarr.store.servers import fetched, server_of
 from tessarr.stores import FsspecStore
 
 COUNT = 5  # changes of each process

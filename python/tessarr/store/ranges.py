@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import StoreError
 from tessarr.store.fsspec_files import Files
-from tessarr.store.servers import (
-    Part,
-    Server,
-    changed,
-    fetched,
-    reentry,
-    server_of,
-    version_of,
-    waited,
-)
+from tessarr.store.loops import Fail, begun, closed, reentry, under_way, waited
+from tessarr.store.servers import Part, Server, changed, fetched, server_of, version_of
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, Task
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
 __all__ = ["FarFiles", "SharedFiles", "files_of"]
@@ -59,12 +53,6 @@ class FarFiles(Files):
     ) -> None:
         super().__init__(fs, root, missing, concurrency)
         self.server = server
-        self._answering: set[Task[None]] = set()
-
-    def fetch(self, path: str, span: str | None) -> Part:
-        """Return a range of a file, or all of it."""
-        fs = self._fs
-        return waited(fs.loop, fetched, fs, self.server, path, span)
 
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
@@ -85,7 +73,7 @@ class FarFiles(Files):
 
     def open_part(self, key: str, offset: int, count: int) -> _Opened | None:
         """Open a file that was seen before, by some of its bytes."""
-        return waited(self._fs.loop, self._opened, key, _span(offset, count))
+        return waited(self._fs.loop, self._opened, key, f"bytes={offset}-{offset + count - 1}")
 
     def _reentry(self) -> Exception | None:
         """Return why this thread must not wait, if it must not."""
@@ -94,15 +82,19 @@ class FarFiles(Files):
     def _answer(self, take: Callable[[], list[Any]]) -> None:
         """Have the event loop open files, each of which is told what was opened."""
         loop = self._fs.loop
-        loop.call_soon_threadsafe(lambda: self._begin(loop, take()))
+
+        def fail(error: BaseException) -> None:
+            _fail(take(), error)
+
+        begun(loop, lambda: self._begin(loop, take()), fail)
 
     def _begin(self, loop: AbstractEventLoop, asked: list[Any]) -> None:
+        waits = under_way(loop)
         for one in asked:
-            task = loop.create_task(self._answered(loop, one))
-            self._answering.add(task)  # loops keep none
-            task.add_done_callback(self._answering.discard)
+            fail = partial(_fail, [one])
+            waits[fail] = loop.create_task(self._answered(loop, one, fail))
 
-    async def _answered(self, loop: AbstractEventLoop, asked: Any) -> None:
+    async def _answered(self, loop: AbstractEventLoop, asked: Any, fail: Fail) -> None:
         try:
             if asked.method == "open_tail":
                 found = await self._tail(asked.key, asked.count)
@@ -111,17 +103,24 @@ class FarFiles(Files):
                 found = await self._head(asked.key, count)
         except (KeyError, FileNotFoundError):  # as of every store, whatever else says so here
             self._begin(loop, asked.tell(None))
+        except CancelledError:
+            self._begin(loop, asked.fail(closed()))
         except BaseException as error:  # noqa: BLE001 (told to who waits)
             self._begin(loop, asked.fail(error))
         else:
             self._begin(loop, asked.tell(found))
+        finally:
+            under_way(loop).pop(fail, None)
 
     async def _head(self, key: str, count: int | None) -> _Opened | None:
-        return await self._opened(key, None if count is None else f"bytes=0-{max(count, 1) - 1}")
+        found = await self._opened(key, None if count is None else f"bytes=0-{max(count, 1) - 1}")
+        if found is not None:
+            await found.complete(0, found.size if count is None else min(count, found.size))
+        return found
 
     async def _tail(self, key: str, count: int) -> _Opened | None:
         found = await self._opened(key, f"bytes=-{max(count, 1)}")
-        if found is not None and not found.has_end:  # a server that takes it for the beginning
+        if found is not None:  # of a server that takes it for the beginning, too
             await found.complete(max(0, found.size - count), min(count, found.size))
         return found
 
@@ -153,11 +152,6 @@ class SharedFiles(FarFiles):
 class _Opened:
     """A file, of which a part is known."""
 
-    @property
-    def has_end(self) -> bool:
-        """Whether the last bytes are known."""
-        return self._part.first + len(self._part.data) == self.size
-
     def __init__(self, files: FarFiles, path: str, part: Part) -> None:
         self.size = part.size
         self._files = files
@@ -171,23 +165,34 @@ class _Opened:
 
     def read(self, offset: int, count: int) -> bytes:
         part = self._part
-        if not self._has(offset, count):
-            part = self._checked(self._files.fetch(self._path, _span(offset, count)))
+        if not _has(part, offset, count):
+            part = waited(self._files._fs.loop, self._fetched, offset, count)
         begin = offset - part.first
         return part.data[begin : begin + count]
 
     async def complete(self, offset: int, count: int) -> None:
         """Know bytes from now on."""
-        if not self._has(offset, count):
-            files = self._files
-            part = await fetched(files._fs, files.server, self._path, _span(offset, count))
-            self._part = self._checked(part)
+        if not _has(self._part, offset, count):
+            self._part = await self._fetched(offset, count)
 
-    def _has(self, offset: int, count: int) -> bool:
-        part = self._part
-        return not count or part.first <= offset <= offset + count <= part.first + len(part.data)
+    async def _fetched(self, offset: int, count: int) -> Part:
+        """Return a part with bytes: what a server leaves out of it is asked for again."""
+        part = await self._asked(offset, count)
+        while not _has(part, offset, count):
+            end = part.first + len(part.data)
+            more = await self._asked(end, offset + count - end) if _has(part, offset, 1) else part
+            if not _has(more, end, 1):
+                raise StoreError(
+                    f"{self._path!r}: the server gave {len(part.data)} bytes from {part.first}, "
+                    f"not {count} from {offset}",
+                    retryable=True,
+                )
+            part = part._replace(data=part.data + more.data[end - more.first :])
+        return part
 
-    def _checked(self, part: Part) -> Part:
+    async def _asked(self, offset: int, count: int) -> Part:
+        files, span = self._files, f"bytes={offset}-{offset + count - 1}"
+        part = await fetched(files._fs, files.server, self._path, span)
         if part.tag != self._part.tag or part.size != self.size:
             raise StoreError(
                 f"{self._path!r} was replaced while parts of it were read",
@@ -199,5 +204,11 @@ class _Opened:
         return part
 
 
-def _span(offset: int, count: int) -> str:
-    return f"bytes={offset}-{offset + count - 1}"
+def _has(part: Part, offset: int, count: int) -> bool:
+    return not count or part.first <= offset <= offset + count <= part.first + len(part.data)
+
+
+def _fail(asked: list[Any], error: BaseException) -> None:
+    """Tell an error to all who ask, those included who ask then."""
+    while asked:
+        asked += asked.pop().fail(error)

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from _thread import allocate_lock
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from tessarr.errors import UnsupportedError
+from tessarr.errors import StoreError, UnsupportedError
 from tessarr.store.fsspec_files import protocols
+from tessarr.store.loops import waited
 from tessarr.store.passing import causes, status_of
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Coroutine
 
-T = TypeVar("T")
-
-__all__ = ["Part", "Server", "changed", "fetched", "reentry", "server_of", "version_of", "waited"]
+__all__ = ["Part", "Server", "changed", "fetched", "server_of", "version_of"]
 
 
 class Part(NamedTuple):
@@ -81,8 +77,10 @@ async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
     data, content_range, tag = answer
     if not content_range:
         return Part(data, 0, len(data), tag or "")
-    begin, _, size = content_range.removeprefix("bytes ").replace("/", "-").split("-")
-    return Part(data, int(begin), int(size), tag or "")
+    told = _CONTENT_RANGE.fullmatch(content_range)
+    if told is None:
+        raise StoreError(f"{path!r}: the server gave the range {content_range!r}, without a size")
+    return Part(data, int(told[1]), int(told[2]), tag or "")
 
 
 def changed(
@@ -113,46 +111,6 @@ def changed(
         return False
     fs.invalidate_cache(path)
     return version_of(new) or True
-
-
-def reentry(loop: AbstractEventLoop) -> UnsupportedError | None:
-    """Return why this thread must not wait for an event loop, if it is that one's."""
-    with suppress(RuntimeError):
-        if asyncio.get_running_loop() is loop:
-            return UnsupportedError("the thread that is to do it cannot wait for it")
-    return None
-
-
-def waited(
-    loop: AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
-) -> T:
-    """Return what work gives that is done by an event loop in another thread.
-
-    What fsspec has for it wakes who waits twice, as that waits for the lock of an event then: with
-    many requests under way this takes as long as all else that the loop does.
-    """
-    refusal = reentry(loop)
-    if refusal is not None:
-        raise refusal
-    ended = allocate_lock()
-    result: list[T] = []
-    failed: list[BaseException] = []
-    tasks: list[object] = []  # loops keep none
-
-    async def run() -> None:
-        try:
-            result.append(await work(*arguments))
-        except BaseException as error:  # noqa: BLE001 (told to who waits)
-            failed.append(error)
-        finally:
-            ended.release()
-
-    ended.acquire()
-    loop.call_soon_threadsafe(lambda: tasks.append(loop.create_task(run())))
-    ended.acquire()  # ends early where a signal handler raises
-    if failed:
-        raise failed.pop()
-    return result.pop()
 
 
 def version_of(tag: str | None) -> bytes | None:
@@ -304,6 +262,7 @@ async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
         return data, content_range, answer.headers.get("ETag")
 
 
+_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)")
 _PARTIAL: Final = 206
 _OTHERWISE: Final = 412
 _UNSATISFIABLE: Final = 416

@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::operation::Interrupt;
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{Ask, Opened, Want};
+use crate::store::{Ask, Asker, Opened, Told, Want};
 
 /// The key of a value, and how it is opened.
 pub(crate) type Request = (String, Want);
@@ -71,7 +71,7 @@ pub(crate) fn each(
     let arrivals = &Arc::new(arrivals);
     let next = AtomicUsize::new(0);
     let prepare = |scratch: &mut Scratch| {
-        while arrivals.lock().prepared.len() < most.min(PREPARED) {
+        while arrivals.wants_prepared() {
             let task = next.fetch_add(1, Ordering::Relaxed);
             if task >= tasks {
                 break;
@@ -82,13 +82,14 @@ pub(crate) fn each(
         }
     };
     let one = |_| {
-        let done = Scratch::with(|scratch| {
+        let task = |scratch: &mut Scratch| {
             prepare(scratch);
             arrivals.go();
             let (task, opened) = arrivals.next(interrupt)?;
             work(task, opened, scratch)
-        });
-        done.inspect_err(|error| arrivals.end(error.clone()))
+        };
+        // Others wait for what the thread would have asked for, also where it panics.
+        pool::guarded(|| Scratch::with(task)).inspect_err(|error| arrivals.end(error.clone()))
     };
     Scratch::with(prepare);
     let waits = arrivals.lock().reads_on;
@@ -102,6 +103,11 @@ pub(crate) fn each(
 impl Arrivals {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wants_prepared(&self) -> bool {
+        let state = self.lock();
+        state.ended.is_none() && state.prepared.len() < self.most.min(PREPARED)
     }
 
     fn prepare(&self, task: usize, request: Option<Request>) {
@@ -122,15 +128,26 @@ impl Arrivals {
             return; // who does looks again
         }
         state.asking = true;
-        while state.asked < self.most && state.asked + state.arrived.len() < self.most + self.spare {
+        while self.has_room(&state) {
             let Some((task, (key, want))) = state.prepared.pop_front() else { break };
             state.asked += 1;
             drop(state);
             let mut awaited = Awaited { arrivals: self.clone(), task, is_there: false };
-            self.ask.ask(&key, want, Box::new(move |opened| awaited.is_told(opened)));
+            let told = Told::new(self.clone(), move |opened| awaited.is_told(opened));
+            let asked = pool::guarded(|| {
+                self.ask.ask(&key, want, told);
+                Ok(())
+            });
+            asked.unwrap_or_else(|error| self.end(error));
             state = self.lock();
         }
         state.asking = false;
+    }
+
+    /// Whether one more may be asked for.
+    fn has_room(&self, state: &State) -> bool {
+        let asked = state.asked;
+        state.ended.is_none() && asked < self.most && asked + state.arrived.len() < self.most + self.spare
     }
 
     fn arrive(&self, task: usize, opened: Option<Opened>) {
@@ -179,6 +196,12 @@ impl Arrivals {
     }
 }
 
+impl Asker for Arrivals {
+    fn wants(&self) -> bool {
+        self.lock().ended.is_none()
+    }
+}
+
 /// A value that was asked for.
 struct Awaited {
     arrivals: Arc<Arrivals>,
@@ -210,7 +233,6 @@ mod tests {
     use std::thread::spawn;
 
     use super::*;
-    use crate::store::Told;
 
     /// Passes on what it is asked for.
     struct Asked(Mutex<Sender<(String, Told)>>);
@@ -245,7 +267,7 @@ mod tests {
         let (tell, most) = channel();
         let answer = move |asked: Vec<(String, Told)>| {
             tell.send(asked.len()).unwrap();
-            asked.into_iter().rev().for_each(|(key, told)| told(Err(Error::internal(key))));
+            asked.into_iter().rev().for_each(|(key, told)| told.tell(Err(Error::internal(key))));
         };
         let work = |task, opened: Option<Opened>, _: &mut Scratch| {
             let key = opened.map(|opened| opened.err().unwrap().message);
@@ -266,7 +288,7 @@ mod tests {
             5 => Err(Error::internal("five")),
             _ => Ok(()),
         };
-        let answer = |asked: Vec<(String, Told)>| asked.into_iter().for_each(|(_, told)| told(Ok(None)));
+        let answer = |asked: Vec<(String, Told)>| asked.into_iter().for_each(|(_, told)| told.tell(Ok(None)));
         assert_eq!(each(1000, answer, &work).unwrap_err().message, "five");
     }
 
@@ -277,20 +299,73 @@ mod tests {
         assert!(each(4, drop, &work).unwrap_err().message.contains("has not answered"));
     }
 
+    /// What `work` gives, which has not to wait for ever.
+    fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+        let (tell, told) = channel();
+        spawn(move || tell.send(work()));
+        told.recv_timeout(Duration::from_secs(20)).unwrap()
+    }
+
+    /// Panics where it is asked in the thread that answers.
+    struct Panics(Mutex<Sender<Told>>);
+
+    impl Ask for Panics {
+        #[allow(clippy::panic)]
+        fn ask(&self, _: &str, _: Want, told: Told) {
+            if std::thread::current().name() == Some("answers") {
+                panic!("a store");
+            }
+            let _ = self.0.lock().unwrap().send(told);
+        }
+    }
+
+    #[test]
+    fn a_panic_of_who_answers_ends_it() {
+        let (asked, received) = channel::<Told>();
+        let answers = move || received.iter().for_each(|told| told.tell(Ok(None)));
+        std::thread::Builder::new().name("answers".to_owned()).spawn(answers).unwrap();
+        let ask = Arc::new(Panics(Mutex::new(asked)));
+        let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), Want::Whole)));
+        let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
+        let done = in_time(move || super::each(ask, 1000, 2, None, &request, &work));
+        assert!(done.unwrap_err().message.contains("a store"));
+    }
+
+    #[test]
+    fn what_has_ended_asks_for_nothing() {
+        let (asked, received) = channel();
+        let ask = Arc::new(Asked(Mutex::new(asked)));
+        let arrivals = Arrivals { ask, most: 2, spare: 8, state: Mutex::default(), arrived: Condvar::new() };
+        let arrivals = Arc::new(arrivals);
+        let prepare = |task: usize| {
+            arrivals.prepare(task, Some((task.to_string(), Want::Whole)));
+            arrivals.go();
+        };
+        (0..3).for_each(prepare);
+        let wanted: Vec<(String, Told)> = received.try_iter().collect();
+        assert_eq!(wanted.len(), 2);
+        assert!(wanted.iter().all(|(_, told)| told.is_wanted()));
+        arrivals.end(Error::internal("enough"));
+        assert!(!wanted.iter().any(|(_, told)| told.is_wanted()));
+        assert!(!arrivals.wants_prepared());
+        prepare(3);
+        drop(wanted);
+        assert_eq!(received.try_iter().count(), 0);
+    }
+
     /// Answers before it returns.
     struct AtOnce;
 
     impl Ask for AtOnce {
         fn ask(&self, _: &str, _: Want, told: Told) {
-            told(Ok(None));
+            told.tell(Ok(None));
         }
     }
 
     #[test]
     fn a_request_that_is_ready_after_all_answers_is_asked_for() {
         const TASKS: usize = 20;
-        let (tell, told) = channel();
-        spawn(move || {
+        let done = in_time(|| {
             let request = |task: usize, _: &mut Scratch| {
                 if task == TASKS - 1 {
                     std::thread::sleep(Duration::from_millis(300));
@@ -298,9 +373,9 @@ mod tests {
                 Ok(Some((task.to_string(), Want::Whole)))
             };
             let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
-            tell.send(super::each(Arc::new(AtOnce), TASKS, 3, None, &request, &work).is_ok())
+            super::each(Arc::new(AtOnce), TASKS, 3, None, &request, &work)
         });
-        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(true));
+        done.unwrap();
     }
 
     #[test]

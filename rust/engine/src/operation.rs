@@ -194,11 +194,27 @@ impl Operation<'_> {
         concurrency: usize,
         work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
+        if concurrency > 0 {
+            self.store.may_wait()?; // nor for a key, as who holds that may wait for this thread
+        }
         self.each_task(selection, concurrency, &|run, tasks, of| {
             run.each(tasks, self.interrupt, &|task, scratch| {
                 of(task, scratch, &mut |chunk, scratch| work(chunk, scratch))
             })
         })
+    }
+
+    /// Do `work`, which asks the store, for 0..tasks.
+    pub(crate) fn each(
+        self,
+        run: Run,
+        tasks: usize,
+        work: &(dyn Fn(usize, &mut Scratch) -> Result<()> + Sync),
+    ) -> Result<()> {
+        if run != Run::Here {
+            self.store.may_wait()?;
+        }
+        run.each(tasks, self.interrupt, work)
     }
 
     /// The same for values that are read, which the store is asked for together where it can be; `want` tells how
@@ -233,8 +249,9 @@ impl Operation<'_> {
         request: arrivals::Prepare<'_>,
         work: arrivals::Work<'_>,
     ) -> Result<()> {
+        self.store.may_wait()?;
         if let Run::Waiting(most) = run {
-            if let Some(ask) = self.store.asking()? {
+            if let Some(ask) = self.store.asking() {
                 return arrivals::each(ask, tasks, most, self.interrupt, request, work);
             }
         }

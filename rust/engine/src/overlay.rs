@@ -340,7 +340,7 @@ pub fn store(operation: Operation<'_>, above: &Above, keys: Keys<'_>, stays: boo
     let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
     let run = Run::decide(chunks.len(), bytes, operation.store.write_concurrency());
     let spread = operation.spreads(chunks.len());
-    run.each(chunks.len(), operation.interrupt, &|task, scratch| {
+    operation.each(run, chunks.len(), &|task, scratch| {
         let (cell, kept) = &chunks[task];
         let take = |state: &mut State| match std::mem::replace(state, State::Leaves(fork::generation())) {
             State::Some(pad) => Ok(Some(pad)),

@@ -3,6 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use crate::array::Level;
 use crate::error::{Error, Result};
 use crate::scratch::{reserve, sized};
 use crate::store::{Decoded, Object, Version};
@@ -19,25 +20,34 @@ pub struct Source<'a> {
     kept: Option<(&'a dyn Decoded, u64)>,
     /// The bytes are those of an object that has them in memory.
     lasts: bool,
+    /// Nothing that is decoded of it has stayed.
+    is_new: bool,
 }
 
-/// Where the chunk stays that is decoded of some bytes.
+/// Where the chunk stays that a level decodes of some bytes.
 #[derive(Clone, Copy)]
 pub struct Kept<'a> {
     decoded: &'a dyn Decoded,
     offset: u64,
     size: u64,
+    level: u64,
+    bytes: usize,
+    is_new: bool,
 }
 
 impl Kept<'_> {
-    /// The chunk, as `level` decodes it, if it is there.
-    pub fn find(&self, level: u64) -> Option<Arc<Vec<u8>>> {
-        self.decoded.find(self.offset, self.size, level)
+    /// The chunk, if it is there.
+    pub fn find(&self) -> Option<Arc<Vec<u8>>> {
+        if self.is_new {
+            return None;
+        }
+        let found = self.decoded.find(self.offset, self.size, self.level);
+        found.filter(|found| found.len() == self.bytes)
     }
 
     /// Have the chunk stay.
-    pub fn keep(&self, level: u64, bytes: Vec<u8>) {
-        self.decoded.keep(self.offset, self.size, level, bytes);
+    pub fn keep(&self, chunk: Vec<u8>) {
+        self.decoded.keep(self.offset, self.size, self.level, chunk);
     }
 }
 
@@ -67,12 +77,13 @@ impl<'a> Source<'a> {
             place: object.version().map(|version| (version, 0)),
             kept: object.decoded().map(|decoded| (decoded, 0)),
             lasts: matches!(data, Data::Bytes(_)),
+            is_new: false,
         }
     }
 
     /// Bytes that no object holds as they are: a codec made them.
     pub fn made(bytes: &'a [u8]) -> Source<'a> {
-        Source { data: Data::Bytes(bytes), place: None, kept: None, lasts: false }
+        Source { data: Data::Bytes(bytes), place: None, kept: None, lasts: false, is_new: true }
     }
 
     /// `bytes`, which were read here from `offset`.
@@ -80,8 +91,8 @@ impl<'a> Source<'a> {
     where
         'a: 'b,
     {
-        let kept = self.kept_from(offset);
-        Source { data: Data::Bytes(bytes), place: self.place_of(offset), kept, lasts: false }
+        let (place, kept) = (self.place_of(offset), self.kept_from(offset));
+        Source { data: Data::Bytes(bytes), place, kept, lasts: false, is_new: self.is_new }
     }
 
     /// The same bytes, of which only what is decoded is to be remembered.
@@ -94,11 +105,18 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where the chunk of so many bytes stays that is decoded of all of it, if it has room. What is
-    /// as it is stored, and in memory, need not.
-    pub fn kept(&self, bytes: usize, is_raw: bool) -> Option<Kept<'a>> {
-        let (decoded, offset) = self.kept.filter(|_| !(is_raw && self.lasts))?;
-        decoded.has_room(bytes).then(|| Kept { decoded, offset, size: self.size() })
+    /// The same bytes, of which somebody knows that no chunk has stayed of those that are decoded of it.
+    pub fn all_new(self) -> Source<'a> {
+        Source { is_new: true, ..self }
+    }
+
+    /// Where the chunk stays that `level` decodes of all of it, if it has room. What is as it is stored, and in
+    /// memory, need not.
+    pub fn kept(&self, level: &Level) -> Option<Kept<'a>> {
+        let (decoded, offset) = self.kept.filter(|_| !(self.lasts && level.is_raw()))?;
+        let (size, bytes) = (self.size(), level.decoded_bytes);
+        let kept = Kept { decoded, offset, size, level: level.id, bytes, is_new: self.is_new };
+        decoded.has_room(bytes).then_some(kept)
     }
 
     /// The bytes, where they are in memory.
@@ -145,7 +163,7 @@ impl<'a> Source<'a> {
             }
         };
         let (place, kept) = (self.place_of(offset), self.kept_from(offset));
-        Ok(Source { data, place, kept, lasts: self.lasts })
+        Ok(Source { data, place, kept, ..*self })
     }
 
     /// Fill `out` from `offset`.

@@ -79,7 +79,7 @@ impl Search<'_> {
         }
         // Nothing is decoded: there is no work for other threads but to wait.
         let run = Run::decide(count, 0, self.operation.store.concurrency());
-        let done = run.each(count, self.operation.interrupt, &|number, scratch| {
+        let done = self.operation.each(run, count, &|number, scratch| {
             if self.is_over() {
                 // There may be more chunks than anybody can wait for.
                 return Err(Error::internal("nothing is left to be found out"));

@@ -154,7 +154,7 @@ impl<'a> Writer<'a> {
         let mut buffer = scratch.take();
         let done = sized(&mut buffer, level.decoded_bytes).and_then(|rest| {
             match source {
-                Some(source) => level.load(source, rest, &mut Vec::new(), scratch)?,
+                Some(source) => level.load(source, rest, &mut Vec::new(), scratch, || Ok(()))?,
                 None => fill_all(rest, &level.stored_fill),
             }
             completed(Some(rest))
@@ -304,7 +304,7 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let level = new.level();
         match current {
-            Some(source) if !full => level.load(source, chunk, elements, scratch)?,
+            Some(source) if !full => level.load(source, chunk, elements, scratch, || Ok(()))?,
             _ if full && self.inside(new) => {}
             _ => fill_all(chunk, &level.stored_fill),
         }

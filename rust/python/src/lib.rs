@@ -15,6 +15,7 @@ mod error;
 mod flag;
 mod handle;
 mod kept;
+mod latch;
 mod layers;
 mod making;
 mod memory;
@@ -42,6 +43,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     convert::register(module)?;
     flag::register(module)?;
     handle::register(module)?;
+    latch::register(module)?;
     layers::register(module)?;
     making::register(module)?;
     memory::register(module)?;

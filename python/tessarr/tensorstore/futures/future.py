@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, Type
 
 from tessarr.brief import brief
 from tessarr.errors import TooLargeError
+from tessarr.store.loops import take
 from tessarr.tensorstore.futures.codes import coded
 from tessarr.tensorstore.futures.threads import is_interruptible, submit
 
@@ -337,7 +338,7 @@ class Future(Generic[T]):
             return
         try:
             # Ends early where a signal handler raises.
-            ends.get(timeout=None if timeout is None else max(0.0, min(timeout, _LONGEST)))
+            take(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
         except Empty:
             self.remove_done_callback(ends.put)
             if self._state == PENDING:

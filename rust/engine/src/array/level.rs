@@ -246,33 +246,35 @@ impl Level {
     }
 
     /// Load and decode the chunk of elements at `source`, in stored byte order.
-    /// Where items are handles, they point into what becomes of `elements`.
-    pub fn load(
+    /// Where items are handles, they point into what becomes of `elements`. Between the two it is
+    /// somebody's `turn`, as long as what is given back lives.
+    pub fn load<T>(
         &self,
         source: Source<'_>,
         out: &mut [u8],
         elements: &mut Vec<u8>,
         scratch: &mut Scratch,
-    ) -> Result<()> {
-        if let Body::Vlen(kind) = self.body {
-            let mut encoded = scratch.take();
-            let done = source.load(&self.encoded_bytes, &mut encoded).and_then(|bytes| {
+        turn: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        if self.is_raw() {
+            expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), out.len())?;
+            source.read_at(0, out)?;
+            return turn();
+        }
+        let mut encoded = scratch.take();
+        let done = source.load(&self.encoded_bytes, &mut encoded).and_then(|bytes| {
+            let turn = turn()?;
+            if let Body::Vlen(kind) = self.body {
                 // A few bytes must not make it reserve what only the codec's header promises.
                 let most = self.pipeline.most_decoded(bytes.len());
                 let most = most.min(vlen::most_bytes(out.len() / HANDLE_BYTES));
-                self.pipeline.decode(bytes, elements, most, scratch)
-            });
-            scratch.give(encoded);
-            return done.and_then(|()| vlen::decode(elements, out, kind));
-        }
-        if self.is_raw() {
-            expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), out.len())?;
-            return source.read_at(0, out);
-        }
-        let mut encoded = scratch.take();
-        let done = source
-            .load(&self.encoded_bytes, &mut encoded)
-            .and_then(|bytes| self.decode_into(bytes, out, scratch));
+                self.pipeline.decode(bytes, elements, most, scratch)?;
+                vlen::decode(elements, out, kind)?;
+            } else {
+                self.decode_into(bytes, out, scratch)?;
+            }
+            Ok(turn)
+        });
         scratch.give(encoded);
         done
     }

@@ -15,6 +15,7 @@
 //! compared with the version that the store below tells, where it tells one: then the bytes
 //! need not be read again.
 
+mod answer;
 mod memory;
 mod object;
 mod shelf;
@@ -22,11 +23,11 @@ mod shelf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+pub use self::answer::Fresh;
+use self::answer::{Answer, Found, Part, Same, Whole};
 use self::memory::{Asked, Memory};
 pub use self::memory::{CacheCounts, CachePool};
 use self::object::{Chunks, RangedObject, WholeObject};
-pub use self::shelf::Fresh;
-use self::shelf::{Answer, Found, Part, Same, Whole};
 use super::joined;
 use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
 use crate::error::Result;
@@ -122,7 +123,7 @@ impl CachedStore {
                 }
                 // Without a version nothing tells whether the rest is still of the same value.
                 _ if version.is_some() => {
-                    keep(Part::Value, Answer::Opened { size, same: Same::new(version) });
+                    keep(Part::Value, Answer::Opened { size, same: Box::new(Same::new(version)) });
                     for (offset, bytes) in ranges {
                         let part = Part::Range { offset, count: bytes.len() as u64 };
                         keep(part, Answer::Range(Arc::new(bytes)));
@@ -158,7 +159,8 @@ impl CachedStore {
             return Ok(Some(self.remembered(name, whole)));
         }
         let same = Same::new(version);
-        self.memory.keep(&name, Part::Value, Answer::Opened { size, same }, asked);
+        let answer = Answer::Opened { size, same: Box::new(same) };
+        self.memory.keep(&name, Part::Value, answer, asked);
         Ok(Some(self.ranged(key, name, size, same, asked, Some(object))))
     }
 
@@ -208,7 +210,7 @@ impl CachedStore {
     ) -> Result<Option<Box<dyn Object>>> {
         let (size, of) = match old {
             Answer::Whole(whole) => (whole.bytes.len() as u64, whole.same),
-            Answer::Opened { size, same } => (*size, *same),
+            Answer::Opened { size, same } => (*size, **same),
             _ => return self.ask(key, name, want, asked),
         };
         let version = of.version;
@@ -272,7 +274,7 @@ impl Store for CachedStore {
             Found::Fresh(Answer::Whole(whole)) => Ok(Some(self.remembered(name, whole))),
             Found::Fresh(Answer::Opened { size, same }) => match self.wants_whole(&name, want, size) {
                 true => self.ask(key, name, want, asked),
-                false => Ok(Some(self.ranged(key, name, size, same, asked, None))),
+                false => Ok(Some(self.ranged(key, name, size, *same, asked, None))),
             },
             Found::Stale(old) => self.validated(key, name, want, asked, &old),
             _ => self.ask(key, name, want, asked),

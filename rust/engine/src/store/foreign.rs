@@ -62,8 +62,13 @@ pub trait Foreign: Send + Sync + Debug {
     }
 
     /// As [`Store::asking`].
-    fn asking(self: Arc<Self>) -> Result<Option<Arc<dyn Ask>>> {
-        Ok(None)
+    fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
+        None
+    }
+
+    /// As [`Store::may_wait`].
+    fn may_wait(&self) -> Result<()> {
+        Ok(())
     }
 }
 
@@ -219,14 +224,11 @@ struct ForeignAsk {
 impl Ask for ForeignAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
         if let Err(error) = self.keys.check(key) {
-            return told(Err(error));
+            return told.tell(Err(error));
         }
         let name = key.to_owned();
-        self.foreign.ask(
-            key,
-            want,
-            Box::new(move |opened| told(opened.map_err(|error| error.at_key(&name)))),
-        );
+        let told = told.then(move |told, opened| told.tell(opened.map_err(|error| error.at_key(&name))));
+        self.foreign.ask(key, want, told);
     }
 }
 
@@ -322,8 +324,11 @@ impl<F: Foreign> Store for ForeignStore<F> {
         self.foreign.concurrency()
     }
 
-    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
-        let (foreign, keys) = (self.foreign.clone().asking()?, self.keys);
-        Ok(foreign.map(|foreign| Arc::new(ForeignAsk { foreign, keys }) as Arc<dyn Ask>))
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        Some(Arc::new(ForeignAsk { foreign: self.foreign.clone().asking()?, keys: self.keys }))
+    }
+
+    fn may_wait(&self) -> Result<()> {
+        self.foreign.may_wait()
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::watched::{Call, Done, Watch, WatchedStore};
 use super::{fork, wait, Store};
 use crate::error::Result;
+use crate::pool;
 
 /// How many requests may be under way at a time, how many begin in a second, and how many chunks
 /// are decoded or encoded at a time: those of all stores together that are limited by it.
@@ -146,7 +147,12 @@ impl Gate {
         while let Some(enter) = (state.count < most).then(|| state.queued.pop_front()).flatten() {
             state.count += 1;
             drop(state);
-            enter(Some(self.place()));
+            let place = self.place();
+            // The panic hook tells of a panic, and who is not let in is told that nobody answers.
+            let _ = pool::guarded(|| {
+                enter(Some(place));
+                Ok(())
+            });
             state = inside.lock();
         }
         state.serving = false;
@@ -354,6 +360,24 @@ mod tests {
         });
         drop(tell);
         assert_eq!(told.iter().collect::<Vec<_>>(), ["waited", "queued", "queued", "queued"]);
+    }
+
+    #[test]
+    #[allow(clippy::panic)]
+    fn who_panics_keeps_nobody_out() {
+        let gate = Arc::new(Gate::new(Some(1)));
+        let (first, told) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
+        let held = first.clone();
+        gate.queue(Box::new(move |place| *held.lock().unwrap() = place));
+        gate.queue(Box::new(|_| panic!("now")));
+        for number in 0..2 {
+            let told = told.clone();
+            gate.queue(Box::new(move |_| told.lock().unwrap().push(number)));
+        }
+        let left = first.lock().unwrap().take();
+        drop(left);
+        assert_eq!(*told.lock().unwrap(), [0, 1]);
+        assert!(gate.turn().unwrap().is_some());
     }
 
     #[test]

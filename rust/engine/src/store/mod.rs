@@ -31,7 +31,7 @@ use crate::error::Result;
 use change::{joined, no_current};
 use object::{holds, past_the_end, room_for, REPLACED};
 
-pub use ask::{Ask, Opened, Told};
+pub use ask::{Ask, Asker, Opened, Told};
 pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};
 pub use change::{join, Change, Known, Made, Need, Part, Updater};
 pub use counting::{CountingStore, Counts};
@@ -224,10 +224,14 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(0, |inner| inner.concurrency())
     }
 
-    /// What asks it for values without waiting for each; None: it cannot be asked so. An error: this thread
-    /// must not wait for values that others ask for, either.
-    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
-        Ok(None)
+    /// What asks it for values without waiting for each; None: it cannot be asked so.
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        None
+    }
+
+    /// An error if this thread must not wait for it, also where others ask it: they would wait for this thread.
+    fn may_wait(&self) -> Result<()> {
+        self.inner().map_or(Ok(()), |inner| inner.may_wait())
     }
 
     /// Waits until one more chunk of what is here may be decoded or encoded; it is so as long as
@@ -256,7 +260,7 @@ impl dyn Store + '_ {
         want: Want,
         work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
     ) -> Result<T> {
-        self.read_on(None, key, want, work)
+        self.read_on(None, key, || want, work)
     }
 
     /// The same where it may have been opened before.
@@ -264,13 +268,13 @@ impl dyn Store + '_ {
         &self,
         mut opened: Option<Opened>,
         key: &str,
-        want: Want,
+        want: impl Fn() -> Want,
         mut work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
     ) -> Result<T> {
         let mut attempts = 0;
         loop {
             attempts += 1;
-            match work(opened.take().unwrap_or_else(|| self.open(key, want))?) {
+            match work(opened.take().unwrap_or_else(|| self.open(key, want()))?) {
                 Err(error) if error.code == Some(REPLACED) && attempts < ATTEMPTS => {}
                 done => return done,
             }

@@ -59,7 +59,7 @@ impl Ask for PrefixAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
         match self.keys.check(key) {
             Ok(()) => self.inner.ask(&below(&self.prefix, key), want, told),
-            Err(error) => told(Err(error)),
+            Err(error) => told.tell(Err(error)),
         }
     }
 }
@@ -73,9 +73,9 @@ impl Store for PrefixStore {
         self.inner.open(&self.key(key)?, want)
     }
 
-    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
         let (prefix, keys) = (self.prefix.clone(), self.keys());
-        Ok(self.inner.asking()?.map(|inner| Arc::new(PrefixAsk { inner, prefix, keys }) as Arc<dyn Ask>))
+        Some(Arc::new(PrefixAsk { inner: self.inner.asking()?, prefix, keys }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -32,7 +32,7 @@ impl Store for ReadOnlyStore {
         self.inner.open(key, want)
     }
 
-    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
         self.inner.asking()
     }
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{holds, joined, later, wait, REPLACED};
-use super::{
-    Ask, Change, Exchange, Listing, Made, Need, Object, Opened, Part, Store, Told, Updater, Version, Want,
-};
+use super::{Ask, Change, Exchange, Listing, Made, Need, Object, Part, Store, Told, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -104,20 +102,23 @@ struct RetryingAsk<F> {
 }
 
 impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> RetryingAsk<F> {
-    /// Asks after it was tried so often.
+    /// Asks after it was tried so often, if that is still wanted.
     fn again(self, tried: u64, key: &str, want: Want, told: Told) {
+        if !told.is_wanted() {
+            return;
+        }
         let (inner, name) = (self.inner.clone(), key.to_owned());
-        let answered = move |opened: Opened| match opened {
+        let told = told.then(move |told, opened| match opened {
             Err(error) => match self.asking.judged(error) {
                 (_, true) if tried < self.asking.retries.most => {
                     let pause = self.asking.retries.pause(tried);
                     later::after(pause, move || self.again(tried + 1, &name, want, told));
                 }
-                (error, _) => told(Err(error)),
+                (error, _) => told.tell(Err(error)),
             },
-            opened => told(opened.map(|object| Some(self.asking.opened(object?)))),
-        };
-        inner.ask(key, want, Box::new(answered));
+            opened => told.tell(opened.map(|object| Some(self.asking.opened(object?)))),
+        });
+        inner.ask(key, want, told);
     }
 }
 
@@ -137,9 +138,8 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
         Ok(opened.map(|inner| self.asking.clone().opened(inner)))
     }
 
-    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
-        let asking = self.asking.clone();
-        Ok(self.inner.asking()?.map(|inner| Arc::new(RetryingAsk { inner, asking }) as Arc<dyn Ask>))
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        Some(Arc::new(RetryingAsk { inner: self.inner.asking()?, asking: self.asking.clone() }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
@@ -274,7 +274,10 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::mpsc::channel;
 
+    use std::sync::atomic::AtomicBool;
+
     use super::*;
+    use crate::store::Asker;
 
     /// Answers that it is busy, so often.
     struct Busy(AtomicU64);
@@ -283,19 +286,31 @@ mod tests {
         fn ask(&self, _: &str, _: Want, told: Told) {
             let left = self.0.fetch_sub(1, Ordering::Relaxed);
             let kind = Kind::Store { retryable: left < 100, errno: None };
-            told(if left == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
+            told.tell(if left == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
         }
+    }
+
+    /// Whether it wants anything.
+    impl Asker for AtomicBool {
+        fn wants(&self) -> bool {
+            self.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Asks `inner`, at most four times more.
+    fn asks(inner: Arc<dyn Ask>, told: Told) {
+        let first = Duration::from_micros(1);
+        let retries = Retries { most: 4, first, longest: first };
+        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, false) });
+        RetryingAsk { inner, asking }.ask("key", Want::Whole, told);
     }
 
     /// What is told where it is busy so often, and how often it would be still.
     fn told(often: u64) -> (bool, u64) {
         let busy = Arc::new(Busy(often.into()));
-        let first = Duration::from_micros(1);
-        let retries = Retries { most: 4, first, longest: first };
-        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, false) });
         let (tell, told) = channel();
-        let told_of = Box::new(move |opened: Opened| tell.send(opened.is_ok()).unwrap());
-        RetryingAsk { inner: busy.clone(), asking }.ask("key", Want::Whole, told_of);
+        let wanted = Arc::new(AtomicBool::new(true));
+        asks(busy.clone(), Told::new(wanted, move |opened| tell.send(opened.is_ok()).unwrap()));
         (told.recv().unwrap(), busy.0.load(Ordering::Relaxed))
     }
 
@@ -304,5 +319,28 @@ mod tests {
         assert_eq!(told(4), (true, u64::MAX));
         assert_eq!(told(7), (false, 2));
         assert_eq!(told(200), (false, 199));
+    }
+
+    /// Is busy, and after the first answer nobody wants another.
+    struct Given {
+        busy: Busy,
+        wanted: Arc<AtomicBool>,
+    }
+
+    impl Ask for Given {
+        fn ask(&self, key: &str, want: Want, told: Told) {
+            self.wanted.store(false, Ordering::Relaxed);
+            self.busy.ask(key, want, told);
+        }
+    }
+
+    #[test]
+    fn what_nobody_wants_any_more_is_not_asked_for_again() {
+        let wanted = Arc::new(AtomicBool::new(true));
+        let given = Arc::new(Given { busy: Busy(AtomicU64::new(50)), wanted: wanted.clone() });
+        let (tell, told) = channel::<bool>();
+        asks(given.clone(), Told::new(wanted, move |opened| tell.send(opened.is_ok()).unwrap()));
+        assert!(told.recv().is_err()); // it was let go
+        assert_eq!(given.busy.0.load(Ordering::Relaxed), 49);
     }
 }

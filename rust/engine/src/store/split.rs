@@ -1,9 +1,11 @@
 //! A store that is two: documents in the one, chunks in the other.
 
 use std::sync::Arc;
+use std::thread::Builder;
 
 use super::{Ask, Listing, Made, Need, Object, Store, Told, Turn, Updater, Want};
 use crate::error::Result;
+use crate::pool::Queued;
 
 /// Keeps metadata in one store and everything else, the chunks, in another.
 ///
@@ -51,7 +53,12 @@ impl Ask for SplitAsk {
             return self.chunks.ask(key, want, told);
         }
         let (store, key) = (self.metadata.clone(), key.to_owned());
-        std::thread::spawn(move || told(store.open(&key, want)));
+        let opened = Queued::new(move |_| told.tell(store.open(&key, want)));
+        let here = opened.clone();
+        let thread = Builder::new().name("tessarr-document".to_owned());
+        if thread.spawn(move || opened.help()).is_err() {
+            here.help();
+        }
     }
 }
 
@@ -60,9 +67,12 @@ impl Store for SplitStore {
         self.side(key).open(key, want)
     }
 
-    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
-        let metadata = self.metadata.clone();
-        Ok(self.chunks.asking()?.map(|chunks| Arc::new(SplitAsk { metadata, chunks }) as Arc<dyn Ask>))
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        Some(Arc::new(SplitAsk { metadata: self.metadata.clone(), chunks: self.chunks.asking()? }))
+    }
+
+    fn may_wait(&self) -> Result<()> {
+        self.metadata.may_wait().and_then(|()| self.chunks.may_wait())
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use super::limits::{Enter, Turn};
 use super::wait;
 use super::{
-    Ask, Change, Exchange, Known, Listing, Made, Need, New, Object, Opened, Part, Store, Told, Updater,
-    Version, Want,
+    Ask, Change, Exchange, Known, Listing, Made, Need, New, Object, Part, Store, Told, Updater, Version, Want,
 };
 use crate::error::{Error, Result};
 
@@ -187,15 +186,18 @@ impl<W: Watch + 'static> Ask for WatchedAsk<W> {
     fn ask(&self, key: &str, want: Want, told: Told) {
         let (inner, watch, key) = (self.inner.clone(), self.watch.clone(), key.to_owned());
         let enter: Enter = Box::new(move |place| {
+            if !told.is_wanted() {
+                return;
+            }
             let (start, name) = (Instant::now(), key.clone());
-            let answered = move |opened: Opened| {
+            let told = told.then(move |told, opened| {
                 drop(place);
                 let bytes = opened.as_ref().map_or(0, |opened| bytes_of(opened.as_deref()));
                 let found = Found { bytes, ..Found::default() };
                 let opened = after(&*watch, Call::Open, &name, start, found, opened);
-                told(opened.map(|inner| Some(WatchedObject::boxed(inner?, name, watch))));
-            };
-            inner.ask(&key, want, Box::new(answered));
+                told.tell(opened.map(|inner| Some(WatchedObject::boxed(inner?, name, watch))));
+            });
+            inner.ask(&key, want, told);
         });
         self.watch.queue(enter);
     }
@@ -215,10 +217,9 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
         Ok(opened.map(|inner| WatchedObject::boxed(inner, key.to_owned(), self.watch.clone())))
     }
 
-    fn asking(&self) -> Result<Option<Arc<dyn Ask>>> {
-        let inner = self.inner.asking()?.filter(|_| self.watch.queues());
-        let watch = self.watch.clone();
-        Ok(inner.map(|inner| Arc::new(WatchedAsk { inner, watch }) as Arc<dyn Ask>))
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        let inner = self.inner.asking().filter(|_| self.watch.queues())?;
+        Some(Arc::new(WatchedAsk { inner, watch: self.watch.clone() }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -1,10 +1,11 @@
 //! Values that a store of Python is asked for, which tells each when it has it: nobody waits for it.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
+use tessarr_engine::pool::guarded;
 use tessarr_engine::store::{Ask, Opened, Told, Want};
 
 use super::foreign::{Opening, PyForeign};
@@ -26,10 +27,12 @@ impl Ask for PyAsk {
             return; // who has added the first one has it taken with that
         }
         let store = self.0.clone();
-        let called = self.0.call(|object| {
-            object.call_method1(intern!(object.py(), "_answer"), (Taker { store },)).map(drop)
-        });
-        if let Err(error) = called {
+        let call = || {
+            self.0.call(|object| {
+                object.call_method1(intern!(object.py(), "_answer"), (Taker { store },)).map(drop)
+            })
+        };
+        if let Err(error) = guarded(call) {
             self.0.asked.take().iter().for_each(|asked| asked.told(Err(error.clone())));
         }
     }
@@ -45,7 +48,7 @@ struct Taker {
 impl Taker {
     /// All that was asked for since the last time.
     fn __call__(&self) -> Vec<Asked> {
-        self.store.asked.take()
+        self.store.wanted()
     }
 }
 
@@ -60,19 +63,31 @@ pub(super) struct Asked {
 }
 
 impl Asked {
+    fn lock(&self) -> MutexGuard<'_, Option<Told>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.lock().as_ref().is_some_and(Told::is_wanted)
+    }
+
     fn told(&self, opened: Opened) {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let told = self.lock().take();
         if let Some(told) = told {
-            told(opened);
+            told.tell(opened);
         }
     }
 
-    /// Tell what was opened; give what is asked for next.
+    /// Tell what was opened; give what is asked for next, which nobody else takes.
     fn told_by_store(&self, opened: Opened) -> Vec<Asked> {
         let before = TELLS.replace(Arc::as_ptr(&self.store));
-        self.told(opened);
+        let told = || {
+            self.told(opened);
+            Ok(())
+        };
+        let _ = guarded(told); // the panic hook tells of a panic
         TELLS.set(before);
-        self.store.asked.take()
+        self.store.wanted()
     }
 }
 
@@ -92,8 +107,11 @@ impl Asked {
 
     /// Tell what was opened; None: it is absent. Gives what is asked for next.
     fn tell(&self, value: &Bound<'_, PyAny>) -> Vec<Asked> {
-        let opened = self.store.opened(&self.key, value, &self.opening);
-        self.told_by_store(opened.map_err(|raised| foreign(value.py(), raised)))
+        let open = || {
+            let opened = self.store.opened(&self.key, value, &self.opening);
+            opened.map_err(|raised| foreign(value.py(), raised))
+        };
+        self.told_by_store(guarded(open))
     }
 
     /// Tell why it could not be opened. Gives what is asked for next.

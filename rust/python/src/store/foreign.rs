@@ -18,7 +18,7 @@ use tessarr_engine::{Error, Result};
 
 use super::asked::{Asked, PyAsk};
 use super::bytes_of;
-use crate::error::foreign;
+use crate::error::{foreign, to_py};
 use crate::kept::Kept;
 
 /// A mapping of keys to bytes, or an object with the methods of the protocol.
@@ -111,6 +111,11 @@ impl PyForeign {
         Ok((foreign, changeable))
     }
 
+    /// What is asked for since it was last taken, and is still wanted.
+    pub(super) fn wanted(&self) -> Vec<Asked> {
+        self.asked.take().into_iter().filter(Asked::is_wanted).collect()
+    }
+
     pub(super) fn object(&self) -> &Py<PyAny> {
         &self.object
     }
@@ -177,7 +182,12 @@ impl PyForeign {
         let version = self.version(value, key)?;
         if size <= opening.whole {
             let bytes = value.call_method1(intern!(py, "read"), (0, size))?;
-            return Ok(Some(Box::new(self.whole(&bytes, key, version)?)));
+            let whole = self.whole(&bytes, key, version)?;
+            if whole.size() != size {
+                let error = wrong_count(whole.slice(), 0, size);
+                return Err(to_py(py, error.at_key(key)));
+            }
+            return Ok(Some(Box::new(whole)));
         }
         let (key, value) = (key.to_owned(), Kept::new(value.clone().unbind()));
         Ok(Some(Box::new(Ranged { key, value, size, version })))
@@ -363,20 +373,28 @@ impl Foreign for PyForeign {
         self.concurrency
     }
 
-    fn asking(self: Arc<Self>) -> Result<Option<Arc<dyn Ask>>> {
+    fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
+        self.has_answer.then(|| Arc::new(PyAsk(self)) as Arc<dyn Ask>)
+    }
+
+    fn may_wait(&self) -> Result<()> {
         if !self.has_answer {
-            return Ok(None);
+            return Ok(());
         }
         let refusal = self.call(|object| {
             let refusal = object.call_method0(intern!(object.py(), "_reentry"))?;
             Ok((!refusal.is_none()).then(|| foreign(object.py(), PyErr::from_value(refusal))))
         });
         match refusal {
-            Ok(None) => Ok(Some(Arc::new(PyAsk(self)))),
             Ok(Some(refusal)) => Err(refusal),
-            Err(_) => Ok(None), // it cannot be told now: who opens a value is told why
+            _ => Ok(()), // what is wrong with it who asks it is told
         }
     }
+}
+
+/// The error of a store that gave `piece` where `count` bytes were asked for.
+fn wrong_count(piece: &[u8], offset: u64, count: u64) -> Error {
+    Error::size(format!("the store gave {} bytes at offset {offset}, not {count}", piece.len()))
 }
 
 /// Whether `raised` says that the value which was opened is another one now.
@@ -483,8 +501,7 @@ impl Object for Ranged {
             })?;
         let Some(piece) = piece else { return Err(tessarr_engine::store::replaced(&self.key)) };
         if piece.len() != out.len() {
-            let (gave, asked) = (piece.len(), out.len());
-            return Err(Error::size(format!("the store gave {gave} bytes at offset {offset}, not {asked}")));
+            return Err(wrong_count(&piece, offset, out.len() as u64));
         }
         out.copy_from_slice(&piece);
         Ok(())

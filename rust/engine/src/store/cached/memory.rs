@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::shelf::{Answer, Epoch, Found, Fresh, Part, Piece, Shelf};
+use super::answer::{Answer, Found, Fresh, Part, Piece, Same};
+use super::shelf::{Epoch, Shelf};
 use super::CachedStore;
 use crate::store::{fork, Store};
 
@@ -52,11 +53,11 @@ impl Memory {
         (found, Asked { epoch, time })
     }
 
-    /// A range that is remembered and these bytes are in, and where it begins.
-    pub(super) fn find_range(&self, name: &str, offset: u64, count: u64) -> (Option<Piece>, Epoch) {
-        let (found, epoch) = self.with(|shelf| (shelf.find_range(name, offset, count), shelf.epoch(name)));
+    /// A range of the value `of` that is remembered and these bytes are in, and where it begins.
+    pub(super) fn find_range(&self, name: &str, offset: u64, count: u64, of: Same) -> Option<Piece> {
+        let found = self.with(|shelf| shelf.find_range(name, offset, count, of));
         self.count(found.is_some());
-        (found, epoch)
+        found
     }
 
     fn count(&self, hit: bool) {

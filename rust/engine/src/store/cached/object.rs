@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::answer::{Answer, Part, Same, Whole};
 use super::memory::{Asked, Memory};
-use super::shelf::{Answer, Part, Same, Whole};
 use crate::error::Result;
 use crate::store::{self, read_from, Decoded, Object, Store, Version, Want};
 
@@ -25,8 +25,9 @@ impl Decoded for Chunks {
     }
 
     fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
-        let (part, bytes) = (Part::Decoded { offset, size, level }, Arc::new(bytes));
-        self.memory.with(|shelf| shelf.keep_decoded(&self.name, part, self.of, bytes));
+        let part = Part::Decoded { offset, size, level };
+        let answer = Answer::Decoded(Arc::new(bytes));
+        self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.of));
     }
 }
 
@@ -120,8 +121,8 @@ impl Object for RangedObject {
         if !self.recalled(offset, out)? {
             self.opened(offset, count)?.read_at(offset, out)?;
             if count <= self.memory.limit {
-                let part = Part::Range { offset, count };
-                self.memory.keep(&self.name, part, Answer::Range(Arc::new(out.to_vec())), self.asked);
+                let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
+                self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.chunks.of));
             }
         }
         Ok(())
@@ -146,13 +147,10 @@ impl RangedObject {
         if count == 0 {
             return Ok(true);
         }
-        // What was forgotten since the value was opened belongs to a later one. How old a part
-        // is does not matter: the value as a whole was compared when it was opened.
-        if let (Some((bytes, from)), epoch) = self.memory.find_range(&self.name, offset, count) {
-            if epoch == self.asked.epoch {
-                return read_from(&bytes, offset - from, out).map(|()| true);
-            }
+        // How old a part is does not matter: the value as a whole was compared when it was opened.
+        match self.memory.find_range(&self.name, offset, count, self.chunks.of) {
+            Some((bytes, from)) => read_from(&bytes, offset - from, out).map(|()| true),
+            None => Ok(false),
         }
-        Ok(false)
     }
 }

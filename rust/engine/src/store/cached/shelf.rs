@@ -1,162 +1,12 @@
-//! What a cached store remembers: the least recently used goes first.
+//! Where a cached store remembers answers: the least recently used goes first.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::super::{read_all, Listing, Object, Version};
-use crate::error::Result;
-
-/// Which answer about a key or a prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
-    /// Whether the key is there, and what it holds.
-    Value,
-    /// Some of its bytes.
-    Range { offset: u64, count: u64 },
-    /// Every key below the prefix.
-    Keys,
-    /// One level below the prefix.
-    Level,
-    /// The chunk that a level of an array decodes of `size` bytes from `offset`.
-    Decoded { offset: u64, size: u64, level: u64 },
-}
-
-impl Part {
-    const FIRST_RANGE: Part = Part::Range { offset: 0, count: 0 };
-    const FIRST_DECODED: Part = Part::Decoded { offset: 0, size: 0, level: 0 };
-}
-
-/// Which value it is: what was opened at once, or all that have one version.
-#[derive(Clone, Copy)]
-pub(super) struct Same {
-    /// Differs between any two that were opened.
-    id: u64,
-    pub(super) version: Option<Version>,
-}
-
-impl Same {
-    /// A value that was opened just now.
-    pub(super) fn new(version: Option<Version>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Same { id: NEXT.fetch_add(1, Ordering::Relaxed), version }
-    }
-
-    fn is(self, other: Same) -> bool {
-        self.id == other.id || (self.version.is_some() && self.version == other.version)
-    }
-}
-
-/// A value that was read whole.
-pub(super) struct Whole {
-    pub(super) bytes: Vec<u8>,
-    pub(super) same: Same,
-    /// The state in which it was, which may be too young to be a version.
-    pub(super) state: Option<Version>,
-}
-
-impl Whole {
-    /// Reads a value that is open.
-    pub(super) fn of(object: &dyn Object) -> Result<Self> {
-        Ok(Whole { bytes: read_all(object)?, same: Same::new(object.version()), state: object.state() })
-    }
-}
-
-/// An answer.
-#[derive(Clone)]
-pub(super) enum Answer {
-    Absent,
-    Whole(Arc<Whole>),
-    /// The value is there; its bytes are remembered as ranges, or not.
-    Opened {
-        size: u64,
-        same: Same,
-    },
-    Range(Arc<Vec<u8>>),
-    Keys(Arc<Vec<String>>),
-    Level(Arc<Listing>),
-    Decoded {
-        of: Same,
-        bytes: Arc<Vec<u8>>,
-    },
-}
-
-/// Bytes of a value, and where they begin.
-pub(super) type Piece = (Arc<Vec<u8>>, u64);
-
-/// About how many bytes an answer takes beside those that it holds.
-const OVERHEAD: u64 = 128;
-
-impl Answer {
-    fn size(&self) -> u64 {
-        let texts = |texts: &[String]| texts.iter().map(|text| text.len() as u64 + 24).sum::<u64>();
-        OVERHEAD
-            + match self {
-                Answer::Absent | Answer::Opened { .. } => 0,
-                Answer::Whole(whole) => whole.bytes.len() as u64,
-                Answer::Range(bytes) => bytes.len() as u64,
-                Answer::Decoded { bytes, .. } => bytes.len() as u64 + 2 * OVERHEAD,
-                Answer::Keys(keys) => texts(keys),
-                Answer::Level(level) => texts(&level.keys) + texts(&level.prefixes),
-            }
-    }
-}
-
-struct Slot {
-    answer: Answer,
-    bytes: u64,
-    used: u64,
-    /// When the store was asked that gave it, or last said that it still holds.
-    checked: Instant,
-}
-
-impl Slot {
-    /// Makes it the last that was used.
-    fn touch(&mut self, clock: &mut u64, order: &mut BTreeMap<u64, (Arc<str>, Part)>) {
-        *clock += 1;
-        if let Some(entry) = order.remove(&self.used) {
-            order.insert(*clock, entry);
-        }
-        self.used = *clock;
-    }
-}
-
-/// How old an answer may be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fresh {
-    /// Of any age.
-    Always,
-    /// Not older than that.
-    For(Duration),
-    /// Asked for at that time, or later.
-    Since(Instant),
-    /// It holds now.
-    Now,
-}
-
-impl Fresh {
-    fn allows(self, checked: Instant) -> bool {
-        match self {
-            Fresh::Always => true,
-            Fresh::For(age) => checked.elapsed() < age,
-            Fresh::Since(time) => checked >= time,
-            Fresh::Now => false,
-        }
-    }
-}
-
-/// What is remembered.
-pub(super) enum Found {
-    /// Young enough.
-    Fresh(Answer),
-    /// Too old, unless the value is still in this state.
-    Stale(Answer),
-    /// Nothing.
-    Nothing,
-}
+use super::answer::{Answer, Found, Fresh, Known, Part, Piece, Same, Slot, Whole};
 
 /// Counts what was forgotten about a name: an answer that was asked for before
 /// something was forgotten must not be remembered after it.
@@ -168,7 +18,7 @@ pub(super) struct Epoch {
 
 /// Answers by name and part, at most so many bytes of them.
 pub(super) struct Shelf {
-    names: BTreeMap<Arc<str>, BTreeMap<Part, Slot>>,
+    names: BTreeMap<Arc<str>, Known>,
     /// When each was used last: the first goes first.
     order: BTreeMap<u64, (Arc<str>, Part)>,
     /// Values that are there as the chunk that was decoded of all of them, too: they go before.
@@ -212,11 +62,7 @@ impl Shelf {
     }
 
     pub(super) fn find(&mut self, name: &str, part: Part, fresh: Fresh) -> Found {
-        let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&part)) else {
-            // Parts of a value are of no use where nothing says any more of which one.
-            if part == Part::Value && self.names.contains_key(name) {
-                self.forget_name(name);
-            }
+        let Some(slot) = self.names.get_mut(name).and_then(|known| known.get_mut(part)) else {
             return Found::Nothing;
         };
         if !fresh.allows(slot.checked) {
@@ -226,9 +72,13 @@ impl Shelf {
         Found::Fresh(slot.answer.clone())
     }
 
+    fn value(&self, name: &str) -> Option<&Answer> {
+        self.names.get(name)?.value.as_ref().map(|slot| &slot.answer)
+    }
+
     /// The value of `name`, if it is remembered whole, of any age.
     pub(super) fn whole(&self, name: &str) -> Option<Arc<Whole>> {
-        match &self.names.get(name)?.get(&Part::Value)?.answer {
+        match self.value(name)? {
             Answer::Whole(whole) => Some(whole.clone()),
             _ => None,
         }
@@ -236,17 +86,16 @@ impl Shelf {
 
     /// Whether it is remembered that `name` has no value.
     pub(super) fn is_absent(&self, name: &str) -> bool {
-        let found = self.names.get(name).and_then(|parts| parts.get(&Part::Value));
-        matches!(found.map(|piece| &piece.answer), Some(Answer::Absent))
+        matches!(self.value(name), Some(Answer::Absent))
     }
 
-    /// A remembered range of the value of `name` that these bytes are in, and where it begins.
+    /// A remembered range of the value `of` that these bytes are in, and where it begins.
     ///
     /// No range is inside of another one: the last that begins before reaches furthest.
-    pub(super) fn find_range(&mut self, name: &str, offset: u64, count: u64) -> Option<Piece> {
-        let parts = self.names.get_mut(name)?;
-        let (part, slot) =
-            parts.range_mut(Part::FIRST_RANGE..=Part::Range { offset, count: u64::MAX }).next_back()?;
+    pub(super) fn find_range(&mut self, name: &str, offset: u64, count: u64, of: Same) -> Option<Piece> {
+        let known = self.names.get_mut(name).filter(|known| known.is(of))?;
+        let before = Part::FIRST_RANGE..=Part::Range { offset, count: u64::MAX };
+        let (part, slot) = known.parts.range_mut(before).next_back()?;
         match (part, &slot.answer) {
             (Part::Range { offset: from, .. }, Answer::Range(bytes))
                 if from + bytes.len() as u64 >= offset.saturating_add(count) =>
@@ -261,67 +110,91 @@ impl Shelf {
 
     /// A chunk that was decoded of the value `of`, if it is remembered.
     pub(super) fn find_decoded(&mut self, name: &str, part: Part, of: Same) -> Option<Arc<Vec<u8>>> {
-        let parts = self.names.get_mut(name)?;
-        let slot = parts.get_mut(&part)?;
-        let found = match &slot.answer {
-            Answer::Decoded { of: kept, bytes } if kept.is(of) => bytes.clone(),
-            _ => return None,
-        };
-        slot.touch(&mut self.clock, &mut self.order);
-        self.touch_value(name);
+        let known = self.names.get_mut(name).filter(|known| known.is(of))?;
+        let slot = known.parts.get_mut(&part)?;
+        let Answer::Decoded(bytes) = &slot.answer else { return None };
+        let found = bytes.clone();
+        // The value does not go before what is of no use without.
+        for slot in std::iter::once(slot).chain(&mut known.value) {
+            slot.touch(&mut self.clock, &mut self.order);
+        }
         Some(found)
     }
 
-    /// Has a value not go before what was decoded of it, which is of no use without.
     fn touch_value(&mut self, name: &str) {
-        if let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&Part::Value)) {
+        if let Some(slot) = self.names.get_mut(name).and_then(|known| known.value.as_mut()) {
             slot.touch(&mut self.clock, &mut self.order);
         }
     }
 
     /// Whether chunks are remembered that were decoded of the value of `name`.
     pub(super) fn has_decoded(&self, name: &str) -> bool {
-        self.names.get(name).is_some_and(|parts| parts.range(Part::FIRST_DECODED..).next().is_some())
+        self.names.get(name).is_some_and(|known| known.parts.range(Part::FIRST_DECODED..).next().is_some())
     }
 
-    /// Remembers a chunk that was decoded of bytes of the value `of`, if that is still
-    /// the value of `name`.
-    pub(super) fn keep_decoded(&mut self, name: &str, part: Part, of: Same, bytes: Arc<Vec<u8>>) {
-        let Part::Decoded { size, .. } = part else { return };
-        let value = self.names.get(name).and_then(|parts| parts.get(&Part::Value));
-        let (is_of, is_all) = match value.map(|slot| &slot.answer) {
-            Some(Answer::Whole(whole)) => (whole.same.is(of), whole.bytes.len() as u64 == size),
-            Some(Answer::Opened { same, .. }) => (same.is(of), false),
-            _ => (false, false),
-        };
-        if !is_of {
+    /// Remembers bytes of the value `of`, or what was decoded of them, if that is still the value of `name`.
+    pub(super) fn keep_of(&mut self, name: &str, part: Part, answer: Answer, of: Same) {
+        if matches!(part, Part::Range { offset, count } if self.find_range(name, offset, count, of).is_some())
+        {
             return;
         }
-        if is_all {
-            self.twice.insert(name.into());
+        let Some(known) = self.names.get(name).filter(|known| known.is(of)) else { return };
+        if let Some(Slot { answer: Answer::Whole(whole), bytes, .. }) = &known.value {
+            let is_all = matches!(part, Part::Decoded { size, .. } if size == whole.bytes.len() as u64);
+            let both = bytes + answer.size() + name.len() as u64;
+            // It would push out the value, without which it is of no use.
+            let instead = both > self.limit && !is_all && whole.same.version.is_none();
+            if instead || matches!(part, Part::Range { .. }) {
+                return;
+            }
+            if is_all {
+                self.twice.insert(name.into());
+            }
         }
         self.touch_value(name);
         let epoch = self.epoch(name);
-        self.keep(name, part, Answer::Decoded { of, bytes }, epoch, Instant::now());
+        self.keep(name, part, answer, epoch, Instant::now());
     }
 
-    /// Lets go of the bytes of a value whose chunk is remembered, if it has a version.
-    fn slim(&mut self, name: &str) {
-        if !self.has_decoded(name) {
-            return;
-        }
-        let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&Part::Value)) else {
-            return;
+    /// Lets go of the bytes of a value of which chunks are remembered; gives whether it did. Where nothing tells
+    /// that what is read later is of the same value, it does if a chunk is all of it.
+    fn slim(&mut self, name: &str) -> bool {
+        let Some(Known { value: Some(slot), parts }) = self.names.get_mut(name) else { return false };
+        let Answer::Whole(whole) = &slot.answer else { return false };
+        let (size, same) = (whole.bytes.len() as u64, Box::new(whole.same));
+        let all = |level| Part::Decoded { offset: 0, size, level };
+        let first = match same.version {
+            Some(_) => parts.range(Part::FIRST_DECODED..).next(),
+            None => parts.range(all(0)..=all(u64::MAX)).next(),
         };
-        if let Answer::Whole(whole) = &slot.answer {
-            if whole.same.version.is_some() {
-                let (size, freed) = (whole.bytes.len() as u64, whole.bytes.len() as u64);
-                slot.answer = Answer::Opened { size, same: whole.same };
-                slot.bytes -= freed;
-                self.bytes -= freed;
-                // Ranges may be of what was there before it was read whole.
-                self.remove_inside(name, 0, u64::MAX);
+        if first.is_none() {
+            return false;
+        }
+        slot.answer = Answer::Opened { size, same };
+        slot.bytes -= size;
+        self.bytes -= size;
+        true
+    }
+
+    /// Makes room.
+    fn evict(&mut self) {
+        while self.bytes > self.limit {
+            if let Some(name) = self.twice.pop_first() {
+                self.slim(&name);
+                continue;
             }
+            let Some((name, part)) = self.order.first_key_value().map(|(_, entry)| entry.clone()) else {
+                break;
+            };
+            if part == Part::Value {
+                if self.slim(&name) {
+                    self.touch_value(&name);
+                    continue;
+                }
+                self.remove_ranges(&name);
+                self.remove_decoded(&name);
+            }
+            self.remove(&name, part);
         }
     }
 
@@ -330,7 +203,7 @@ impl Shelf {
         if asked != self.epoch(name) {
             return;
         }
-        if let Some(slot) = self.names.get_mut(name).and_then(|parts| parts.get_mut(&Part::Value)) {
+        if let Some(slot) = self.names.get_mut(name).and_then(|known| known.value.as_mut()) {
             slot.checked = slot.checked.max(checked);
         }
     }
@@ -341,11 +214,22 @@ impl Shelf {
         if bytes > self.limit || asked != self.epoch(name) {
             return;
         }
-        if let Part::Range { offset, count } = part {
-            if self.find_range(name, offset, count).is_some() {
-                return;
+        match part {
+            Part::Range { offset, count } => {
+                let end = offset.saturating_add(count);
+                self.remove_inside(name, offset, end);
             }
-            self.remove_inside(name, offset, offset.saturating_add(count));
+            Part::Value => {
+                let is_same = |known: &Known| answer.same().is_some_and(|same| known.is(same));
+                let is_other = !self.names.get(name).is_some_and(is_same);
+                if is_other || matches!(answer, Answer::Whole(_)) {
+                    self.remove_ranges(name);
+                }
+                if is_other {
+                    self.remove_decoded(name);
+                }
+            }
+            _ => {}
         }
         self.remove(name, part);
         self.clock += 1;
@@ -353,39 +237,50 @@ impl Shelf {
         self.bytes += bytes;
         self.order.insert(self.clock, (name.clone(), part));
         let slot = Slot { answer, bytes, used: self.clock, checked };
-        self.names.entry(name).or_default().insert(part, slot);
-        while self.bytes > self.limit {
-            if let Some(name) = self.twice.pop_first() {
-                self.slim(&name);
-                continue;
-            }
-            let Some((_, (name, part))) = self.order.pop_first() else { break };
-            self.remove(&name, part);
+        let known = self.names.entry(name).or_default();
+        match part {
+            Part::Value => known.value = Some(slot),
+            _ => drop(known.parts.insert(part, slot)),
+        }
+        self.evict();
+    }
+
+    /// Forgets the ranges of the value of `name`.
+    fn remove_ranges(&mut self, name: &str) {
+        self.remove_inside(name, 0, u64::MAX);
+    }
+
+    /// Forgets what was decoded of the value of `name`.
+    fn remove_decoded(&mut self, name: &str) {
+        let Some(known) = self.names.get(name) else { return };
+        let decoded: Vec<Part> = known.parts.range(Part::FIRST_DECODED..).map(|(part, _)| *part).collect();
+        for part in decoded {
+            self.remove(name, part);
         }
     }
 
     /// Forgets the ranges of the value of `name` that are inside of another one.
     fn remove_inside(&mut self, name: &str, from: u64, end: u64) {
-        let Some(parts) = self.names.get(name) else { return };
+        let Some(known) = self.names.get(name) else { return };
         let within = Part::Range { offset: from, count: 0 }..Part::Range { offset: end, count: 0 };
         let ends = |part: &Part| match part {
             Part::Range { offset, count } => offset.saturating_add(*count),
             _ => u64::MAX,
         };
         let inside: Vec<Part> =
-            parts.range(within).map(|(part, _)| *part).take_while(|part| ends(part) <= end).collect();
+            known.parts.range(within).map(|(part, _)| *part).take_while(|part| ends(part) <= end).collect();
         for part in inside {
             self.remove(name, part);
         }
     }
 
     fn remove(&mut self, name: &str, part: Part) {
-        let Some(parts) = self.names.get_mut(name) else { return };
-        if let Some(slot) = parts.remove(&part) {
+        let Some(known) = self.names.get_mut(name) else { return };
+        if let Some(slot) = known.remove(part) {
             self.order.remove(&slot.used);
             self.bytes -= slot.bytes;
         }
-        if parts.is_empty() {
+        if known.value.is_none() && known.parts.is_empty() {
             self.names.remove(name);
             self.twice.remove(name);
         }
@@ -402,9 +297,9 @@ impl Shelf {
     }
 
     fn forget_name(&mut self, name: &str) {
-        if let Some(parts) = self.names.remove(name) {
+        if let Some(known) = self.names.remove(name) {
             self.twice.remove(name);
-            for slot in parts.values() {
+            for slot in known.slots() {
                 self.order.remove(&slot.used);
                 self.bytes -= slot.bytes;
             }

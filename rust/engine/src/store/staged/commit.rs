@@ -137,7 +137,10 @@ impl StagedStore {
         };
         match self.inner.write_concurrency() {
             0 => pool::parallel_for(exchanges.len(), usize::MAX, None, &task)?,
-            many => pool::wait_for(exchanges.len(), many, None, &task)?,
+            many => {
+                self.inner.may_wait()?;
+                pool::wait_for(exchanges.len(), many, None, &task)?;
+            }
         }
         let (_, conflict) = left.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(conflict.map_or(Outcome::Done, Outcome::Conflict))

@@ -284,3 +284,78 @@ fn a_value_goes_before_what_was_decoded_of_all_of_it() {
     assert!(store.counts().bytes <= 10_000);
     assert!(!again.decoded().unwrap().has_room(10_001));
 }
+
+/// Does something, once, before the answer is given that a value was opened.
+#[derive(Default)]
+struct Between(Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+impl std::fmt::Debug for Between {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Between")
+    }
+}
+
+impl Watch for Between {
+    fn after(&self, _: Call, _: &str, _: &Done<'_>) -> Result<()> {
+        let work = self.0.lock().unwrap().take();
+        work.into_iter().for_each(|work| work());
+        Ok(())
+    }
+}
+
+#[test]
+fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_time() {
+    let first_bytes = |object: &dyn Object| {
+        let mut out = [0; 4];
+        object.read_at(0, &mut out).map(|()| out)
+    };
+    for newer_first in [false, true] {
+        let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        inner.put("k", &[1; 30 << 10]).unwrap(); // too large to be remembered whole
+        let watched = Arc::new(WatchedStore::watched_by(inner.clone(), Between::default()));
+        let store = Arc::new(CachePool::new(20 << 10).store(watched.clone(), 0, Fresh::Always));
+        let newer = Arc::new(Mutex::new(None));
+        let (other, found) = (store.clone(), newer.clone());
+        let overtake = move || {
+            inner.put("k", &[2; 30 << 10]).unwrap();
+            *found.lock().unwrap() = Some(opened(&other, Want::Ranges));
+        };
+        *watched.watch().0.lock().unwrap() = Some(Box::new(overtake));
+        let older = opened(&store, Want::Ranges);
+        let newer = newer.lock().unwrap().take().unwrap();
+        if newer_first {
+            assert_eq!(first_bytes(&*newer).unwrap(), [2; 4]);
+        }
+        assert_eq!(first_bytes(&*older).unwrap(), [1; 4]);
+        assert_eq!(first_bytes(&*newer).unwrap(), [2; 4]);
+        assert_eq!(first_bytes(&*older).unwrap(), [1; 4]);
+    }
+}
+
+#[test]
+fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
+    // How many chunks stay, whether the value does, and how often it was asked for.
+    let stay = |inner: Arc<dyn Store>, chunks: &[(u64, u64)], bytes: usize| {
+        inner.put("k", &[1; 6000]).unwrap();
+        let counting = Arc::new(CountingStore::new(inner));
+        let store = CachedStore::new(counting.clone(), 10_000, None);
+        let object = opened(&store, Want::Whole);
+        for &(offset, size) in chunks {
+            object.decoded().unwrap().keep(offset, size, 7, vec![2; bytes]);
+        }
+        let again = opened(&store, Want::Whole);
+        let found = chunks.iter().filter(|&&chunk| kept(&*again, chunk, 7).is_some()).count();
+        assert!(store.counts().bytes <= 10_000);
+        (found, again.bytes().is_some(), counting.counts().opens)
+    };
+    let with_versions = || -> Arc<dyn Store> { Arc::new(MemoryStore::new()) };
+    let without = || -> Arc<dyn Store> { Arc::new(ForeignStore::new(Map::default(), false, 0)) };
+    let parts = [(0, 3000), (3000, 3000)];
+    assert_eq!(stay(with_versions(), &parts, 4300), (2, false, 1));
+    // Nobody knows whether what is read later is of the same value.
+    assert_eq!(stay(without(), &parts, 4300), (0, true, 1));
+    assert_eq!(stay(without(), &parts, 3000), (1, true, 1));
+    for inner in [with_versions(), without()] {
+        assert_eq!(stay(inner, &[(0, 6000)], 8000), (1, false, 1));
+    }
+}

@@ -1,0 +1,153 @@
+"""Event loops of fsspec that answer requests, and waiting for them."""
+
+from __future__ import annotations
+
+import sys
+from queue import Empty
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from weakref import WeakKeyDictionary
+
+from tessarr._engine import Latch
+from tessarr.errors import StoreError, UnsupportedError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable, Coroutine
+    from queue import SimpleQueue
+
+T = TypeVar("T")
+
+__all__ = ["Fail", "begun", "closed", "reentry", "take", "under_way", "waited"]
+
+Fail: TypeAlias = "Callable[[BaseException], object]"
+"""Is told why what somebody waits for does not come."""
+
+_LOOK_EVERY_S: Final = 0.05
+
+_under_way: Final[WeakKeyDictionary[AbstractEventLoop, dict[Fail, object]]] = WeakKeyDictionary()
+
+
+def under_way(loop: AbstractEventLoop) -> dict[Fail, object]:
+    """Return what ends those who wait for an event loop, if that is closed before it has.
+
+    The values are only kept: loops keep no tasks. Nothing but the call of its method tells of a
+    loop that it is closed, and what it has not done it never does.
+    """
+    found = _under_way.get(loop)
+    if found is None:
+        found = _under_way.setdefault(loop, {})
+        close = loop.close
+
+        def closing() -> None:
+            close()
+            while found:
+                found.popitem()[0](closed())
+
+        loop.close = closing  # type: ignore[method-assign]
+    return found
+
+
+def begun(loop: AbstractEventLoop, work: Callable[[], object], fail: Fail) -> None:
+    """Have an event loop in another thread begin work; `fail` if it is closed before that."""
+    waits = under_way(loop)
+    waits[fail] = None
+
+    def begin() -> None:
+        waits.pop(fail, None)
+        work()
+
+    try:
+        loop.call_soon_threadsafe(begin)
+    except RuntimeError as error:
+        waits.pop(fail, None)
+        raise closed() from error
+
+
+def closed() -> StoreError:
+    """Return what is told to who waits for an event loop that ends before it has answered."""
+    return StoreError("the event loop of the file system was closed while it was asked")
+
+
+def waited(
+    loop: AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
+) -> T:
+    """Return what work gives that is done by an event loop in another thread.
+
+    What fsspec has for it wakes who waits twice, as that waits for the lock of an event then: with
+    many requests under way this takes as long as all else that the loop does.
+    """
+    from asyncio import CancelledError
+
+    refusal = reentry(loop)
+    if refusal is not None:
+        raise refusal
+    ended = Latch()
+    result: list[T] = []
+    failed: list[BaseException] = []
+    waits = under_way(loop)
+
+    def fail(error: BaseException) -> None:
+        failed.append(error)
+        ended.open()
+
+    def begin() -> None:
+        waits[fail] = loop.create_task(run())
+
+    async def run() -> None:
+        try:
+            result.append(await work(*arguments))
+        except CancelledError:
+            failed.append(closed())
+        except BaseException as error:  # noqa: BLE001 (told to who waits)
+            failed.append(error)
+        waits.pop(fail, None)
+        ended.open()
+
+    begun(loop, begin, fail)
+    ended.wait()
+    if failed:
+        raise failed.pop()
+    return result.pop()
+
+
+def reentry(loop: AbstractEventLoop) -> UnsupportedError | None:
+    """Return why this thread must not wait for an event loop, if it is that one's."""
+    return _refusal() if _running() is loop else None
+
+
+def take(ends: SimpleQueue[Any], timeout: float | None) -> None:
+    """Wait for an item, as `get` does.
+
+    Raises
+    ------
+    UnsupportedError
+        In the thread of an event loop that others wait for meanwhile: it may be their end that
+        the item tells of.
+    """
+    loop = _running()
+    waits = None if loop is None else _under_way.get(loop)
+    if waits is None:
+        ends.get(timeout=timeout)
+        return
+    until = None if timeout is None else monotonic() + timeout
+    while True:
+        left = _LOOK_EVERY_S if until is None else min(_LOOK_EVERY_S, until - monotonic())
+        try:
+            ends.get(timeout=max(0.0, left))
+        except Empty:
+            if waits:
+                raise _refusal() from None
+            if left <= 0:
+                raise
+        else:
+            return
+
+
+def _running() -> AbstractEventLoop | None:
+    asyncio = sys.modules.get("asyncio")  # where nobody has imported it, none runs
+    return None if asyncio is None else asyncio._get_running_loop()
+
+
+def _refusal() -> UnsupportedError:
+    return UnsupportedError("the thread that is to do it cannot wait for it")

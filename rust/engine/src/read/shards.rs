@@ -1,0 +1,176 @@
+//! Shards: their subchunks, with neighbours in one request.
+
+use std::sync::Arc;
+
+use super::parts::{Parts, Subchunks};
+use super::{kept, missing, worth, Reader, Worth, QUICK, WAITED};
+use crate::array::{Missing, Shard};
+use crate::error::{Error, Result};
+use crate::operation::Run;
+use crate::scratch::{reserve, Scratch};
+use crate::shard::{self, Entry};
+use crate::source::Source;
+
+/// Subchunks of a shard that are fetched together.
+struct Group {
+    entries: std::ops::Range<usize>,
+    /// The bytes that hold them; None: each is fetched by itself.
+    span: Option<(u64, u64)>,
+}
+
+impl Reader<'_> {
+    pub(super) fn shard(
+        &self,
+        shard: &Shard,
+        parts: &Parts<'_, '_>,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let inside = parts.inside(shard)?;
+        if source.in_memory().is_none() {
+            let together = if source.size() <= QUICK.group {
+                inside.subchunks() == self.subchunks_of(shard, parts)
+            } else {
+                source.size() <= WAITED.group && parts.is_full(&self.array.shape)
+            };
+            if together && (parts.wanted.len() > 1 || !shard::is_known(shard, source)) {
+                // All of a shard, its index included, is one request.
+                let source = if kept(&shard.level, source).is_some() { source.once() } else { source };
+                return self
+                    .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
+            }
+        }
+        let index = shard::index(shard, source, scratch)?;
+        let touches = &inside.touches;
+        let of = Subchunks { parts, level: &shard.level, inside };
+        let mut found: Vec<Entry> = Vec::new();
+        reserve(&mut found, touches.len())?;
+        for (first, touch) in touches.iter().enumerate() {
+            if first > 0 && touches[first - 1].number == touch.number {
+                continue;
+            }
+            match shard::numbered(&index, touch.number) {
+                Ok(Some((offset, size))) => found.push(Entry { offset, size, task: first }),
+                told => of.with(first, |parts, cell| {
+                    let refuse = self.array.missing == Missing::Refuse;
+                    let done = told.and_then(|_| if refuse { Err(missing()) } else { self.fill(parts) });
+                    done.map_err(|error| error.in_subchunk(cell))
+                })?,
+            }
+        }
+        found.sort_unstable_by_key(|entry| entry.offset);
+        let source = if kept(&shard.level, source).is_some() {
+            let mut here = Vec::new();
+            found.retain(|entry| {
+                let part = source.part(entry.offset, entry.size).ok();
+                let chunk = part.and_then(|part| kept(&shard.level, part)?.find());
+                here.extend(chunk.iter().map(|chunk| (entry.task, chunk.clone())));
+                chunk.is_none()
+            });
+            self.remembered(&of, &here)?;
+            source.all_new()
+        } else {
+            source
+        };
+        self.subchunks(&of, source, 0, &found)
+    }
+
+    /// Subchunks that are remembered, for which nothing is asked.
+    fn remembered(&self, of: &Subchunks<'_, '_>, chunks: &[(usize, Arc<Vec<u8>>)]) -> Result<()> {
+        let run = match self.spread {
+            true => Run::decide(chunks.len(), of.level.decoded_bytes, 0),
+            false => Run::Here,
+        };
+        run.each(chunks.len(), self.operation.interrupt, &|number, _| {
+            let (task, chunk) = &chunks[number];
+            of.with(*task, |parts, cell| {
+                self.deliver_kept(parts, chunk).map_err(|error| error.in_subchunk(cell))
+            })
+        })
+    }
+
+    /// Something is wanted of every subchunk of the shard that `parts` are of.
+    pub(super) fn wants_all(&self, shard: &Shard, parts: &Parts<'_, '_>) -> bool {
+        parts.inside(shard).is_ok_and(|inside| inside.subchunks() == self.subchunks_of(shard, parts))
+    }
+
+    /// How many subchunks of the shard that `parts` are of are not all past the array's edge.
+    fn subchunks_of(&self, shard: &Shard, parts: &Parts<'_, '_>) -> u64 {
+        let ends = self.array.shape.iter().zip(parts.origin).map(|(end, origin)| end - origin);
+        let lengths = ends.zip(&parts.level.shape).map(|(end, &length)| end.min(length));
+        lengths.zip(&shard.level.shape).map(|(length, size)| length.div_ceil(*size)).product()
+    }
+
+    /// Subchunks that `entries` tell in their order, where `source` begins at `start` of the shard.
+    fn subchunks(
+        &self,
+        of: &Subchunks<'_, '_>,
+        source: Source<'_>,
+        start: u64,
+        entries: &[Entry],
+    ) -> Result<()> {
+        let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
+        let groups = group(entries, start + source.size(), worth(concurrency))?;
+        let run = if self.spread || concurrency > 0 {
+            let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
+            Run::decide(groups.len(), bytes, concurrency)
+        } else {
+            Run::Here
+        };
+        self.operation.each(run, groups.len(), &|number, scratch| {
+            self.group(of, source, start, entries, &groups[number], scratch)
+        })
+    }
+
+    /// Subchunks whose bytes are close together: one request, then each by itself.
+    fn group(
+        &self,
+        of: &Subchunks<'_, '_>,
+        source: Source<'_>,
+        start: u64,
+        entries: &[Entry],
+        group: &Group,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let entries = &entries[group.entries.clone()];
+        if let (None, Some((first, end))) = (source.in_memory(), group.span) {
+            let part = source.part(first - start, end - first)?;
+            let part = if kept(of.level, part).is_some() { part.once() } else { part };
+            return self.fetched(part, scratch, |source, _| self.subchunks(of, source, first, entries));
+        }
+        for entry in entries {
+            let part = source.part(entry.offset - start, entry.size)?;
+            of.with(entry.task, |parts, cell| {
+                self.level(parts, part, scratch).map_err(|error| error.in_subchunk(cell))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Cut `entries`, which are in their order and before `size`, into groups to fetch together.
+fn group(entries: &[Entry], size: u64, worth: Worth) -> Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    let (mut start, mut end) = (0u64, 0u64);
+    for (number, entry) in entries.iter().enumerate() {
+        let after = entry.offset.checked_add(entry.size).filter(|&after| after <= size);
+        let after = after.ok_or_else(|| {
+            let Entry { offset, size: bytes, .. } = entry;
+            Error::size(format!(
+                "the shard index points to {bytes} bytes from {offset}, the shard has {size}"
+            ))
+        })?;
+        let joins = entry.offset <= end.saturating_add(worth.gap) && after.max(end) - start <= worth.group;
+        match groups.last_mut() {
+            Some(group) if joins => {
+                end = end.max(after);
+                *group = Group { entries: group.entries.start..number + 1, span: Some((start, end)) };
+            }
+            _ => {
+                groups.push(Group { entries: number..number + 1, span: None });
+                (start, end) = (entry.offset, after);
+            }
+        }
+    }
+    Ok(groups)
+}

@@ -1,0 +1,195 @@
+//! What a cached store remembers: answers, and of which value they are.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::{read_all, Listing, Object, Version};
+use crate::error::Result;
+
+/// Which answer about a key or a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// Whether the key is there, and what it holds.
+    Value,
+    /// Some of its bytes.
+    Range { offset: u64, count: u64 },
+    /// Every key below the prefix.
+    Keys,
+    /// One level below the prefix.
+    Level,
+    /// The chunk that a level of an array decodes of `size` bytes from `offset`.
+    Decoded { offset: u64, size: u64, level: u64 },
+}
+
+impl Part {
+    pub(super) const FIRST_RANGE: Part = Part::Range { offset: 0, count: 0 };
+    pub(super) const FIRST_DECODED: Part = Part::Decoded { offset: 0, size: 0, level: 0 };
+}
+
+/// Which value it is: what was opened at once, or all that have one version.
+#[derive(Clone, Copy)]
+pub(super) struct Same {
+    /// Differs between any two that were opened.
+    id: u64,
+    pub(super) version: Option<Version>,
+}
+
+impl Same {
+    /// A value that was opened just now.
+    pub(super) fn new(version: Option<Version>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Same { id: NEXT.fetch_add(1, Ordering::Relaxed), version }
+    }
+
+    pub(super) fn is(self, other: Same) -> bool {
+        self.id == other.id || (self.version.is_some() && self.version == other.version)
+    }
+}
+
+/// A value that was read whole.
+pub(super) struct Whole {
+    pub(super) bytes: Vec<u8>,
+    pub(super) same: Same,
+    /// The state in which it was, which may be too young to be a version.
+    pub(super) state: Option<Version>,
+}
+
+impl Whole {
+    /// Reads a value that is open.
+    pub(super) fn of(object: &dyn Object) -> Result<Self> {
+        Ok(Whole { bytes: read_all(object)?, same: Same::new(object.version()), state: object.state() })
+    }
+}
+
+/// An answer. Those that are long are elsewhere: there may be very many.
+#[derive(Clone)]
+pub(super) enum Answer {
+    Absent,
+    Whole(Arc<Whole>),
+    /// The value is there; its bytes are remembered as ranges, or not.
+    Opened {
+        size: u64,
+        same: Box<Same>,
+    },
+    Range(Arc<Vec<u8>>),
+    Keys(Arc<Vec<String>>),
+    Level(Arc<Listing>),
+    Decoded(Arc<Vec<u8>>),
+}
+
+/// Bytes of a value, and where they begin.
+pub(super) type Piece = (Arc<Vec<u8>>, u64);
+
+/// About how many bytes an answer takes beside those that it holds.
+const OVERHEAD: u64 = 384;
+
+impl Answer {
+    /// Which value it is.
+    pub(super) fn same(&self) -> Option<Same> {
+        match self {
+            Answer::Whole(whole) => Some(whole.same),
+            Answer::Opened { same, .. } => Some(**same),
+            _ => None,
+        }
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        let texts = |texts: &[String]| texts.iter().map(|text| text.len() as u64 + 24).sum::<u64>();
+        OVERHEAD
+            + match self {
+                Answer::Absent | Answer::Opened { .. } => 0,
+                Answer::Whole(whole) => whole.bytes.len() as u64,
+                Answer::Range(bytes) | Answer::Decoded(bytes) => bytes.len() as u64,
+                Answer::Keys(keys) => texts(keys),
+                Answer::Level(level) => texts(&level.keys) + texts(&level.prefixes),
+            }
+    }
+}
+
+/// An answer that is kept.
+pub(super) struct Slot {
+    pub(super) answer: Answer,
+    pub(super) bytes: u64,
+    pub(super) used: u64,
+    /// When the store was asked that gave it, or last said that it still holds.
+    pub(super) checked: Instant,
+}
+
+impl Slot {
+    /// Makes it the last that was used.
+    pub(super) fn touch(&mut self, clock: &mut u64, order: &mut BTreeMap<u64, (Arc<str>, Part)>) {
+        *clock += 1;
+        if let Some(entry) = order.remove(&self.used) {
+            order.insert(*clock, entry);
+        }
+        self.used = *clock;
+    }
+}
+
+/// What is remembered of a name.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) value: Option<Slot>,
+    /// Parts of that very value, without which they are of no use; and listings.
+    pub(super) parts: BTreeMap<Part, Slot>,
+}
+
+impl Known {
+    pub(super) fn get_mut(&mut self, part: Part) -> Option<&mut Slot> {
+        match part {
+            Part::Value => self.value.as_mut(),
+            _ => self.parts.get_mut(&part),
+        }
+    }
+
+    pub(super) fn remove(&mut self, part: Part) -> Option<Slot> {
+        match part {
+            Part::Value => self.value.take(),
+            _ => self.parts.remove(&part),
+        }
+    }
+
+    pub(super) fn is(&self, of: Same) -> bool {
+        self.value.as_ref().and_then(|value| value.answer.same()).is_some_and(|same| same.is(of))
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.value.iter().chain(self.parts.values())
+    }
+}
+
+/// How old an answer may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fresh {
+    /// Of any age.
+    Always,
+    /// Not older than that.
+    For(Duration),
+    /// Asked for at that time, or later.
+    Since(Instant),
+    /// It holds now.
+    Now,
+}
+
+impl Fresh {
+    pub(super) fn allows(self, checked: Instant) -> bool {
+        match self {
+            Fresh::Always => true,
+            Fresh::For(age) => checked.elapsed() < age,
+            Fresh::Since(time) => checked >= time,
+            Fresh::Now => false,
+        }
+    }
+}
+
+/// What is remembered.
+pub(super) enum Found {
+    /// Young enough.
+    Fresh(Answer),
+    /// Too old, unless the value is still in this state.
+    Stale(Answer),
+    /// Nothing.
+    Nothing,
+}

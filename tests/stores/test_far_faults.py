@@ -1,0 +1,419 @@
+"""What goes wrong far away ends in an error that says so, never in other data or a long wait."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fsspec.asyn
+import numpy as np
+import pytest
+
+import tessarr
+import tessarr.tensorstore as ts
+from stores import servers
+from stores.servers import Door, Files, serving
+from tessarr.errors import StoreError, UnsupportedError
+from tessarr.store.requests import RetryingStore
+from tessarr.stores import FsspecStore, LRUStoreCache
+
+VALUES = np.arange(8 * 40_000, dtype="i4").reshape(8, 40_000)  # rows of 160 kB
+SHARDS = {"chunks": (1, 1000), "shards": (1, 40_000)}
+
+
+@pytest.fixture(params=[{"chunks": (1, 40_000)}, SHARDS], ids=["chunks", "shards"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Rows that are chunks, as they are, or shards."""
+    tessarr.create_array(tmp_path, data=VALUES, compressors=None, **request.param)
+    return tmp_path
+
+
+class Other(Files):
+    """Answers who asks for a part with another one."""
+
+    def part(self, first: int, last: int) -> tuple[int, int]:
+        raise NotImplementedError
+
+    def do_GET(self) -> None:
+        path, asked = Path(self.translate_path(self.path)), self.headers.get("Range", "")
+        found = re.fullmatch(r"bytes=(\d*)-(\d*)", asked)
+        if found and path.is_file():
+            end = path.stat().st_size
+            last = min(int(found[2]), end - 1) if found[1] else end - 1
+            first = int(found[1]) if found[1] else max(0, end - int(found[2]))
+            first, last = self.part(first, last)
+            self.headers.replace_header("Range", f"bytes={first}-{last}")
+        super().do_GET()
+
+
+class Sparing(Other):
+    """Gives less than is asked for."""
+
+    def part(self, first: int, last: int) -> tuple[int, int]:
+        return first, min(last, first + 30_000)
+
+
+class Mistaken(Other):
+    """Gives what stands before."""
+
+    def part(self, first: int, last: int) -> tuple[int, int]:
+        return max(0, first - 100), max(0, last - 100)
+
+
+class Behind(Other):
+    """Gives what stands behind the beginning."""
+
+    def part(self, first: int, last: int) -> tuple[int, int]:
+        return (first, last) if first else (last + 1, 2 * last + 1)
+
+
+@contextmanager
+def served(folder: Path, handler: type[Files], **settings: Any) -> Iterator[str]:
+    made = type("Handler", (handler,), settings)
+    with serving(partial(made, directory=str(folder))) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def opened(url: str, **settings: Any) -> tessarr.Array:
+    return tessarr.open_array(FsspecStore.from_url(url, **settings), mode="r")
+
+
+def test_what_a_server_leaves_out_is_asked_for_again(folder: Path) -> None:
+    with served(folder, Sparing) as url:
+        array = opened(url)
+        assert (array[:] == VALUES).all()
+        assert (array[3] == VALUES[3]).all()
+        assert (array[2:7, 17_000:39_000] == VALUES[2:7, 17_000:39_000]).all()
+        store = array.store
+        assert store.get("c/1/0") == (folder / "c/1/0").read_bytes()
+        value = store.open_value("c/1/0")
+        assert value.read(100, 70_000) == (folder / "c/1/0").read_bytes()[100:70_100]
+
+
+@pytest.mark.parametrize("handler", [Mistaken, Behind])
+def test_other_bytes_are_not_taken_for_those_that_were_asked_for(
+    folder: Path, handler: type[Files]
+) -> None:
+    stored = (folder / "c/1/0").read_bytes()
+    with served(folder, handler) as url:
+        store = FsspecStore.from_url(url)
+        for offset, count in ((0, 50), (0, 70_000), (500, 50), (90_000, 70_000)):
+            try:
+                value = store.open_value("c/1/0")
+                assert value is not None
+                found = value.read(offset, count)
+            except StoreError as error:
+                assert "the server gave" in str(error)
+            else:
+                assert found == stored[offset : offset + count]
+
+
+# A loop that ends
+
+
+class Withholding(Files):
+    """Does not answer who asks for chunks before somebody says so."""
+
+    asked: threading.Semaphore
+    answers: threading.Event
+
+    def do_GET(self) -> None:
+        if "/c/" in self.path:
+            self.asked.release()
+            self.answers.wait(60)
+        super().do_GET()
+
+
+@contextmanager
+def withheld(folder: Path) -> Iterator[tuple[str, threading.Semaphore]]:
+    """A server that answers nobody, and what tells of each request for a chunk."""
+    asked, answers = threading.Semaphore(0), threading.Event()
+    with served(folder, Withholding, asked=asked, answers=answers) as url:
+        try:
+            yield url, asked
+        finally:
+            answers.set()
+
+
+def ended(
+    program: list[str], asked: threading.Semaphore, most: int
+) -> tuple[bytes, tuple[int, bytes]]:
+    """Tell a program to end when it has asked so often; what it wrote, its code, and its errors."""
+    command = [sys.executable, "-c", *program]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            for _ in range(most):
+                assert asked.acquire(timeout=30)
+            written, errors = process.communicate(b"\n", timeout=30)
+        finally:
+            process.kill()
+    return written, (process.returncode, errors)
+
+
+_CLOSED = """
+import asyncio, sys, threading
+import tessarr
+from fsspec.implementations.http import HTTPFileSystem
+from tessarr.errors import StoreError
+from tessarr.stores import FsspecStore
+
+url, what, cancelled = sys.argv[1:]
+loop = asyncio.new_event_loop()
+loop.set_exception_handler(lambda *_: None)  # of tasks that were under way
+serving = threading.Thread(target=loop.run_forever)
+serving.start()
+store = FsspecStore(HTTPFileSystem(loop=loop), url, concurrency=4)
+array = tessarr.open_array(store, mode="r")
+
+def told():
+    try:
+        eval(what)
+    except StoreError as error:
+        print(error, flush=True)
+
+async def cancel():
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+waiting = threading.Thread(target=told)
+waiting.start()
+input()
+if cancelled == "True":
+    asyncio.run_coroutine_threadsafe(cancel(), loop).result()
+loop.call_soon_threadsafe(loop.stop)
+serving.join()
+loop.close()
+waiting.join()
+told()
+"""
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize(
+    ("what", "most"),
+    [
+        ("array[0]", 1),
+        ("array[:]", 4),
+        ("array.read(0).result()", 1),
+        ("array.read().result()", 4),
+        ("store.get('c/0/0')", 1),
+    ],
+)
+def test_who_waits_for_a_loop_is_told_that_it_is_closed(
+    tmp_path: Path, what: str, most: int, cancelled: bool
+) -> None:
+    tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
+    with withheld(tmp_path) as (url, asked):
+        told, _ = ended([_CLOSED, url, what, str(cancelled)], asked, most)
+    assert told.count(b"was closed while it was asked") == 2, told
+
+
+# The thread of a loop
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[Door]:
+    with servers.s3() as door:
+        yield door
+
+
+def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Door) -> None:
+    """Others who make them would."""
+    settings = {"endpoint_url": bucket.url, "client_kwargs": {"region_name": "us-east-1"}}
+    fs = fsspec.filesystem("s3", **settings)
+    values = np.arange(64)
+    store = FsspecStore(fs, "bucket/inside", concurrency=8)
+    array = tessarr.create_array(store, data=values, chunks=4)
+    remembered = tessarr.open_array(LRUStoreCache(store, max_size=2**20))
+    few = tessarr.open_array(FsspecStore(fs, "bucket/inside", concurrency=2))
+    works: list[Callable[[], object]] = [
+        lambda: array.__setitem__(slice(None), 1),
+        lambda: array.__setitem__(slice(1, 63), 2),
+        lambda: few.__setitem__(slice(None), 3),
+        lambda: remembered[:],
+        lambda: few[:],
+        lambda: array.__getitem__(slice(3)),
+        lambda: array.__setitem__(slice(3), 4),
+        lambda: array.resize((4,)),
+    ]
+
+    async def inside() -> list[object]:
+        found: list[object] = []
+        for work in works:
+            try:
+                found.append(work())
+            except Exception as error:
+                found.append(error)
+        return found
+
+    for error in fsspec.asyn.sync(fs.loop, inside, timeout=60):
+        assert isinstance(error, UnsupportedError), error
+        assert "cannot wait" in str(error)
+    assert (array[:] == values).all()
+    array[:] = 5
+    assert (few[:] == 5).all()
+
+
+def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> None:
+    """Where it is the loop that has to answer; others are."""
+    place = {"driver": "zarr3", "kvstore": servers.spec("s3", bucket, "futures/")}
+    layout = ts.ChunkLayout(chunk_shape=[4])
+    array = ts.open(place, create=True, dtype=ts.int32, shape=[64], chunk_layout=layout).result()
+    values = np.arange(64, dtype="i4")
+    array.write(values).result()
+    assert np.array_equal(array.read().result(), values)
+    promise, future = ts.Promise.new()
+    works: list[Callable[[], object]] = [
+        lambda: array[3].read().result(),
+        lambda: array.read().result(),
+        lambda: array.read().result(timeout=60),
+        lambda: array.write(values).result(),
+        lambda: array.__setitem__(3, 3),
+        lambda: array.kvstore["zarr.json"],
+    ]
+
+    async def inside() -> list[object]:
+        threading.Timer(0.2, promise.set_result, ["told by others"]).start()
+        found: list[object] = [future.result()]
+        for work in works:
+            try:
+                found.append(work())
+            except Exception as error:
+                found.append(error)
+        return found
+
+    loop = fsspec.asyn.get_loop()
+    told, *errors = fsspec.asyn.sync(loop, inside, timeout=60)
+    for error in errors:
+        assert isinstance(error, UnsupportedError), error
+    assert told == "told by others"
+    array.write(values).result()
+    assert np.array_equal(array.read().result(), values)
+
+
+# A program that ends
+
+_LEFT = """
+import sys, tessarr
+import tessarr.tensorstore as ts
+from tessarr.stores import FsspecStore
+if sys.argv[2] == "ts":
+    array = ts.open(sys.argv[1] + "/|zarr3:").result()
+    future = array[0].read()
+    future.force()
+else:
+    array = tessarr.open_array(FsspecStore.from_url(sys.argv[1]), mode="r")
+    future = array.read(0)
+    if sys.argv[2] == "waited":
+        import contextlib, threading
+        def wait():
+            with contextlib.suppress(Exception):  # at the end, fsspec closes connections
+                future.result()
+        threading.Thread(target=wait, daemon=True).start()
+input()
+if sys.argv[3] == "raise":
+    raise ValueError("as it should")
+sys.exit(int(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("end", ["0", "3", "raise"])
+@pytest.mark.parametrize("kind", ["plain", "waited", "ts"])
+def test_a_program_ends_while_one_chunk_is_asked_for(tmp_path: Path, kind: str, end: str) -> None:
+    tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
+    with withheld(tmp_path) as (url, asked):
+        _, (code, errors) = ended([_LEFT, url, kind, end], asked, 1)
+    if end == "raise":
+        assert code == 1
+        assert errors.strip().endswith(b"ValueError: as it should")
+    else:
+        assert (code, errors) == (int(end), b"")
+
+
+# What nobody wants
+
+
+def is_there(name: str) -> bool:
+    """Return whether a thread has a name."""
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        try:
+            found.append(task.joinpath("comm").read_text().strip())
+        except OSError:  # it has ended
+            continue
+    return name in found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are found as Linux tells them")
+def test_what_has_failed_is_not_tried_again(tmp_path: Path) -> None:
+    """Of what others are to be told that it is busy, when one of them has failed."""
+    tessarr.create_array(tmp_path, data=VALUES, chunks=(1, 40_000))
+    with servers.files(tmp_path) as door:
+        plain = FsspecStore.from_url(door.url, concurrency=8)
+        store = RetryingStore(plain, max_retries=10, first_delay_s=0.2, max_delay_s=0.2)
+        array = tessarr.open_array(store, mode="r")
+        door.forget()
+        door.refusals = [503] * 7 + [403] + [503] * 1000
+        with pytest.raises(Exception, match="403"):
+            array[:]
+        while door.now or is_there("tessarr-later"):
+            threading.Event().wait(0.01)
+        assert len(door.requests) == 8
+
+
+_WITHOUT_THREADS = """
+import sys
+from dataclasses import dataclass
+import numpy as np
+import tessarr
+from tessarr._engine import SplitStore
+from tessarr.extensions import ChunkKeyEncoding, register_key_encoding
+from tessarr.stores import FsspecStore, LocalStore, RetryingStore
+
+@register_key_encoding
+@dataclass(frozen=True)
+class Hidden(ChunkKeyEncoding):
+    name = "tests.hidden"
+
+    @classmethod
+    def from_json(cls, configuration):
+        return cls()
+
+    def to_json(self):
+        return {"name": self.name}
+
+    def encode(self, cell):
+        return f".{cell[0]}" if cell[0] % 2 else str(cell[0])  # half of them like documents
+
+    def decode(self, key, rank):
+        return (int(key.strip(".")),)
+
+values = np.arange(64)
+folder = LocalStore(sys.argv[1])
+tessarr.create_array(folder, data=values, chunks=2, chunk_key_encoding="tests.hidden")
+far = RetryingStore(FsspecStore.from_url(sys.argv[2], concurrency=8), first_delay_s=0.001)
+array = tessarr.open_array(SplitStore(folder, far), mode="r")
+assert (array[:] == values).all()
+assert (array.read().result() == values).all()
+"""
+
+
+def test_far_chunks_are_read_where_no_thread_can_be_made(tmp_path: Path) -> None:
+    with servers.files(tmp_path) as door:
+        door.refusals = [0, 503, 503]
+        program = [sys.executable, "-c", _WITHOUT_THREADS, str(tmp_path), door.url]
+        no_stack = {**os.environ, "RUST_MIN_STACK": str(1 << 60)}
+        done = subprocess.run(program, check=False, env=no_stack, timeout=60, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert door.refusals == []
