@@ -179,5 +179,5 @@ def test_what_is_outside_is_told_with_its_dimension(name: str) -> None:
     act, expected = OUTSIDE[name]
     with pytest.raises((ArgumentError, SelectionError)) as raised:
         act()
-    told = str(raised.value).removeprefix("cannot read or write: ")
+    told = str(raised.value).removeprefix("OUT_OF_RANGE: ").removeprefix("cannot read or write: ")
     assert told == expected.format("positions do not count from the end")
