@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tessarr.tensorstore as ts
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import NotJSONError, ReadOnlyError
 
 __all__ = ["Keys", "outcome", "plain_outcome", "same", "some_view", "viewed"]
 
@@ -18,6 +18,8 @@ def outcome(action: Any) -> Any:
         return action()
     except ReadOnlyError:  # which is a NotImplementedError, too, as web servers raise it
         return ValueError
+    except NotJSONError:  # which is a ValueError, too
+        return TypeError
     except Exception as error:
         classes = (IndexError, NotImplementedError, OverflowError, ValueError, TypeError)
         return next(c for c in classes if isinstance(error, c))

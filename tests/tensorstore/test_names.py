@@ -58,7 +58,7 @@ def test_signatures_name_all_keywords() -> None:
     assert not unnamed
     parameters = inspect.signature(ts.open).parameters
     assert {"spec", "read", "create", "dtype", "shape", "kvstore"} <= parameters.keys()
-    assert "read_chunk_shape" in inspect.signature(ts.ChunkLayout).parameters
+    assert {"read_chunk_shape", "finalize"} <= inspect.signature(ts.ChunkLayout).parameters.keys()
     assert {"ChunkLayout.update", "Schema", "Spec.update", "TensorStore.spec"} <= found.keys()
 
 

@@ -61,6 +61,8 @@ class ChunkLayout:
     ----------
     json : dict or ChunkLayout, optional
         All as JSON.
+    finalize
+        Whether nothing more is asked for, as for `update`.
     **parts
         ``rank``, ``inner_order``, ``grid_origin``; ``chunk``, ``write_chunk``, ``read_chunk`` and
         ``codec_chunk`` as grids, or with ``_shape``, ``_aspect_ratio`` or ``_elements`` after it;
@@ -85,13 +87,17 @@ class ChunkLayout:
     Grid: TypeAlias = Grid
 
     @tells(LayoutKeywords)
-    def __init__(self, json: Any = ..., **parts: Unpack[LayoutKeywords]) -> None:
+    def __init__(
+        self, json: Any = ..., *, finalize: bool | None = None, **parts: Unpack[LayoutKeywords]
+    ) -> None:
         self._constraints = NO_LAYOUT
         if json is ...:
             if parts:
                 self._constraints = _said.made(parts, _of_parts)
-        elif parts:
-            raise beside_json(parts)
+            if finalize is not None:
+                self.update(finalize=finalize)
+        elif parts or finalize is not None:
+            raise beside_json({**parts, "finalize": finalize})
         elif isinstance(json, ChunkLayout):
             self._constraints = json._constraints
         else:

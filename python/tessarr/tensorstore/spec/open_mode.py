@@ -53,7 +53,7 @@ class OpenMode:
 
     def __post_init__(self) -> None:
         values = _values(self)
-        if set(map(type, values)) != _BOOLEANS:
+        if not _BOOLEANS.issuperset(map(type, values)):
             for name, value in zip(_NAMES, values, strict=True):
                 setattr(self, name, as_flag(value, name))
 
