@@ -9,7 +9,7 @@ mod parts;
 mod together;
 
 use crate::array::{Array, Body, Level, Missing, Shard};
-use crate::copy::{self, Axis, Item};
+use crate::copy::{self, Axis};
 use crate::error::{Error, Kind, Result};
 use crate::operation::{Address, Chunk, Operation, Portion, Run};
 use crate::pipeline::expect_size;
@@ -508,7 +508,7 @@ impl<'a> Reader<'a> {
         }
         let swap = portion.level.swap();
         portion.each_copy(Direction::FromCell, |copy| {
-            let item = Item { bytes: copy.field.bytes, swap };
+            let item = copy.item(swap);
             // SAFETY: `decoded` covers the span of the portion, the caller of
             // `read` vouches for the other side, and the two do not overlap.
             unsafe {
