@@ -293,7 +293,8 @@ class ZarrDriver(Driver):
         ArgumentError
             If it is another array by now.
         """
-        if self._outer is None:
+        known = self._known
+        if self._outer is None and known is not None and known.meta is not self._array._meta:
             self._followed(self._array)
 
     @property
