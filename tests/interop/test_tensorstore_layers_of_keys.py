@@ -117,6 +117,20 @@ def test_what_others_make_of_a_zip_file_is_seen(tmp_path: Path) -> None:
     assert told(ours) == told(theirs)
 
 
+def test_keys_of_a_zip_file_are_removed_without_an_end() -> None:
+    """TensorStore removes some of a range only if it has an upper bound."""
+
+    def left(ts: Any, *bounds: str) -> list[bytes]:
+        store = ts.KvStore.open("memory://a.zip|zip:").result()
+        store["a"], store["b"] = b"1", b"2"
+        store.delete_range(ts.KvStore.KeyRange(*bounds)).result()
+        return store.list().result()
+
+    assert left(ours, "a", "b") == left(theirs, "a", "b") == [b"b"]
+    assert (left(ours, "b", ""), left(theirs, "b", "")) == ([b"a"], [b"a", b"b"])
+    assert (left(ours), left(theirs)) == ([], [b"a", b"b"])
+
+
 def test_keys_of_a_range_that_share_nothing_lack_nothing() -> None:
     """TensorStore removes "b" from all keys of this range, so that some are taken for others."""
     layer = {"inclusive_min": "b", "exclusive_max": "c/", "base": "memory://"}

@@ -83,7 +83,7 @@ class Bytes(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> BytesLike:
         data_type = names.of(array.dtype)
         data = data_type.canonical(array).tobytes()
-        return data_type.swapped(data) if self._swaps(data_type) else data
+        return data_type.swapped(data) if self.swaps(data_type) else data
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         data_type = spec.data_type
@@ -91,18 +91,19 @@ class Bytes(ArrayBytesCodec):
         if flat.nbytes != spec.size_bytes:
             message = f"{flat.nbytes} bytes instead of {spec.size_bytes}"
             raise DataError(message, kind="wrong_size", codec=self.name)
-        if self._swaps(data_type):
+        if self.swaps(data_type):
             flat = data_type.swapped(flat)
         return data_type.canonical(flat.view(data_type.numpy).reshape(spec.shape))
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object] | None:
         data_type = spec.data_type
-        swap = self._swaps(data_type)
+        swap = self.swaps(data_type)
         if data_type.stray_bits or (swap and data_type.unit_bytes == 0):
             return None
         return {"kind": "bytes", "unit_bytes": data_type.unit_bytes, "swap": swap}
 
-    def _swaps(self, data_type: DataType) -> bool:
+    def swaps(self, data_type: DataType) -> bool:
+        """Tell whether elements are stored in another byte order than in memory."""
         if self.endian is None or data_type.unit_bytes == 1:
             return False
         return (self.endian == "big") != data_type.big_endian

@@ -2,13 +2,15 @@
 
 use crate::array::{Array, Level, PerAxis};
 use crate::arrivals;
-use crate::copy::Axis;
+use crate::copy::{Axis, Item};
 use crate::error::Result;
 use crate::grid::{self, Cuts};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
 use crate::store::{Opened, Store, Want};
+
+use smallvec::SmallVec;
 
 /// Tasks that decode or encode fewer bytes than this in sum run on the calling
 /// thread: waking a worker costs as much as decoding about that many.
@@ -96,6 +98,14 @@ pub struct Copy<'c> {
     pub field: Field,
 }
 
+impl Copy<'_> {
+    /// What is copied at a time, where the level has a byte-swap unit.
+    pub fn item(&self, swap: usize) -> Item {
+        let bytes = self.field.bytes;
+        Item { bytes, swap: if bytes < swap { 0 } else { swap } }
+    }
+}
+
 /// What an operation touches of one chunk, shard or subchunk.
 #[derive(Clone, Copy)]
 pub struct Portion<'p, 's> {
@@ -126,13 +136,38 @@ impl<'s> Portion<'_, 's> {
 
     /// The bytes of the decoded chunk between the first and the last touched element.
     pub fn span(&self) -> (usize, usize) {
-        self.piece.span(self.origin, &self.level.strides, self.level.item_bytes)
+        let (low, high) = self.piece.span(self.origin, &self.level.strides, self.level.item_bytes);
+        let unit = self.level.swap().max(1);
+        (low / unit * unit, high.div_ceil(unit) * unit)
+    }
+
+    /// What is copied of each item: bytes, where it is a part of a number that is stored in another byte order.
+    pub fn fields(&self) -> SmallVec<[Field; 1]> {
+        let (fields, unit) = (self.piece.fields(self.level.item_bytes), self.level.swap());
+        let is_whole = |field: &Field| field.item % unit == 0 && field.bytes % unit == 0;
+        match unit < 2 || fields.iter().all(is_whole) {
+            true => fields,
+            false => self.bytes(),
+        }
+    }
+
+    /// The bytes that are copied of each item: where each is stored.
+    pub fn bytes(&self) -> SmallVec<[Field; 1]> {
+        let unit = self.level.swap().max(1);
+        let bytes = |field: Field| {
+            (0..field.bytes).map(move |k| {
+                let at = field.item + k;
+                let stored = at / unit * unit + (unit - 1 - at % unit);
+                Field { item: stored, caller: field.caller + k, bytes: 1 }
+            })
+        };
+        self.piece.fields(self.level.item_bytes).into_iter().flat_map(bytes).collect()
     }
 
     /// Call `copy` with the strided copy between the decoded chunk and the caller's
     /// buffer; if only fields of the items are touched, for each of them.
     pub fn each_copy(&self, direction: Direction, mut copy: impl FnMut(&Copy<'_>)) {
-        let fields = self.piece.fields(self.level.item_bytes);
+        let fields = self.fields();
         self.piece.with_copy(direction, self.origin, &self.level.strides, |cell, caller, axes| {
             for &field in &fields {
                 let (cell, caller) = (cell + field.item as isize, caller + field.caller as isize);
@@ -143,7 +178,7 @@ impl<'s> Portion<'_, 's> {
 
     /// What `find` makes of the copy, where there is only one.
     pub fn of_copy<R>(&self, direction: Direction, find: impl FnOnce(&Copy<'_>) -> Option<R>) -> Option<R> {
-        let [field] = self.piece.fields(self.level.item_bytes)[..] else { return None };
+        let [field] = self.fields()[..] else { return None };
         self.piece.with_copy(direction, self.origin, &self.level.strides, |cell, caller, axes| {
             let (cell, caller) = (cell + field.item as isize, caller + field.caller as isize);
             find(&Copy { cell, caller, axes, field })

@@ -69,8 +69,7 @@ impl Mask {
         if self.unit == 1 {
             return PerAxis::from_elem((0, 1), 1);
         }
-        let fields = portion.piece.fields(portion.level.item_bytes);
-        fields.iter().map(|field| (field.item, field.bytes)).collect()
+        portion.fields().iter().map(|field| (field.item, field.bytes)).collect()
     }
 
     /// Copies what stands where there are ones, or zeros; both sides are laid out as decoded.
@@ -267,7 +266,7 @@ impl Written {
         let swap = level.swap();
         let Written::Mask(mask) = self else {
             return portion.each_copy(Direction::FromCell, |copy| {
-                let item = Item { bytes: copy.field.bytes, swap };
+                let item = copy.item(swap);
                 // SAFETY: the caller's promise; the portion lies inside the chunk.
                 unsafe {
                     let from = values.as_ptr().offset(copy.cell).cast();
@@ -275,23 +274,20 @@ impl Written {
                 }
             });
         };
-        let unit = swap.max(1);
-        let fields = piece.fields(level.item_bytes);
+        // Of a number, too, some bytes may have been written.
+        let of_items = mask.unit == 1;
+        let fields = if of_items { portion.fields() } else { portion.bytes() };
+        let unit = fields.iter().fold(swap.max(1), |unit, field| unit.min(field.bytes));
         piece.with_copy(Direction::FromCell, origin, &level.strides, |cell, caller, axes| {
             copy::all_steps(axes, &mut |src, dst| {
                 let item = (cell + src) as usize;
                 let first = item / level.item_bytes * mask.unit;
                 for field in &fields {
-                    for at in (0..field.bytes).step_by(if mask.unit == 1 { field.bytes } else { unit }) {
-                        let (mark, count) = match mask.unit {
-                            1 => (first, field.bytes),
-                            _ => (first + field.item + at, unit),
-                        };
-                        if mask.ones[mark] == 1 {
-                            let from = &values[item + field.item + at..][..count];
-                            // SAFETY: the caller's promise.
-                            unsafe { give(from, out.0.offset(caller + dst).add(field.caller + at), unit) };
-                        }
+                    let mark = if of_items { first } else { first + field.item };
+                    if mask.ones[mark] == 1 {
+                        let from = &values[item + field.item..][..field.bytes];
+                        // SAFETY: the caller's promise.
+                        unsafe { give(from, out.0.offset(caller + dst).add(field.caller), unit) };
                     }
                 }
                 true

@@ -3,7 +3,7 @@
 use super::parts::{Parts, Target};
 use super::{kept, worth, Reader, Worth, SHARED_BYTES};
 use crate::array::{Body, Level};
-use crate::copy::{self, Axis, Item};
+use crate::copy::{self, Axis};
 use crate::error::{Error, Result};
 use crate::operation::{Portion, Run};
 use crate::pipeline::expect_size;
@@ -205,7 +205,7 @@ impl Reader<'_> {
         }
         let swap = portion.level.swap();
         portion.each_copy(Direction::FromCell, |copy| {
-            let item = Item { bytes: copy.field.bytes, swap };
+            let item = copy.item(swap);
             // SAFETY: `decoded` covers the span of the portion, the caller of
             // `read` vouches for the other side, and the two do not overlap.
             unsafe {

@@ -94,7 +94,7 @@ impl<'a> Parts<'a> for GivenParts<'_, 'a, '_, '_> {
 pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: *mut u8) {
     let swap = portion.level.swap();
     portion.each_copy(Direction::ToCell, |copy| {
-        let item = Item { bytes: copy.field.bytes, swap };
+        let item = copy.item(swap);
         // SAFETY: the caller's promise; the portion lies inside the cell, whose
         // bytes `chunk` has.
         unsafe {

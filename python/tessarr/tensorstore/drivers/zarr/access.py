@@ -59,6 +59,7 @@ class Access:
         "_numpy",
         "_parts",
         "_place",
+        "_places",
         "_stored",
         "_swift",
         "in_memory",
@@ -68,7 +69,8 @@ class Access:
     def __init__(self, kind: Kind, place: Store) -> None:
         self._numpy, self._stored = kind.numpy, kind.stored
         self._fields, self._inner = kind.fields, kind.inner
-        self._as_stored, self._parts, self._bits = kind.as_stored, kind.parts, kind.bits
+        self._as_stored, self._parts = kind.as_stored, kind.parts
+        self._bits, self._places = kind.bits, kind.places
         self.plain = kind.plain
         """Whether elements are as the engine reads them."""
         self._place = place
@@ -174,7 +176,8 @@ class Access:
             found = found[self._fields.inner]
         if found.ndim < len(shape) + len(inner.shape):  # bytes are the last of them
             found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
-            return found.reshape(*shape, *inner.shape)
+            found = found.reshape(*shape, *inner.shape)
+            return found if self._places is None else found[..., self._places]
         return found.astype(self._numpy, copy=False)
 
     # Writing
@@ -212,6 +215,9 @@ class Access:
         size, futures = element.itemsize, []
         elements = values.astype(element, copy=False)
         pieces = list(inner.pieces(inner.split(view), elements))
+        if self._places is not None:
+            turned = self._places
+            pieces = [one._replace(places=turned[one.places].tolist()) for one in pieces]
         if self._bits is not None:
             _check_bits(pieces, self._bits)
         for piece in pieces:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.array.recall import OfMetadata
+from tessarr.codec import Bytes
 from tessarr.flow.create import Wording, documents
 from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
+from tessarr.metadata.stages import stages
 from tessarr.tensorstore.drivers.zarr import zarr2, zarr3
 from tessarr.tensorstore.drivers.zarr.constraints import array_view
 from tessarr.tensorstore.drivers.zarr.inner import Inner
@@ -60,6 +62,8 @@ class Kind:
         self.parts = None if self.fields is None else self.fields.parts
         self.bits = _bits_of(data_type) if field.as_void else None
         """The bits that each byte of an element may have, where these are not all."""
+        self.places = _places_of(meta) if field.as_void else None
+        """Where in memory each byte of an element is that is stored, where they are turned."""
         one = self.fields is None and self.inner is None
         self.plain = one and self.as_stored and not self.stored.hasobject
         """Whether elements are as the engine reads them."""
@@ -171,6 +175,8 @@ class Facts:
         if self._fill is None:
             return None
         found = scalar_of(self.kind.meta.data_type, self._fill, self.kind.field)
+        if self.kind.places is not None:
+            found = found[self.kind.places]
         found.setflags(write=False)
         return found
 
@@ -255,6 +261,18 @@ def _bits_of(data_type: DataType) -> npt.NDArray[np.uint8] | None:
         return None
     full = np.full(data_type.item_bytes, 0xFF, np.uint8)
     return data_type.canonical(full.view(data_type.numpy)).view(np.uint8)
+
+
+def _places_of(meta: ArrayMeta) -> npt.NDArray[np.intp] | None:
+    data_type, serializer = meta.data_type, stages(meta).serializer
+    if not isinstance(serializer, Bytes) or not serializer.swaps(data_type):
+        return None
+    places = np.arange(data_type.item_bytes)
+    found = np.zeros_like(places)
+    for shift in (0, 8, 16):
+        digits = (places >> shift & 0xFF).astype(np.uint8)
+        found |= data_type.swapped(digits.tobytes()).astype(np.intp) << shift
+    return found
 
 
 _elements: Final = RecallSame(_elements_of)
