@@ -501,3 +501,20 @@ def test_what_was_deleted_is_in_no_cache(
     assert [h.read().result().tolist() for h in (new, old)] == [[0, 0, 0, 0]] * 2
     new[0] = 5
     assert [h.read().result().tolist() for h in (new, old)] == [[5, 0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_creating_waits_for_the_disk_elsewhere(own: bool, tmp_path: Path) -> None:
+    """Programs begin to create many arrays: these wait for a slow disk together."""
+    context = ts.Context({"file_io_concurrency": {"limit": 4}}) if own else None
+    begun: list[tuple[ts.Future[ts.TensorStore], bool]] = []
+
+    def begin() -> None:
+        spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/a/"}
+        new = ts.open(spec, open=True, create=True, dtype="int8", shape=[3], context=context)
+        begun.append((new, new.done()))
+
+    LocalStore(tmp_path).hold("a/zarr.json", begin)
+    [(future, done)] = begun
+    assert not done
+    assert future.result().shape == (3,)

@@ -22,12 +22,20 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.references import References
 
-__all__ = ["FILE", "MEMORY", "TESSARR", "changes_at_once"]
+__all__ = ["FILE", "MEMORY", "TESSARR", "changes_at_once", "waits_for_disk"]
 
 
 def changes_at_once(store: Store) -> bool:
     """Return whether a small change takes less time than beginning it in another thread."""
     return isinstance(store, (MemoryStore, LocalStore)) and not store.write_concurrency
+
+
+def waits_for_disk(store: Store) -> bool:
+    """Return whether changes wait until the disk has them: several take as long as one then."""
+    found: Any = store
+    while found is not None and not isinstance(found, LocalStore):
+        found = getattr(found, "store", None)  # of one that stands before another
+    return found is not None and found.durable
 
 
 # Files

@@ -19,6 +19,7 @@ from tessarr.tensorstore.drivers.zarr.finding import find_metadata, may_recall
 from tessarr.tensorstore.drivers.zarr.spec import ZarrSpec
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore.careful import copied
+from tessarr.tensorstore.kvstore.near import waits_for_disk
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening
 
 if TYPE_CHECKING:
@@ -49,7 +50,14 @@ class OpeningSpec(ZarrSpec):
         at_once = self._place._driver.at_once
         collects = opening.batch is not None and at_once != inf and self._mode._looks
         begin = opening.batch._open if opening.batch is not None and collects else start
-        return begin(self._opened, view, store, at, opening.transaction, here=at_once > 0)
+        here = at_once > 0 and not self._waits(place.store, at)
+        return begin(self._opened, view, store, at, opening.transaction, here=here)
+
+    def _waits(self, store: Store, at: str) -> bool:
+        """Return whether it is to be created where that waits for the disk."""
+        if not self._mode.create or not waits_for_disk(store):
+            return False
+        return not self._mode.open or store.size(self._key(at)) is None
 
     def _opened(
         self, view: IndexTransform | None, store: Store, at: str, transaction: Any
