@@ -43,12 +43,23 @@ class ChunkStore(Protocol):
     ``open_value`` values are read whole, also where a part of a shard would do.
     """
 
-    def get(self, key: str) -> bytes | None: ...
-    def put(self, key: str, data: bytes) -> object: ...
-    def delete(self, key: str) -> object: ...
-    def list(self, prefix: str) -> Iterable[str]: ...
-    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool: ...
-    def open_value(self, key: str) -> Any: ...
+    def get(self, key: str) -> bytes | None:
+        """Return the value of a key, or None if there is none."""
+
+    def put(self, key: str, data: bytes) -> object:
+        """Store a value."""
+
+    def delete(self, key: str) -> object:
+        """Remove a key, which need not exist."""
+
+    def list(self, prefix: str) -> Iterable[str]:
+        """Return the keys that begin with `prefix`."""
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        """Store a value, or remove it, if the one before is as expected; tell whether it was."""
+
+    def open_value(self, key: str) -> Any:
+        """Return what reads parts of a value."""
 
 
 @dataclass(frozen=True, slots=True)

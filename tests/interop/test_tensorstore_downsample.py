@@ -112,6 +112,15 @@ def test_other_types(name: str, method: Any) -> None:
     assert same(outcome(lambda: made(ts)), outcome(lambda: made(theirs)))
 
 
+@pytest.mark.parametrize(("name", "kind"), [("char", "S1"), ("byte", "V1")])
+def test_the_mode_of_bytes(name: str, kind: str) -> None:
+    """TensorStore has no such arrays of NumPy 2.4; its order is that of unsigned numbers."""
+    values = np.array([7, 200, 200, 9, 255, 1], "u1")
+    found = ts.downsample(ts.array(values.view(kind), dtype=name), [3], "mode").read().result()
+    assert found.dtype == kind
+    assert found.view("u1").tolist() == [200, 1]
+
+
 @pytest.mark.parametrize("method", ["min", "max", "mean"])
 def test_nan(method: Any) -> None:
     nan = float("nan")

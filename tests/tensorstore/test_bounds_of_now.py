@@ -39,7 +39,9 @@ def test_a_handle_reads_and_writes_what_it_resized(driver: str) -> None:
         store.read(out=np.empty(3, "i4"))
 
 
-@pytest.mark.parametrize(("recheck", "seen"), [(True, 5), ("open", 3), (False, 3)])
+@pytest.mark.parametrize(
+    ("recheck", "seen"), [(True, 5), (1e11, 5), ("open", 3), (False, 3), (1.0, 3)]
+)
 def test_others_resize(tmp_path: Path, recheck: Any, seen: int) -> None:
     other = _open(tmp_path)
     store = _open(tmp_path, recheck_cached_metadata=recheck)

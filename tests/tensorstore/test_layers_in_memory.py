@@ -215,3 +215,27 @@ def test_stores_that_layers_have_for_themselves_stay_apart_in_a_pickle() -> None
     store = pickle.loads(pickle.dumps(ts.stack(apart)))
     store[0] = 7
     assert store.read().result().tolist() == [[7, 7, 7], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("lower", [0, 3, "-inf"])
+@pytest.mark.parametrize("upper", [2**61, "+inf"])
+@pytest.mark.parametrize("column", [{"offset": 2}, {"index_array": [[2]]}])
+def test_views_without_end_are_told_by_what_they_repeat(
+    lower: Any, upper: Any, column: Any
+) -> None:
+    view = ts.IndexTransform(
+        json={
+            "input_inclusive_min": [0, lower],
+            "input_exclusive_max": [2, upper],
+            "output": [{"input_dimension": 0}, column],
+        }
+    )
+    store = ts.array(np.arange(6, dtype="i4").reshape(2, 3))[view]
+    told = store.spec()
+    assert told.to_json()["array"] == [2, 5]
+    assert told.domain == store.domain
+    assert "array" in repr(store)
+    with pytest.raises(ArgumentError, match=r"is not finite|too big"):
+        store.read().result()
+    with pytest.raises(ArgumentError, match=r"cannot be written.*(not finite|shape \(2, 23058)"):
+        store.write(np.zeros(3, "i4")).result()

@@ -89,6 +89,28 @@ def test_the_format_is_found_out(tmp_path: Path, driver: str) -> None:
         ts.open(f"file://{tmp_path}", create=True, dtype="bool", shape=[2]).result()
 
 
+@pytest.mark.parametrize(
+    ("driver", "metadata"),
+    [
+        ("zarr", {"dtype": [["a", "<i2"], ["b", "<i2"]], "shape": [4]}),
+        ("zarr", {"dtype": "<i2"}),
+        ("zarr3", {"data_type": "r16"}),
+        (
+            "zarr3",
+            {
+                "data_type": {
+                    "name": "struct",
+                    "configuration": {"fields": [{"name": "a", "data_type": "int8"}]},
+                }
+            },
+        ),
+    ],
+)
+def test_fields_that_there_are_not_are_told_at_once(driver: str, metadata: Any) -> None:
+    with pytest.raises(ArgumentError, match="field 'x'"):
+        ts.Spec({"driver": driver, "field": "x", "metadata": metadata})
+
+
 def test_fields(context: ts.Context) -> None:
     members = {"metadata": {"dtype": RECORDS, "shape": [4, 5]}}
     with pytest.raises(ArgumentError, match="'a', 'b', 'c'"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr import _engine
-from tessarr.errors import ArgumentError, SelectionError
+from tessarr.errors import ArgumentError, SelectionError, TessarrError
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ __all__ = [
     "outside",
     "overlaps_itself",
     "selected",
+    "unmade",
 ]
 
 T = TypeVar("T")
@@ -115,4 +116,20 @@ def outside(error: SelectionError) -> ArgumentError:
 def check_finite(view: IndexTransform) -> None:
     """Raise an error if a bound of the domain is infinite."""
     if not all(dim.finite for dim in view.domain._dims):
-        raise ArgumentError(f"the domain {view.domain} is not finite")
+        raise _endless(view)
+
+
+def unmade(error: Exception, view: IndexTransform) -> Exception:
+    """Return the error that is told where the elements of a view were to become an array.
+
+    NumPy's is of a domain that no array can have.
+    """
+    if isinstance(error, TessarrError) or not isinstance(error, ValueError):
+        return error
+    if not all(dim.finite for dim in view.domain._dims):
+        return _endless(view)
+    return ArgumentError(f"the domain {view.domain}: {error}", kind="too_large")
+
+
+def _endless(view: IndexTransform) -> ArgumentError:
+    return ArgumentError(f"the domain {view.domain} is not finite")

@@ -87,7 +87,9 @@ def broadcast(values: npt.NDArray[Any], target: IndexDomain) -> npt.NDArray[Any]
     try:
         return np.broadcast_to(values, shape)
     except ValueError:
+        finite = all(dim.finite for dim in target._dims)
+        where = f"a domain of shape {shape}" if finite else f"{target}, which is not finite"
         raise ArgumentError(
-            f"values of shape {values.shape} cannot be written to a domain of shape {shape}",
+            f"values of shape {values.shape} cannot be written to {where}",
             kind="shape_mismatch",
         ) from None

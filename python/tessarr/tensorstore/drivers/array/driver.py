@@ -17,7 +17,7 @@ from tessarr.tensorstore.futures.future import NOTHING, failed, finished
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import handle
 from tessarr.tensorstore.handle.values import converted
-from tessarr.tensorstore.in_memory import assign, copied
+from tessarr.tensorstore.in_memory import assign, copied, unmade
 from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, elements, json_value
@@ -216,7 +216,7 @@ class MemoryDriver(Driver):
             self._check(using)
             return finished(copied(self.values, view._as_view(), out))
         except Exception as error:  # noqa: BLE001 (the future tells it)
-            return failed(error)
+            return failed(unmade(error, view))
 
     @property
     def memory(self) -> npt.NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr.brief import brief
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.space import IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.array.driver import MemoryDriver, elements_to_json, layout_of
@@ -85,8 +85,9 @@ class MemorySpec(ReferringSpec):
         if not isinstance(context, References):
             context = References(_RESOURCES, {}).bind(context or _default())
         made._references = context
-        values = np.asarray(selected(driver.values, view._as_view()))
-        made._values, shown = _shown(values, view, _outwards(driver.values, view))
+        order = _outwards(driver.values, view)
+        values = np.asarray(selected(driver.values, _once(view, order)._as_view()))
+        made._values, shown = _shown(values, view, order)
         units = units_through(driver.dimension_units, view)
         if any(unit is not None for unit in units):
             along = [one.input_dimension for one in shown.output]
@@ -182,6 +183,19 @@ def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
         return not any(along[k]), [-apart for apart in along[k]], -far[k]
 
     return sorted((k for k in moved if view.domain._dims[k].size != 1), key=place)
+
+
+def _once(view: IndexTransform, kept: list[int]) -> IndexTransform:
+    """Return a view with one position of all other dimensions, which may have no end."""
+    dims = [
+        dim if k in kept or not dim.size else _one(dim) for k, dim in enumerate(view.domain._dims)
+    ]
+    return view[IndexDomain(dims)]
+
+
+def _one(dim: Dim) -> Dim:
+    at = min(max(0, dim.inclusive_min), dim.inclusive_max)
+    return Dim(inclusive_min=at, size=1, label=dim.label)
 
 
 def _shown(

@@ -102,7 +102,7 @@ def reduce(values: Array, blocks: Sequence[Cut], method: str, out: Array | None 
     data_type = values.dtype
     if data_type.kind == "O":
         _mode_of_objects(values, blocks, out)
-    elif data_type.isbuiltin == 1:
+    elif data_type.isbuiltin != 2:
         kind = f"{_KINDS.get(data_type.kind, data_type.kind)}{data_type.itemsize}"
         _engine.reduce(values, out, blocks, method, "bool" if kind == "b1" else kind)
     elif data_type.name == "bfloat16":

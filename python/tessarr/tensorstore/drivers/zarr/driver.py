@@ -346,9 +346,9 @@ class ZarrDriver(Driver):
         if not self._rechecks:
             return False
         bound: Any = self._opened_by.recheck_metadata
-        if bound is True:
+        if bound is True or bound > time.time():  # what is known is older, however new it is
             return using.batch is None or self._looked_s < using.batch._made_s
-        return bool(self._looked_s < bound <= time.time())
+        return bool(self._looked_s < bound)
 
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""

@@ -105,8 +105,9 @@ class ZarrSpec(PlacedSpec):
         self._check_parts()
 
     def _check_parts(self) -> None:
-        """Raise an error if schema and metadata, or the origin that arrays have, do not agree."""
+        """Raise an error if schema, metadata, field or the origin that arrays have do not agree."""
         if self._field != WHOLE:
+            self.outline()
             return
         if self._wanted is self._nothing:
             domain = self.schema.domain
