@@ -239,3 +239,9 @@ def test_views_without_end_are_told_by_what_they_repeat(
         store.read().result()
     with pytest.raises(ArgumentError, match=r"cannot be written.*(not finite|shape \(2, 23058)"):
         store.write(np.zeros(3, "i4")).result()
+
+
+@pytest.mark.parametrize(("kind", "size"), [("V0", 0), ("V2", 2), ("S3", 3)])
+def test_elements_that_are_not_one_byte_are_refused(kind: str, size: int) -> None:
+    with pytest.raises(ArgumentError, match=f"{size} bytes, not one"):
+        ts.array(np.zeros(2, kind), dtype="byte" if kind[0] == "V" else "char")

@@ -103,8 +103,9 @@ def _values(
         data_type = _data_type(values.dtype)
     wanted = data_type.dtype
     if values.dtype != wanted:
-        if values.dtype.kind in "SV" and values.dtype.itemsize != 1:
-            raise ArgumentError(f"elements of {values.dtype} are more than one byte")
+        size = values.dtype.itemsize
+        if values.dtype.kind in "SV" and size != 1:
+            raise ArgumentError(f"elements of {values.dtype} are {size} bytes, not one")
         safe = has_dtype(source)
         values = values.astype(wanted, casting="safe") if safe else converted(source, wanted)
         _refuse_copy(copy)
