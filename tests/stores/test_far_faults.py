@@ -280,7 +280,6 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> N
         lambda: array.read().result(timeout=60),
         lambda: array.write(values).result(),
         lambda: array.__setitem__(3, 3),
-        lambda: array.kvstore["zarr.json"],
     ]
 
     async def inside() -> list[object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from queue import Empty
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -44,7 +45,8 @@ def under_way(loop: AbstractEventLoop) -> dict[Fail, object]:
             while found:
                 found.popitem()[0](closed())
 
-        loop.close = closing  # type: ignore[method-assign]
+        with suppress(AttributeError):  # loops of others need not let it be replaced
+            loop.close = closing  # type: ignore[method-assign]
     return found
 
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::operation::Interrupt;
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{Ask, Asker, Opened, Told, Want};
+use crate::store::{fork, Ask, Asker, Opened, Told, Want};
 
 /// The key of a value, and how it is opened.
 pub(crate) type Request = (String, Want);
@@ -66,6 +66,7 @@ pub(crate) fn each(
     request: Prepare<'_>,
     work: Work<'_>,
 ) -> Result<()> {
+    fork::register();
     let spare = ARRIVED * pool::threads();
     let arrivals = Arrivals { ask, most, spare, state: Mutex::default(), arrived: Condvar::new() };
     let arrivals = &Arc::new(arrivals);
@@ -132,7 +133,8 @@ impl Arrivals {
             let Some((task, (key, want))) = state.prepared.pop_front() else { break };
             state.asked += 1;
             drop(state);
-            let mut awaited = Awaited { arrivals: self.clone(), task, is_there: false };
+            let generation = fork::generation();
+            let mut awaited = Awaited { arrivals: self.clone(), task, is_there: false, generation };
             let told = Told::new(self.clone(), move |opened| awaited.is_told(opened));
             let asked = pool::guarded(|| {
                 self.ask.ask(&key, want, told);
@@ -207,6 +209,7 @@ struct Awaited {
     arrivals: Arc<Arrivals>,
     task: usize,
     is_there: bool,
+    generation: u64,
 }
 
 impl Awaited {
@@ -220,7 +223,8 @@ impl Awaited {
 
 impl Drop for Awaited {
     fn drop(&mut self) {
-        if !self.is_there {
+        // In a forked child nobody waits, and what is locked stays so.
+        if !self.is_there && self.generation == fork::generation() {
             self.is_told(Err(Error::internal("a store has not answered")));
         }
     }

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tessarr import dtype as data_types
-from tessarr.brief import brief
+from tessarr.brief import brief, cut
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.notation.recall import RecallSame
 from tessarr.tensorstore.schema.data_type import byte, char, of_stored
@@ -82,7 +82,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     name: Any = names[0] if field.name is None and len(names) == 1 else field.name
     if name not in names:
         raise ArgumentError(
-            f"field {brief(name)}: give one of {', '.join(map(repr, names))} of the data type"
+            f"field {brief(name)}: give one of {cut(', '.join(map(brief, names)))} of the data type"
         )
     assert stored.numpy.fields is not None
     found = stored.numpy.fields[name][0]
