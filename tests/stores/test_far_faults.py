@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -280,6 +281,9 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> N
         lambda: array.read().result(timeout=60),
         lambda: array.write(values).result(),
         lambda: array.__setitem__(3, 3),
+        lambda: array.kvstore["zarr.json"],
+        lambda: array.kvstore.read("zarr.json").result(),
+        lambda: ts.open(place, open=True).result(),
     ]
 
     async def inside() -> list[object]:
@@ -299,6 +303,24 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> N
     assert told == "told by others"
     array.write(values).result()
     assert np.array_equal(array.read().result(), values)
+
+
+def test_turns_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> None:
+    """Who has the only one waits for that thread."""
+    context = ts.Context({"s3_request_concurrency": {"limit": 1}})
+    place = {"driver": "zarr3", "kvstore": servers.spec("s3", bucket, "turns/")}
+    kind: dict[str, Any] = {"dtype": ts.int32, "shape": [4]}
+    array = ts.open(place, create=True, context=context, **kind).result()
+    array.write(7).result()
+
+    async def inside() -> ts.Future[Any]:
+        reading = array[3].read()
+        time.sleep(0.3)  # noqa: ASYNC251 (the thread of the loop is to be held)
+        with pytest.raises(UnsupportedError, match="cannot wait"):
+            array.kvstore["zarr.json"]
+        return reading
+
+    assert fsspec.asyn.sync(fsspec.asyn.get_loop(), inside, timeout=60).result() == 7
 
 
 # A program that ends

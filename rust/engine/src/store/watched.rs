@@ -127,8 +127,15 @@ impl<W: Watch> WatchedStore<W> {
         &self.watch
     }
 
+    /// Runs `work` between the two notices, if this thread may wait: before it has a turn, for which others wait
+    /// that this thread may have to answer.
+    fn tell<T>(&self, call: Call, key: &str, work: impl FnOnce(&mut Found) -> Result<T>) -> Result<T> {
+        self.inner.may_wait()?;
+        tell(&*self.watch, call, key, work)
+    }
+
     fn plain<T>(&self, call: Call, key: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        tell(&*self.watch, call, key, |_| work())
+        self.tell(call, key, |_| work())
     }
 }
 
@@ -209,7 +216,7 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        let opened = tell(&*self.watch, Call::Open, key, |found| {
+        let opened = self.tell(Call::Open, key, |found| {
             let opened = self.inner.open(key, want)?;
             found.bytes = bytes_of(opened.as_deref());
             Ok(opened)
@@ -223,7 +230,7 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        tell(&*self.watch, Call::Update, key, |found| {
+        self.tell(Call::Update, key, |found| {
             // Where the store itself compares, nothing is opened until it has refused once.
             let mut thought = need.known != Known::Nothing;
             self.inner.update(key, need, &mut |current| {
@@ -266,7 +273,7 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let key = changes.first().map_or("", |change| change.key.as_str());
-        tell(&*self.watch, Call::Update, key, |found| {
+        self.tell(Call::Update, key, |found| {
             let sizes = changes.iter().map(|change| match &change.new {
                 New::Value(value) => value.len() as u64,
                 _ => 0,
