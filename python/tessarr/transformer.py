@@ -54,9 +54,11 @@ class ChunkStore(Protocol):
 
     def list(self, prefix: str) -> Iterable[str]:
         """Return the keys that begin with `prefix`."""
+        ...
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
         """Store a value, or remove it, if the one before is as expected; tell whether it was."""
+        ...
 
     def open_value(self, key: str) -> Any:
         """Return what reads parts of a value."""
