@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import fsspec.asyn
@@ -168,3 +169,19 @@ def test_the_thread_of_the_loop_does_not_wait_for_itself() -> None:
             waited(fs.loop, fetched, fs, server, "http://127.0.0.1:9/key", None)
 
     fsspec.asyn.sync(fs.loop, inside, timeout=10)
+
+
+def test_the_thread_of_a_loop_that_others_wait_for_waits_for_a_time() -> None:
+    """It is told that the time is over, as everywhere, and not that it must not wait."""
+    loop, own = fsspec.asyn.get_loop(), tessarr.Future[None]()
+    promise, theirs = ts.Promise.new()
+
+    async def ask() -> None:
+        for timeout in (0, 0.001):
+            for future in (own, theirs):
+                with pytest.raises(TimeoutError):
+                    future.result(timeout=timeout)
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(waited, loop, ask).result(60)
+    promise.set_result(None)

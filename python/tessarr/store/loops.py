@@ -138,10 +138,10 @@ def take(ends: SimpleQueue[Any], timeout: float | None) -> None:
         try:
             ends.get(timeout=max(0.0, left))
         except Empty:
+            if until is not None and monotonic() >= until:
+                raise  # so long a wait does no harm, whoever else waits
             if waits:
                 raise _refusal() from None
-            if left <= 0:
-                raise
         else:
             return
 

@@ -572,5 +572,6 @@ def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
     if not is_same(known, found):
         raise ArgumentError(
             "the metadata are no longer those with which it was opened: somebody created the "
-            "array anew; open it again"
+            "array anew; open it again",
+            kind="mismatch",
         )
