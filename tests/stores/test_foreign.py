@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tessarr import LRUStoreCache
 from tessarr.errors import DataError, ReadOnlyError
 from tessarr.store import ForeignStore
 
@@ -211,29 +212,31 @@ def test_the_first_bytes_may_come_with_the_first_request() -> None:
     assert first.calls[2:] == ["open_head 11"]
 
 
+class Versioned(Rich):
+    """Versions are the first byte of each value."""
+
+    def open_head(self, key: str, count: int | None) -> Any:
+        self.calls.append("open_head")
+        value = self.items.get(key)
+        if value is None:
+            return None
+        read = lambda at, size: value[at : at + size]  # noqa: E731 (of this value)
+        return types.SimpleNamespace(size=len(value), read=read, version=value[:1])
+
+    def open_value(self, key: str) -> Any:
+        return self.open_head(key, 1)
+
+    def replace_version(self, key: str, data: bytes | None, version: bytes | None) -> Any:
+        self.calls.append("replace_version")
+        now = self.items.get(key)
+        if (now is None) != (version is None) or (now or b"")[:1] != (version or b""):
+            return False
+        self.items[key] = data or b""
+        return (data or b"")[:1] or True
+
+
 def test_a_store_may_compare_versions() -> None:
     """What was opened is not sent back to be compared; writing tells the new version."""
-
-    class Versioned(Rich):
-        def open_head(self, key: str, count: int | None) -> Any:
-            self.calls.append("open_head")
-            value = self.items.get(key)
-            if value is None:
-                return None
-            read = lambda at, size: value[at : at + size]  # noqa: E731 (of this value)
-            return types.SimpleNamespace(size=len(value), read=read, version=value[:1])
-
-        def open_value(self, key: str) -> Any:
-            return self.open_head(key, 1)
-
-        def replace_version(self, key: str, data: bytes | None, version: bytes | None) -> Any:
-            self.calls.append("replace_version")
-            now = self.items.get(key)
-            if (now is None) != (version is None) or (now or b"")[:1] != (version or b""):
-                return False
-            self.items[key] = data or b""
-            return (data or b"")[:1] or True
-
     versioned = Versioned()
     store = ForeignStore(versioned)
     assert store.replace("k", b"1 one", None)
@@ -250,3 +253,19 @@ def test_a_store_may_compare_versions() -> None:
     ).generation
     assert store.get("k") == b"2 two"
     assert not store.is_exclusive
+
+
+@pytest.mark.parametrize("before", [b"1 one", None])
+def test_what_a_cache_remembers_is_not_what_is_expected(before: bytes | None) -> None:
+    """Others have changed the value since: whether it is as expected, only the store knows."""
+    versioned = Versioned()
+    store = LRUStoreCache(ForeignStore(versioned), max_size=None)
+    if before is not None:
+        versioned.items["k"] = before
+    assert store.get("k") == before
+    versioned.items["k"] = b"2 two"
+    assert not store.replace("k", b"3 three", before)
+    assert versioned.items["k"] == store.get("k") == b"2 two"
+    versioned.items["k"] = b"4 four"
+    assert store.replace("k", b"5 five", b"4 four")
+    assert versioned.items["k"] == store.get("k") == b"5 five"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,3 +125,89 @@ def test_a_domain_stays_what_it_is() -> None:
     domain = ts.IndexDomain(shape=[3])
     domain.__init__(shape=[4])  # type: ignore[misc]
     assert domain.shape == (3,)
+
+
+class Looking:
+    """A number, a boolean or text that looks at an object while it is asked for its value."""
+
+    def __init__(self, look: Callable[[], Any]) -> None:
+        self.look = look
+
+    def __index__(self) -> int:
+        self.look()
+        return 7
+
+    def __float__(self) -> float:
+        self.look()
+        return 7.0
+
+    def __bool__(self) -> bool:
+        self.look()
+        return True
+
+
+class LookingText(str):
+    __slots__ = ("look",)
+    look: Callable[[], Any]
+
+    def encode(self, *_: Any) -> bytes:
+        self.look()
+        return b"y"
+
+
+def begin(plain: Any) -> None:
+    plain.__init__()
+
+
+def compare(plain: Any) -> None:
+    assert plain == plain
+
+
+LOOKS = [copy.copy, copy.deepcopy, pickle.dumps, repr, compare, begin]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_given_may_look_at_the_object_that_is_begun(look: Callable[[Any], Any]) -> None:
+    begun: list[tuple[Any, Any]] = [
+        (ts.Dim(3), ts.Dim(7)),
+        (ts.OutputIndexMap(3), ts.OutputIndexMap(7)),
+        (ts.Unit(3), ts.Unit(7)),
+    ]
+    for plain, expected in begun:
+        plain.__init__(Looking(partial(look, plain)))
+        assert plain == expected
+    stamp, result = Stamp("x", 5), ts.KvStore.ReadResult("value", "x", Stamp("x", 5))
+    text = LookingText("x")
+    text.look = lambda: look(stamp)
+    stamp.__init__(text, Looking(lambda: look(stamp)))  # type: ignore[misc]
+    assert stamp == Stamp("y", 7)
+    text.look = lambda: look(result)
+    result.__init__("value", text)  # type: ignore[misc]
+    assert result.value == b"y"
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_is_set_may_look_at_the_object(look: Callable[[Any], Any]) -> None:
+    dim: Any = ts.Dim(0, 3)
+    dim.implicit_lower = Looking(lambda: look(dim))
+    assert dim.implicit_lower
+    dim.implicit_upper = Looking(lambda: look(dim))
+    assert dim.implicit_upper
+    stamp: Any = Stamp("x", 5)
+    stamp.time = Looking(lambda: look(stamp))
+    assert stamp.time == 7
+
+
+def test_what_is_let_go_may_look_at_the_object() -> None:
+    class Last(Stamp):
+        def __del__(self) -> None:
+            seen.append(repr(result))
+
+    seen: list[str] = []
+    result = ts.KvStore.ReadResult("value", "a", Last("x", 5))
+    result.stamp = Stamp("y", 6)
+    result.stamp = Last("z", 7)
+    result.__init__()  # type: ignore[misc]
+    assert len(seen) == 2
+    assert "b'y'" in seen[0]
+    assert "unspecified" in seen[1]

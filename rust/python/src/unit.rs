@@ -60,7 +60,7 @@ impl Unit {
 
     #[pyo3(signature = (unit = Given(None), base_unit = Given(None), *, multiplier = Given(None), json = Given(None)))]
     fn __init__<'py>(
-        &mut self,
+        slf: &Bound<'py, Self>,
         unit: Given<'py>,
         base_unit: Given<'py>,
         multiplier: Given<'py>,
@@ -71,7 +71,7 @@ impl Unit {
             (None, Some(multiplier)) => number(&multiplier).map(|_| Some(multiplier))?,
             (unit, None) => unit,
         };
-        *self = match (json.0, given, base_unit.0) {
+        let unit = match (json.0, given, base_unit.0) {
             (Some(json), None, None) => stated(&json)?,
             (Some(_), ..) => return Err(PyTypeError::new_err("JSON says all of a unit")),
             (_, None, Some(_)) => {
@@ -81,6 +81,7 @@ impl Unit {
             (_, Some(given), None) => said(&given)?,
             (_, None, None) => Unit::of(1.0),
         };
+        *slf.borrow_mut() = unit; // only now: numbers may have methods, which may look at this object
         Ok(())
     }
 

@@ -295,7 +295,8 @@ impl Store for CachedStore {
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
         let version = known.as_ref().and_then(|whole| whole.same.version);
         let is_open = need.known == Known::Nothing;
-        let need = match (is_open, version) {
+        // What is remembered is nothing that the caller thinks, who would not be asked again.
+        let need = match (is_open && !need.only, version) {
             (true, Some(version)) => Need { version: true, known: Known::Version(version), ..need },
             (true, None) if absent => Need { version: true, known: Known::Absent, ..need },
             _ => Need { version: true, ..need },

@@ -128,7 +128,7 @@ impl Dim {
     ))]
     #[allow(clippy::too_many_arguments)] // they are TensorStore's
     fn __init__<'py>(
-        &mut self,
+        slf: &Bound<'py, Self>,
         py: Python<'py>,
         bounds: &Bound<'py, PyTuple>,
         mut inclusive_min: Said<'py>,
@@ -185,7 +185,8 @@ impl Dim {
         if !space::is_interval(lower, upper) {
             return Err(argument(py, format!("[{lower}, {upper}) is not an interval of indices")));
         }
-        self.0 = space::Dim { implicit, label, ..space::Dim::new(lower, upper) };
+        // Borrowed only now: what was given may have methods, which may look at this object.
+        slf.borrow_mut().0 = space::Dim { implicit, label, ..space::Dim::new(lower, upper) };
         Ok(())
     }
 
@@ -260,8 +261,9 @@ impl Dim {
     }
 
     #[setter]
-    fn set_label(&mut self, label: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        self.0.label = label.map_or(Ok(None), label_of)?;
+    fn set_label(slf: &Bound<'_, Self>, label: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let label = label.map_or(Ok(None), label_of)?;
+        slf.borrow_mut().0.label = label;
         Ok(())
     }
 
@@ -277,8 +279,9 @@ impl Dim {
     }
 
     #[setter]
-    fn set_implicit_lower(&mut self, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.0.implicit.0 = as_flag(implicit, "implicit_lower")?;
+    fn set_implicit_lower(slf: &Bound<'_, Self>, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
+        let implicit = as_flag(implicit, "implicit_lower")?;
+        slf.borrow_mut().0.implicit.0 = implicit;
         Ok(())
     }
 
@@ -296,8 +299,9 @@ impl Dim {
     }
 
     #[setter]
-    fn set_implicit_upper(&mut self, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.0.implicit.1 = as_flag(implicit, "implicit_upper")?;
+    fn set_implicit_upper(slf: &Bound<'_, Self>, implicit: &Bound<'_, PyAny>) -> PyResult<()> {
+        let implicit = as_flag(implicit, "implicit_upper")?;
+        slf.borrow_mut().0.implicit.1 = implicit;
         Ok(())
     }
 

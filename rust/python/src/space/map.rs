@@ -87,7 +87,7 @@ impl OutputIndexMap {
 
     #[pyo3(signature = (*arguments, **keywords))]
     fn __init__<'py>(
-        &mut self,
+        slf: &Bound<'py, Self>,
         arguments: &Bound<'py, PyTuple>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<()> {
@@ -110,7 +110,10 @@ impl OutputIndexMap {
             _ => Follows::Nothing,
         };
         let factor = if matches!(follows, Follows::Nothing) { 0 } else { number("stride", 1)? };
-        *self = OutputIndexMap { offset: number("offset", 0)?, factor, follows };
+        let map = OutputIndexMap { offset: number("offset", 0)?, factor, follows };
+        // Borrowed only now, and not while the old one is let go: what was given may have methods, which may
+        // look at this object.
+        let _old = std::mem::replace(&mut *slf.borrow_mut(), map);
         Ok(())
     }
 
@@ -260,7 +263,7 @@ impl OutputIndexMap {
             }
             (None, None) => Follows::Nothing,
         };
-        *slf.borrow_mut() = OutputIndexMap { offset, factor, follows };
+        let _old = std::mem::replace(&mut *slf.borrow_mut(), OutputIndexMap { offset, factor, follows });
         set_attributes(slf, kept.as_ref())
     }
 

@@ -117,8 +117,9 @@ impl TimestampedStorageGeneration {
     }
 
     #[pyo3(signature = (generation = Octets::default(), time = Seconds(f64::NEG_INFINITY)))]
-    fn __init__(&mut self, py: Python<'_>, generation: Octets, time: Seconds) {
-        *self = TimestampedStorageGeneration { generation: generation.bytes(py), time: time.0 };
+    fn __init__(slf: &Bound<'_, Self>, generation: Octets, time: Seconds) {
+        let generation = generation.bytes(slf.py());
+        *slf.borrow_mut() = TimestampedStorageGeneration { generation, time: time.0 };
     }
 
     /// Equal ones mean equal values; empty: not known.
@@ -133,8 +134,8 @@ impl TimestampedStorageGeneration {
     }
 
     #[setter]
-    fn set_generation(&mut self, py: Python<'_>, generation: Octets) {
-        self.generation = generation.bytes(py);
+    fn set_generation(slf: &Bound<'_, Self>, generation: Octets) {
+        slf.borrow_mut().generation = generation.bytes(slf.py());
     }
 
     /// When that was so, in seconds since 1970.
@@ -149,8 +150,8 @@ impl TimestampedStorageGeneration {
     }
 
     #[setter]
-    fn set_time(&mut self, time: Seconds) {
-        self.time = time.0;
+    fn set_time(slf: &Bound<'_, Self>, time: Seconds) {
+        slf.borrow_mut().time = time.0;
     }
 
     fn __eq__(&self, py: Python<'_>, other: &Self) -> bool {
@@ -349,13 +350,13 @@ impl ReadResult {
 
     #[pyo3(signature = (state = State::Unspecified, value = Octets::default(), stamp = None))]
     fn __init__(
-        &mut self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         state: State,
         value: Octets,
         stamp: Option<Py<TimestampedStorageGeneration>>,
     ) -> PyResult<()> {
-        *self = ReadResult::of(py, state, value, stamp)?;
+        let result = ReadResult::of(slf.py(), state, value, stamp)?;
+        let _old = std::mem::replace(&mut *slf.borrow_mut(), result);
         Ok(())
     }
 
@@ -412,8 +413,9 @@ impl ReadResult {
     }
 
     #[setter]
-    fn set_stamp(&mut self, stamp: Py<TimestampedStorageGeneration>) {
-        self.stamp = Stamp::Made(stamp);
+    fn set_stamp(slf: &Bound<'_, Self>, stamp: Py<TimestampedStorageGeneration>) {
+        // Not let go while this is borrowed: it may be of a class with a finalizer.
+        let _old = std::mem::replace(&mut slf.borrow_mut().stamp, Stamp::Made(stamp));
     }
 
     fn __copy__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
@@ -430,7 +432,8 @@ impl ReadResult {
 
     fn __setstate__(slf: &Bound<'_, Self>, state: (Stated, Attributes<'_>)) -> PyResult<()> {
         let ((state, value, stamp), kept) = state;
-        *slf.borrow_mut() = ReadResult { state, value, stamp: Stamp::Made(stamp) };
+        let result = ReadResult { state, value, stamp: Stamp::Made(stamp) };
+        let _old = std::mem::replace(&mut *slf.borrow_mut(), result);
         set_attributes(slf, kept.as_ref())
     }
 
