@@ -7,12 +7,12 @@ import io
 import os
 import time
 from bisect import bisect_left
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Final
 from zlib import crc32
 
-from tessarr.errors import DataError, NotFoundError, StoreError, UnsupportedError
+from tessarr.errors import DataError, ExistsError, NotFoundError, StoreError, UnsupportedError
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, stamp_of
 from tessarr.store.zip.format import Entry
@@ -20,6 +20,7 @@ from tessarr.store.zip.rewrite import tidy
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from contextlib import AbstractContextManager
 
     from tessarr.store.zip.file import File
 
@@ -105,16 +106,21 @@ class Archive:
                 self._turn_to(_nothing() if stamp is None else PathFile(self._path, mode))
             except NotFoundError:
                 return
+            except DataError:
+                if self._shares:  # while others write to it, it ends anywhere: that is told
+                    PathFile(self._path, "r+").close()
+                raise
             if self._shares:
                 self._stamp = stamp
             else:
                 self._path = None
 
-    def _take(self) -> None:
+    def take(self) -> None:
         """Open a file for writing that was read until now, and keep others from that."""
-        if self._path is not None and self._stamp is not None:
-            self._turn_to(PathFile(self._path, "r+"))
-            self._path = self._stamp = None
+        with self._lock:
+            if self._path is not None and self._stamp is not None:
+                self._turn_to(PathFile(self._path, "r+"))
+                self._path = self._stamp = None
 
     def _turn_to(self, file: File) -> None:
         """Go on with a file, unless its directory cannot be read."""
@@ -173,7 +179,7 @@ class Archive:
         )
         with self._lock:
             self._check_writable()
-            self._take()
+            self.take()
             self._check_small(key, entry)
             begin = self._end
             self._append(zip_format.local_header(entry), packed)
@@ -201,7 +207,12 @@ class Archive:
 
     def _begin(self, path: str, *parts: bytes) -> None:
         """Make the file that is absent; if it cannot be written, none is left."""
-        made = PathFile(path, "x")
+        try:
+            made = PathFile(path, "x")
+        except ExistsError as error:
+            raise StoreError(
+                f"others have made {path!r} meanwhile; do it again", retryable=True
+            ) from error
         nothing, self._file, self._path = self._file, made, None
         try:
             self._append(*parts)
@@ -216,9 +227,27 @@ class Archive:
         with self._lock:
             self._check_writable()
             if not self.entries.keys().isdisjoint(keys):
-                self._take()
+                self.take()
             for key in keys:
                 self._leave(self.entries.pop(key, None))
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        """Store a value, or forget it, if the one before is as expected; tell whether it was.
+
+        Where others could not write since it was looked at, it is.
+        """
+        with self._lock:
+            self._check_writable()
+            if not self.writing:
+                self.take()
+                found = self.open(key)
+                if (None if found is None else found.whole()) != expected:
+                    return False
+            if data is None:
+                self.delete(key)
+            else:
+                self.put(key, data)
+            return True
 
     def sorted_keys(self) -> tuple[int, list[str]]:
         """Return the number of changes so far, and the keys as they are then."""
@@ -385,6 +414,15 @@ class Keys:
     def delete(self, key: str) -> None:
         if self._archive.open(key) is not None:
             self._archive.delete(key)
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        return self._archive.replace(key, data, expected)
+
+    def hold(self, key: str) -> AbstractContextManager[None]:
+        """Keep others from the file, as long as it is open here."""
+        self._archive.check()
+        self._archive.take()
+        return nullcontext()
 
     def delete_prefix(self, prefix: str) -> None:
         self._archive.delete(*self.list(prefix))
