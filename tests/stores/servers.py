@@ -256,6 +256,9 @@ class Files(http.server.SimpleHTTPRequestHandler):
     ranges = True
     """Whether ranges are served; otherwise whole files are."""
 
+    unit = "bytes"
+    """How it spells what ranges count, whose case does not matter (RFC 9110, 14.1)."""
+
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
         found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
@@ -271,7 +274,8 @@ class Files(http.server.SimpleHTTPRequestHandler):
             return
         part = data[start : end + 1]
         self.send_response(206)
-        self.send_header("Content-Range", f"bytes {start}-{start + len(part) - 1}/{len(data)}")
+        span = f"{start}-{start + len(part) - 1}/{len(data)}"
+        self.send_header("Content-Range", f"{self.unit} {span}")
         self.send_header("Content-Length", str(len(part)))
         self.send_header("ETag", f'"{path.stat().st_mtime_ns:x}"')
         self.end_headers()

@@ -99,6 +99,11 @@ def test_what_a_server_leaves_out_is_asked_for_again(folder: Path) -> None:
         assert value.read(100, 70_000) == (folder / "c/1/0").read_bytes()[100:70_100]
 
 
+def test_the_unit_of_ranges_is_read_in_any_case(folder: Path) -> None:
+    with served(folder, Files, unit="Bytes") as url:
+        assert (opened(url)[2:7, 17_000:39_000] == VALUES[2:7, 17_000:39_000]).all()
+
+
 @pytest.mark.parametrize("handler", [Mistaken, Behind])
 def test_other_bytes_are_not_taken_for_those_that_were_asked_for(
     folder: Path, handler: type[Files]
@@ -229,6 +234,17 @@ def bucket() -> Iterator[Door]:
         yield door
 
 
+def outcomes(works: list[Callable[[], object]]) -> list[object]:
+    """Return what each gives, or raises."""
+    found: list[object] = []
+    for work in works:
+        try:
+            found.append(work())
+        except Exception as error:
+            found.append(error)
+    return found
+
+
 def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Door) -> None:
     """Others who make them would."""
     settings = {"endpoint_url": bucket.url, "client_kwargs": {"region_name": "us-east-1"}}
@@ -250,13 +266,7 @@ def test_changes_in_the_thread_of_the_loop_do_not_wait_for_it(bucket: Door) -> N
     ]
 
     async def inside() -> list[object]:
-        found: list[object] = []
-        for work in works:
-            try:
-                found.append(work())
-            except Exception as error:
-                found.append(error)
-        return found
+        return outcomes(works)
 
     for error in fsspec.asyn.sync(fs.loop, inside, timeout=60):
         assert isinstance(error, UnsupportedError), error
@@ -288,13 +298,7 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> N
 
     async def inside() -> list[object]:
         threading.Timer(0.2, promise.set_result, ["told by others"]).start()
-        found: list[object] = [future.result()]
-        for work in works:
-            try:
-                found.append(work())
-            except Exception as error:
-                found.append(error)
-        return found
+        return [future.result(), *outcomes(works)]
 
     loop = fsspec.asyn.get_loop()
     told, *errors = fsspec.asyn.sync(loop, inside, timeout=60)

@@ -6,8 +6,6 @@ import copy
 import gc
 import os
 import pickle
-import subprocess
-import sys
 import time
 import weakref
 from collections.abc import Callable
@@ -21,10 +19,8 @@ import tessarr.tensorstore as ts
 from calls import calls_of
 from stores import servers
 from stores.kinds import KINDS
-from tessarr.errors import StoreError
 from tessarr.store import CountingStore
-from tessarr.store.zip.archive import Archive
-from tessarr.stores import LocalStore, MemoryStore, ZipStore
+from tessarr.stores import LocalStore, MemoryStore
 from tessarr.tensorstore.kvstore import near
 
 Range = ts.KvStore.KeyRange
@@ -79,166 +75,6 @@ def test_values_by_their_keys(store: ts.KvStore) -> None:
     del store["b/c"]
     del store["absent"]
     assert store.list().result() == []
-
-
-@pytest.mark.parametrize("below", ["file://{}/below/", "memory://", "file://{}/a.zip|zip:"])
-def test_a_zip_file_is_not_made_by_what_changes_nothing(below: str, tmp_path: Path) -> None:
-    context = ts.Context()
-    url = below.format(tmp_path) + "b.zip|zip:"
-    base = ts.KvStore.open(below.format(tmp_path), context=context).result()
-    store = ts.KvStore.open(url, context=context).result()
-    with pytest.raises(ValueError, match=r"zarr\.json"):
-        ts.open(f"{url}|zarr3:", context=context).result()
-    del store["a"]
-    store.write("a", None).result()
-    store.delete_range(Range()).result()
-    with ts.Transaction() as transaction:
-        inside = store.with_transaction(transaction)
-        assert "a" not in inside
-        inside["a"] = b"1"
-        del inside["a"]
-    assert (store.list().result(), base.list().result(), os.listdir(tmp_path)) == ([], [], [])
-    store["a"] = b"1"
-    assert (store.list().result(), len(base.list().result())) == ([b"a"], 1)
-
-
-def _in_another_process(path: Path, name: str) -> bytes:
-    """Write a key to a Zip file; return the error, if there is one."""
-    code = (
-        "import sys; from tessarr.stores import ZipStore; ZipStore(sys.argv[1])[sys.argv[2]] = b'2'"
-    )
-    arguments = [sys.executable, "-c", code, str(path), name]
-    return subprocess.run(arguments, capture_output=True, check=False, timeout=60).stderr
-
-
-def test_a_zip_file_is_open_to_others_until_it_is_written(tmp_path: Path) -> None:
-    """What they do is seen; then there is one writer, to whom nothing is lost."""
-    path = tmp_path / "a.zip"
-    with ZipStore(path, mode="w") as made:
-        made["a"] = b"1"
-    store = ts.KvStore.open(f"file://{path}|zip:").result()
-    assert store.list().result() == [b"a"]
-    for name in ("b", "c"):
-        assert _in_another_process(path, name) == b""
-        assert store[name] == b"2"
-    del store["absent"]
-    assert _in_another_process(path, "a") == b""
-    store["d"] = b"3"
-    assert b"another store does" in _in_another_process(path, "e")
-    del store
-    gc.collect()
-    assert dict(ZipStore(path, mode="r")) == {"a": b"2", "b": b"2", "c": b"2", "d": b"3"}
-
-
-def test_a_zip_file_that_another_writes_is_not_written(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with ZipStore(path, mode="w") as made:
-        made["a"] = b"1"
-    store = ts.KvStore.open(f"file://{path}|zip:").result()
-    with ZipStore(path, mode="r+") as writer:
-        with pytest.raises(OSError, match="another store does"):
-            store["b"] = b"2"
-        writer["c"] = b"3"
-    store["b"] = b"2"
-    assert store.list().result() == [b"a", b"b", b"c"]
-
-
-def _meanwhile(monkeypatch: pytest.MonkeyPatch, name: str, work: Callable[[], object]) -> None:
-    """Have others do something just before a Zip file is opened for writing, once."""
-    real, left = getattr(Archive, name), [work]
-
-    def late(archive: Archive, *arguments: Any) -> Any:
-        if archive._shares and left:
-            left.pop()()
-        return real(archive, *arguments)
-
-    monkeypatch.setattr(Archive, name, late)
-
-
-@pytest.mark.parametrize("before", [b"1", None])
-def test_what_others_do_to_a_zip_file_before_it_is_written_is_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None
-) -> None:
-    path = tmp_path / "a.zip"
-    with ZipStore(path, mode="w") as made:
-        made["z"] = b"0"
-        if before is not None:
-            made["a"] = before
-    store = ts.KvStore.open(f"file://{path}|zip:").result()
-    known = store.read("a").result().stamp.generation
-
-    def others() -> None:
-        with ZipStore(path, mode="r+") as writer:
-            writer["a"] = b"2"
-
-    _meanwhile(monkeypatch, "take", others)
-    done = store.write("a", b"3", if_equal=known).result()
-    assert (done.generation, store["a"]) == (b"", b"2")
-
-
-def test_parts_of_a_chunk_that_others_write_to_a_zip_file_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = f"file://{tmp_path}/a.zip|zip:|zarr3:"
-    array = ts.open(url, create=True, dtype=ts.uint8, shape=[4]).result()
-    array[:] = 1
-    del array
-    gc.collect()
-    array = ts.open(url).result()
-
-    def others() -> None:
-        with ZipStore(tmp_path / "a.zip", mode="r+") as writer:
-            values = bytearray(writer["c/0"])
-            values[3] = 7
-            writer["c/0"] = bytes(values)
-
-    _meanwhile(monkeypatch, "take", others)
-    array[0] = 5
-    assert array.read().result().tolist() == [5, 1, 1, 7]
-
-
-def test_a_zip_file_that_others_make_meanwhile_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.zip"
-    store = ts.KvStore.open(f"file://{path}|zip:").result()
-
-    def others() -> None:
-        with ZipStore(path, mode="w") as writer:
-            writer["a"] = b"1"
-
-    _meanwhile(monkeypatch, "_begin", others)
-    with pytest.raises(StoreError, match="do it again") as raised:
-        store["b"] = b"2"
-    assert raised.value.retryable
-    store["b"] = b"2"
-    assert store.list().result() == [b"a", b"b"]
-
-
-def test_a_zip_file_that_others_are_writing_is_read_later(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with ZipStore(path, mode="w") as made:
-        made["a"] = b"1"
-    store = ts.KvStore.open(f"file://{path}|zip:").result()
-    with ZipStore(path, mode="r+") as writer:
-        writer["a"] = b"22"
-        with pytest.raises(StoreError, match="another store does") as raised:
-            store.read("a").result()
-        assert raised.value.retryable
-    assert store["a"] == b"22"
-
-
-def test_a_zip_file_that_is_gone_has_no_keys(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    store = ts.KvStore.open(f"file://{path}|zip:").result()
-    for value in (b"1", b"2"):
-        with ZipStore(path, mode="w") as made:
-            made["a"] = value
-        assert store["a"] == value
-        path.unlink()
-        assert store.list().result() == []
-    store["b"] = b"3"
-    assert store.list().result() == [b"b"]
 
 
 def test_reading_parts(store: ts.KvStore) -> None:

@@ -42,8 +42,9 @@ def under_way(loop: AbstractEventLoop) -> dict[Fail, object]:
 
         def closing() -> None:
             close()
-            while found:
-                found.popitem()[0](closed())
+            with suppress(KeyError):  # those who begin meanwhile may take their own out
+                while True:
+                    found.popitem()[0](closed())
 
         with suppress(AttributeError):  # loops of others need not let it be replaced
             loop.close = closing  # type: ignore[method-assign]

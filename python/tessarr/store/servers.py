@@ -262,7 +262,7 @@ async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
         return data, content_range, answer.headers.get("ETag")
 
 
-_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)")
+_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)", re.IGNORECASE)
 _PARTIAL: Final = 206
 _OTHERWISE: Final = 412
 _UNSATISFIABLE: Final = 416
