@@ -256,6 +256,9 @@ class Files(http.server.SimpleHTTPRequestHandler):
     ranges = True
     """Whether ranges are served; otherwise whole files are."""
 
+    tells: str | None = "ETag"
+    """Which header tells the state of a file."""
+
     unit = "bytes"
     """How it spells what ranges count, whose case does not matter (RFC 9110, 14.1)."""
 
@@ -277,7 +280,10 @@ class Files(http.server.SimpleHTTPRequestHandler):
         span = f"{start}-{start + len(part) - 1}/{len(data)}"
         self.send_header("Content-Range", f"{self.unit} {span}")
         self.send_header("Content-Length", str(len(part)))
-        self.send_header("ETag", f'"{path.stat().st_mtime_ns:x}"')
+        if self.tells == "ETag":
+            self.send_header("ETag", f'"{path.stat().st_mtime_ns:x}"')
+        elif self.tells:
+            self.send_header(self.tells, self.date_time_string(path.stat().st_mtime))
         self.end_headers()
         self.wfile.write(part)
 
@@ -286,7 +292,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def files(folder: Path) -> Iterator[Door]:
+def files(folder: Path, kind: type[Files] = Files) -> Iterator[Door]:
     """A web server of a folder."""
-    with serving(partial(Files, directory=str(folder))) as port, _door(port) as door:
+    with serving(partial(kind, directory=str(folder))) as port, _door(port) as door:
         yield door

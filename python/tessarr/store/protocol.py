@@ -48,7 +48,10 @@ class StoreProtocol(Protocol):
         it a document is had with one request, and one that is too large is not fetched.
     ``open_part(key, offset, count) -> OpenedValue | None``
         The same of a value that was seen before, where ``count`` bytes from ``offset`` are read
-        first: with it a part that a cache lacks is one request.
+        first: with it a part that a cache lacks is one request. A cache goes on with parts that
+        it has if what is opened has the same ``state``: bytes, at most 47 of them, that are an
+        attribute of an `OpenedValue`, and differ where the value does. Where there is no such
+        attribute, nor a ``version`` (below), or it is None, the cache begins anew.
     ``replace_version(key, data, version) -> bytes | bool``
         As ``replace``, where what is expected is the ``version`` of what was opened: bytes, at
         most 47 of them, that are an attribute of an `OpenedValue`, and tell the state of the key

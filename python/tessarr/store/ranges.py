@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import StoreError
@@ -162,6 +163,11 @@ class _Opened:
     def version(self) -> bytes | None:
         """What the server calls the state; None for those of the web, which promise less."""
         return None if self._files.server.change is None else version_of(self._part.tag)
+
+    @property
+    def state(self) -> bytes | None:
+        """What tells the state from most others; None where the server tells nothing."""
+        return sha256(self._part.tag.encode()).digest() if self._part.tag else None
 
     def read(self, offset: int, count: int) -> bytes:
         part = self._part

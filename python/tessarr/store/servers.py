@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 Answer: TypeAlias = "tuple[bytes, str | None, str | None]"
-"""The bytes, and the headers ``Content-Range`` and ``ETag``."""
+"""The bytes, the header ``Content-Range``, and a tag as ``ETag`` has it."""
 
 
 class Server(NamedTuple):
@@ -259,7 +259,9 @@ async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
         fs._raise_not_found_for_status(answer, path)
         data = await answer.read()
         content_range = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
-        return data, content_range, answer.headers.get("ETag")
+        modified = answer.headers.get("Last-Modified")
+        weak = modified and f"W/{modified}"  # it may change again within the second
+        return data, content_range, answer.headers.get("ETag") or weak
 
 
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)", re.IGNORECASE)

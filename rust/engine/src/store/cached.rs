@@ -117,13 +117,13 @@ impl CachedStore {
             Written::Absent => keep(Part::Value, Answer::Absent),
             Written::Ranges { size, mut ranges } => match &mut ranges[..] {
                 [(0, bytes)] if bytes.len() as u64 == size => {
-                    let (bytes, same) = (std::mem::take(bytes), Same::new(version));
-                    let whole = Whole { bytes, same, state: version };
+                    let (bytes, same) = (std::mem::take(bytes), Same::written(version));
+                    let whole = Whole { bytes, same };
                     keep(Part::Value, Answer::Whole(Arc::new(whole)));
                 }
                 // Without a version nothing tells whether the rest is still of the same value.
                 _ if version.is_some() => {
-                    keep(Part::Value, Answer::Opened { size, same: Box::new(Same::new(version)) });
+                    keep(Part::Value, Answer::Opened { size, same: Box::new(Same::written(version)) });
                     for (offset, bytes) in ranges {
                         let part = Part::Range { offset, count: bytes.len() as u64 };
                         keep(part, Answer::Range(Arc::new(bytes)));
@@ -152,13 +152,13 @@ impl CachedStore {
             self.memory.keep(&name, Part::Value, Answer::Absent, asked);
             return Ok(None);
         };
-        let (size, version) = (object.size(), object.version());
+        let size = object.size();
         if size <= self.memory.limit && (wants_whole(want, size) || object.bytes().is_some()) {
             let whole = Arc::new(Whole::of(&*object)?);
             self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
             return Ok(Some(self.remembered(name, whole)));
         }
-        let same = Same::new(version);
+        let same = Same::of(&*object);
         let answer = Answer::Opened { size, same: Box::new(same) };
         self.memory.keep(&name, Part::Value, answer, asked);
         Ok(Some(self.ranged(key, name, size, same, asked, Some(object))))
@@ -189,7 +189,6 @@ impl CachedStore {
             name,
             chunks,
             size,
-            version: of.version,
             asked,
             opened,
             opening: Mutex::default(),
@@ -213,15 +212,14 @@ impl CachedStore {
             Answer::Opened { size, same } => (*size, **same),
             _ => return self.ask(key, name, want, asked),
         };
-        let version = of.version;
-        if version.is_none() {
+        if of.version().is_none() {
             // Nothing tells whether the parts that are remembered belong to what is there now.
             self.forget(key);
             let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
             return self.ask(key, name, want, asked);
         }
         let object = self.inner.open(key, Want::Ranges)?;
-        let same = |object: &dyn Object| object.size() == size && object.state() == version;
+        let same = |object: &dyn Object| object.size() == size && of.is_in(object);
         if !object.as_deref().is_some_and(same) {
             // What is there instead was opened just now; it is remembered, unless somebody has
             // changed it through here since it was asked for.
@@ -293,7 +291,7 @@ impl Store for CachedStore {
             (known, absent, shelf.epoch(&name))
         });
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
-        let version = known.as_ref().and_then(|whole| whole.same.version);
+        let version = known.as_ref().and_then(|whole| whole.same.version());
         let is_open = need.known == Known::Nothing;
         // What is remembered is nothing that the caller thinks, who would not be asked again.
         let need = match (is_open && !need.only, version) {
@@ -303,10 +301,10 @@ impl Store for CachedStore {
         };
         let made = self.inner.update(key, need, &mut |current| {
             // What is remembered of this very state need not be read again.
-            let same = |object: &&dyn Object| object.state();
-            let known = known.as_ref().filter(|whole| {
-                whole.same.version.is_some() && whole.same.version == current.as_ref().and_then(same)
-            });
+            let is = |whole: &Whole| {
+                whole.same.version().is_some() && current.is_some_and(|object| whole.same.is_in(object))
+            };
+            let known = known.as_ref().filter(|whole| is(whole));
             let whole = match (known, current) {
                 (Some(whole), _) => Some(WholeObject { whole: whole.clone(), chunks: None }),
                 // What is small is read at once, and so is remembered as a whole afterwards.

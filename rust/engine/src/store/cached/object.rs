@@ -44,11 +44,11 @@ impl Object for WholeObject {
     }
 
     fn version(&self) -> Option<Version> {
-        self.whole.same.version
+        self.whole.same.version()
     }
 
     fn state(&self) -> Option<Version> {
-        self.whole.state
+        self.whole.same.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -70,7 +70,6 @@ pub(super) struct RangedObject {
     pub(super) name: String,
     pub(super) chunks: Chunks,
     pub(super) size: u64,
-    pub(super) version: Option<Version>,
     pub(super) asked: Asked,
     pub(super) opened: OnceLock<Box<dyn Object>>,
     pub(super) opening: Mutex<()>,
@@ -92,7 +91,7 @@ impl RangedObject {
         }
         let found = self.inner.open(&self.key, Want::Part { offset, count })?;
         let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
-        let same = |object: &dyn Object| object.size() == self.size && object.state() == self.version;
+        let same = |object: &dyn Object| object.size() == self.size && self.chunks.of.is_in(object);
         match found.filter(|object| current && same(&**object)) {
             Some(object) => Ok(&**self.opened.get_or_init(|| object)),
             None => {
@@ -109,11 +108,11 @@ impl Object for RangedObject {
     }
 
     fn version(&self) -> Option<Version> {
-        self.version
+        self.chunks.of.version()
     }
 
     fn state(&self) -> Option<Version> {
-        self.opened.get().map_or(self.version, |object| object.state())
+        self.chunks.of.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

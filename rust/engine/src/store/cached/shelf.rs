@@ -143,7 +143,7 @@ impl Shelf {
             let is_all = matches!(part, Part::Decoded { size, .. } if size == whole.bytes.len() as u64);
             let both = bytes + answer.size() + name.len() as u64;
             // It would push out the value, without which it is of no use.
-            let instead = both > self.limit && !is_all && whole.same.version.is_none();
+            let instead = both > self.limit && !is_all && whole.same.version().is_none();
             if instead || matches!(part, Part::Range { .. }) {
                 return;
             }
@@ -163,7 +163,7 @@ impl Shelf {
         let Answer::Whole(whole) = &slot.answer else { return false };
         let (size, same) = (whole.bytes.len() as u64, Box::new(whole.same));
         let all = |level| Part::Decoded { offset: 0, size, level };
-        let first = match same.version {
+        let first = match same.version() {
             Some(_) => parts.range(Part::FIRST_DECODED..).next(),
             None => parts.range(all(0)..=all(u64::MAX)).next(),
         };
