@@ -1,4 +1,4 @@
-"""Classes that users derive from those of the index space, and of keys and values."""
+"""Classes that users derive from those that they make objects of."""
 
 from __future__ import annotations
 
@@ -60,6 +60,58 @@ class Result(ts.KvStore.ReadResult):
         self.note = [note]
 
 
+class Range(ts.KvStore.KeyRange):
+    def __init__(self, note: str = "") -> None:
+        super().__init__("a", "b")
+        self.note = [note]
+
+
+class Layout(ts.ChunkLayout):
+    def __init__(self, *, note: str = "") -> None:
+        super().__init__(chunk_shape=[3, 4])
+        self.note = [note]
+
+
+class Grid(ts.ChunkLayout.Grid):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(shape=[3, None], rank=2)
+        self.note = [note]
+
+
+class Schema(ts.Schema):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(shape=[3, 4], dtype="int8")
+        self.note = [note]
+
+
+class Resources(ts.Context.Spec):
+    def __init__(self, note: str = "") -> None:
+        super().__init__({"cache_pool": {"total_bytes_limit": 5}})
+        self.note = [note]
+
+
+class Context(ts.Context):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(Resources(), parent=ts.Context({"file_io_sync": False}))
+        self.note = [note]
+
+
+class Mode(ts.OpenMode):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(create=True)
+        self.note = [note]
+
+
+class Named(ts.dtype):
+    def __init__(self) -> None:
+        super().__init__("int8")
+
+
+class Codec(ts.CodecSpec):
+    def __init__(self) -> None:
+        super().__init__({"driver": "zarr3", "codecs": ["gzip"]})
+
+
 DERIVED: list[tuple[Any, Any]] = [
     (Domain(3, note="n"), ts.IndexDomain(shape=[3, 3])),
     (Transform(input_shape=[3], note="n"), ts.IndexTransform(input_shape=[3])),
@@ -68,6 +120,13 @@ DERIVED: list[tuple[Any, Any]] = [
     (Unit(note="n"), ts.Unit("4 nm")),
     (Generation(note="n"), Stamp("x", 5)),
     (Result(note="n"), ts.KvStore.ReadResult("value", "a", Stamp("x", 5))),
+    (Range(note="n"), ts.KvStore.KeyRange("a", "b")),
+    (Layout(note="n"), ts.ChunkLayout(chunk_shape=[3, 4])),
+    (Grid(note="n"), ts.ChunkLayout.Grid(shape=[3, None], rank=2)),
+    (Schema(note="n"), ts.Schema(shape=[3, 4], dtype="int8")),
+    (Resources(note="n"), ts.Context.Spec({"cache_pool": {"total_bytes_limit": 5}})),
+    (Context(note="n"), ts.Context({"cache_pool": {"total_bytes_limit": 5}})),
+    (Mode(note="n"), ts.OpenMode(create=True)),
 ]
 IDS = [type(one).__name__ for one, _ in DERIVED]
 
@@ -98,6 +157,29 @@ def test_plain_ones_are_copied_and_pickled(derived: Any, plain: Any) -> None:
         assert type(other) is type(plain)
         assert repr(other) == repr(plain)
         assert other is not plain
+
+
+@pytest.mark.parametrize(
+    ("derived", "plain"),
+    [(Named(), ts.int8), (Codec(), ts.CodecSpec({"driver": "zarr3", "codecs": ["gzip"]}))],
+)
+def test_copies_of_what_cannot_change_are_of_the_class(derived: Any, plain: Any) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        for one in (derived, plain):
+            restored = pickle.loads(pickle.dumps(one, protocol))
+            assert type(restored) is type(one)
+            assert restored == plain
+    assert type(copy.copy(derived)) is type(copy.deepcopy(derived)) is type(derived)
+
+
+def test_a_context_keeps_its_resources_in_a_pickle() -> None:
+    """Its parent, too, and what is shared with others beside it."""
+    context = Context()
+    given = [context, context.parent, context["cache_pool"]]
+    again, parent, shared = pickle.loads(pickle.dumps(given))
+    assert again.parent is parent
+    assert again["cache_pool"].to_json() == shared.to_json() == {"total_bytes_limit": 5}
+    assert again["cache_pool"] is shared
 
 
 def test_copies_change_alone() -> None:
