@@ -245,7 +245,12 @@ def compare(plain: Any) -> None:
     assert plain == plain
 
 
-LOOKS = [copy.copy, copy.deepcopy, pickle.dumps, repr, compare, begin]
+def set_again(plain: Any) -> None:
+    _, _, state = plain.__reduce__()
+    plain.__setstate__(state)
+
+
+LOOKS = [copy.copy, copy.deepcopy, pickle.dumps, repr, compare, begin, set_again]
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -278,6 +283,29 @@ def test_what_is_set_may_look_at_the_object(look: Callable[[Any], Any]) -> None:
     stamp: Any = Stamp("x", 5)
     stamp.time = Looking(lambda: look(stamp))
     assert stamp.time == 7
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_it_is_compared_or_multiplied_with_may_look_at_it(look: Callable[[Any], Any]) -> None:
+    dim, unit = ts.Dim(9), ts.Unit("4nm")
+    assert Looking(lambda: look(dim)) in dim
+    factor: Any = Looking(lambda: look(unit))
+    assert isinstance(unit * factor, ts.Unit)
+    assert isinstance(unit / factor, ts.Unit)
+
+
+class Told(ts.OutputIndexMap):
+    """Is begun anew when it is asked for what is kept in it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":
+            super().__init__([1, 2])
+        return super().__getattribute__(name)
+
+
+def test_an_object_may_change_while_it_is_pickled() -> None:
+    told: Any = Told(5)
+    assert ts.OutputIndexMap.__reduce__(told)[2][3].tolist() == [1, 2]
 
 
 def test_what_is_let_go_may_look_at_the_object() -> None:
