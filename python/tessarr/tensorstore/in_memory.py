@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr import _engine
-from tessarr.errors import ArgumentError, SelectionError, TessarrError
+from tessarr._engine import empty
+from tessarr.errors import ArgumentError, OutOfMemoryError, SelectionError
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ __all__ = [
     "check_finite",
     "checked",
     "copied",
+    "empty",
     "look",
     "near",
     "outside",
@@ -120,15 +122,9 @@ def check_finite(view: IndexTransform) -> None:
 
 
 def unmade(error: Exception, view: IndexTransform) -> Exception:
-    """Return the error that is told where the elements of a view were to become an array.
-
-    NumPy's is of a domain that no array can have.
-    """
-    if isinstance(error, TessarrError) or not isinstance(error, ValueError):
-        return error
-    if not all(dim.finite for dim in view.domain._dims):
-        return _endless(view)
-    return ArgumentError(f"the domain {view.domain}: {error}", kind="too_large")
+    """Return the error that is told where the elements of a view were to become an array."""
+    endless = not all(dim.finite for dim in view.domain._dims)
+    return _endless(view) if endless and isinstance(error, OutOfMemoryError) else error
 
 
 def _endless(view: IndexTransform) -> ArgumentError:

@@ -92,7 +92,8 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
     }
     let bytes = shard.index_bytes as u64;
     if size < bytes {
-        return Err(Error::size(format!("a shard of {size} bytes is shorter than its index of {bytes}")));
+        let error = Error::size(format!("a shard of {size} bytes is shorter than its index of {bytes}"));
+        return Err(error.in_codec("sharding_indexed"));
     }
     let part = source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)?;
     let (mut encoded, mut buffer) = (scratch.take(), scratch.take());

@@ -29,6 +29,7 @@ from tessarr.tensorstore.drivers.document import Document
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
+from tessarr.tensorstore.in_memory import check_finite, empty
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.kvstore.spec import called
 from tessarr.tensorstore.notation.reading import text
@@ -119,7 +120,8 @@ class JsonDriver(Driver):
             if content is None:
                 raise NotFoundError(f"there is no document {self._called}")
             value = self._found(self._parsed(content))
-            result = np.empty(view.domain.shape, "O") if out is None else out
+            check_finite(view)
+            result = empty(view.domain.shape, np.dtype("O")) if out is None else out
             for at in np.ndindex(result.shape):
                 result[at] = value
             return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError
@@ -38,6 +39,13 @@ class CastSpec(BasedSpec):
         """Return the spec that JSON states."""
         made = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
+        match members.get("kept"):
+            case [EllipsisType(), rank, ranked]:
+                del members["kept"]
+                made.schema.update(rank=rank)
+                made.ranked = ranked
+                made._set_base(base, shown=False)
+                return made
         made._set_base(base, shown=True)
         made.ranked = schema.rank is not None or base.transform is not None
         made._constrain(schema)
@@ -47,9 +55,11 @@ class CastSpec(BasedSpec):
     @classmethod
     def made(cls, base: Spec, data_type: DataType) -> Spec:
         """Return the spec of a cast of what another one opens."""
-        found = cls(Schema(dtype=data_type, rank=base._driver.outline().rank))
+        view = base._view
+        rank = base._driver.outline().rank if view is None else view.output_rank
+        found = cls(Schema(dtype=data_type, rank=rank))
         found._set_nested([Spec._of(base._driver, None, base._context)])
-        return Spec._of(found, base._view)
+        return Spec._of(found, view)
 
     def _constrain(self, schema: Schema) -> None:
         """Pass constraints on to what is viewed, but for the data type."""
@@ -86,6 +96,9 @@ class CastSpec(BasedSpec):
         json = nested_json(base, naming, include_defaults=include_defaults)
         if base._view is None:
             json.pop("transform", None)  # that of the cast
+        if naming.brief:
+            # Pickles keep the base as it is, and what JSON does not tell: it has no ellipsis.
+            return {"base": json, "kept": [..., rank, self.ranked]}
         if not include_defaults and rank is not None:
             json.pop("rank", None)  # the same
         ranked = base._view is None and base._driver.ranked

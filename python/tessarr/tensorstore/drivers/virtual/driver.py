@@ -30,6 +30,7 @@ from tessarr.tensorstore.in_memory import (
     assign,
     check_finite,
     checked,
+    empty,
     outside,
     selected,
 )
@@ -154,7 +155,7 @@ class VirtualDriver(Driver):
 
         def work() -> Future[npt.NDArray[Any]]:
             check_finite(view)
-            result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
+            result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
             if view.size == 0:
                 return finished(result)
             # That of the read is submitted by now: what functions read is collected by another.
