@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space.bounds import check_inside
 from tessarr.space.domain import INFINITE
 from tessarr.space.maps import position
+from tessarr.tensorstore.in_memory import outside
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +68,23 @@ class BlockGrid:
         self.factors = tuple(factors)
         self._method = method
         self.domain = downsampled(base, self.factors, method)
+
+    def check(self, view: IndexTransform) -> None:
+        """Check that there are the blocks of a view; single elements are when they are read.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        if self._method == "stride":
+            return
+        dims = zip(view.output, self.domain._dims, self.factors, strict=True)
+        pairs = [(one, dim) for one, dim, factor in dims if factor > 1]
+        maps, goals = [one for one, _ in pairs], tuple(dim for _, dim in pairs)
+        try:
+            check_inside(maps, view.domain._dims, goals)
+        except SelectionError as error:
+            raise outside(error) from None
 
     def behind(self, view: IndexTransform) -> IndexTransform | None:
         """Return the view of the base that has all that a view of the result is made of."""
