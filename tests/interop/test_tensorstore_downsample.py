@@ -233,3 +233,22 @@ def test_what_is_behind_blocks_that_are_none(key: str, marked: str, method: str)
         return [outcome(lambda view=view: str(view.base.domain)) for view in views]
 
     assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+
+
+@pytest.mark.parametrize("key", ["", ".translate_by[1]", ".translate_by[-4]", "[2:]", "[:3]"])
+@pytest.mark.parametrize("upper", ["+inf", ["+inf"], 100])
+@pytest.mark.parametrize("lower", ["-inf", ["-inf"], 0, -5])
+def test_what_is_behind_blocks_without_end(lower: Any, upper: Any, key: str) -> None:
+    domain = {"inclusive_min": [lower], "exclusive_max": [upper]}
+    base = {"driver": "zarr3", "kvstore": "memory://", "schema": {"domain": domain}}
+    given = {
+        "driver": "downsample",
+        "base": base,
+        "downsample_factors": [2],
+        "downsample_method": "mean",
+    }
+
+    def told(package: Any) -> Any:
+        return eval(f"spec{key}", {"spec": package.Spec(given)}).base.to_json()
+
+    assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
