@@ -30,6 +30,7 @@ from tessarr.tensorstore.in_memory import (
     assign,
     check_finite,
     checked,
+    covers,
     empty,
     outside,
     selected,
@@ -192,7 +193,7 @@ class VirtualDriver(Driver):
             check_finite(view)
             if view.size == 0:
                 return NOTHING
-            chunks = [(*one, one[1].covers(one[0])) for one in self._chunks(view)]
+            chunks = [(*one, covers(one[1], one[0])) for one in self._chunks(view)]
             if aside is not None:
                 assert using.transaction is not None
                 for box, inside, place, _ in chunks:
