@@ -106,7 +106,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 found = self._answer(body, headers)
         self.send_response(found.status)
         for name, value in found.headers.items():
-            if name.lower() not in {"transfer-encoding", "connection", "content-length"}:
+            if name.lower() not in {"transfer-encoding", "connection", "content-length", "date"}:
                 self.send_header(name, value)
         data = found.data
         size = found.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
