@@ -305,6 +305,31 @@ def fill_written_where_nothing_is(side: Side) -> None:
         made[30:40, 30:40].write(0).result()
 
 
+@SCENARIOS.asks(1, 0, 1)
+def written_after_nothing_changed(side: Side) -> None:
+    made = side.create("a/")
+    made[32:, :].write(0).result()
+    found = side.open("a/", pool="cache_pool#big", recheck_cached_data=False)
+    found[32:, 0].write(5).result()
+    with side.counting():
+        found[33:36, 20].write(0).result()  # nothing is there
+        found[32:, 0].write(6).result()
+
+
+@SCENARIOS.asks(0, 0, 1)
+def large_shard_written_again(side: Side) -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [1024, 1024]}}
+    members = {"metadata": {"chunk_grid": grid, "codecs": codecs_of("shards", (256, 256))}}
+    side.open("l/", members=members, create=True, dtype=side.ts.int32, shape=[1024, 1024]).write(
+        5
+    ).result()
+    time.sleep(0.03)
+    found = side.open("l/", pool="cache_pool#big", recheck_cached_data=False)
+    found[512:, :32].write(6).result()
+    with side.counting():
+        found[512:, :32].write(7).result()
+
+
 @SCENARIOS.asks(2, 1, 0)
 def old_metadata_checked(side: Side) -> None:
     side.create_old("c/")

@@ -154,6 +154,28 @@ def test_a_shard_whose_index_is_remembered_is_not_asked_for_again(tmp_path: Path
     assert asked[0][2] == 0
 
 
+def test_what_a_server_says_is_still_so_is_not_asked_for_again(tmp_path: Path) -> None:
+    """Parts of a shard of which the tag is the same, at the cost of one request."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of("shards", INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
+    asked: list[list[int]] = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": True}
+            array = ts.open(spec, context=context).result()
+            counts = []
+            for part in (np.s_[3, 5], np.s_[3, 5], np.s_[600, :300], np.s_[600, :300], np.s_[3, 5]):
+                door.forget()
+                assert np.array_equal(array[part].read().result(), VALUES[part])
+                counts.append(len(door.requests))
+            asked.append(counts)
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    assert asked[0] == [2, 1, 2, 1, 1]
+
+
 @pytest.mark.parametrize("limit", [600_000, 1_000_000])
 @pytest.mark.parametrize("inside", [None, (64, 64), (256, 256)])
 @pytest.mark.parametrize("encoded", [False, True])

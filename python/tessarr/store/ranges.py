@@ -166,8 +166,10 @@ class _Opened:
 
     @property
     def version(self) -> bytes | None:
-        """What the server calls the state; None for those of the web, which promise less."""
-        return None if self._files.server.change is None else version_of(self._part.tag)
+        """What the server calls the state; None if that is not sure."""
+        if self._files.server.change is None:
+            return self.state if self._part.lasts else None
+        return version_of(self._part.tag)
 
     @property
     def state(self) -> bytes | None:
