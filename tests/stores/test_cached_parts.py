@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any,
     if request.param == "fsspec":
         yield FsspecStore(Disk(), str(tmp_path), read_only=True), None
         return
-    tells = {"tag": "ETag", "time": "Last-Modified", "nothing": None}[request.param]
+    tells = {"tag": ("ETag",), "time": ("Last-Modified",), "nothing": ()}[request.param]
     kind = type("Files", (servers.Files,), {"tells": tells})
     with servers.files(tmp_path, kind) as door:
         yield FsspecStore.from_url(door.url), door if tells else None
@@ -101,6 +102,22 @@ def test_parts_of_one_value_are_asked_for_once(
         assert array[part * INSIDE] == 1
         counts.append(len(door.requests) if door else 0)
     assert counts == ([1, 0, 1, 0] if door else [0] * 4)
+
+
+@pytest.mark.parametrize(("age_s", "asked"), [(0, 2), (1000, 1)])
+def test_tags_of_files_that_may_change_again_tell_less(
+    age_s: int, asked: int, tmp_path: Path
+) -> None:
+    """Many servers make tags of times in seconds: what was changed just now is read again."""
+    put(tmp_path, 1, time.time() - age_s)
+    kind = type("Files", (servers.Files,), {"tells": ("ETag", "Last-Modified")})
+    with servers.files(tmp_path, kind) as door:
+        store = LRUStoreCache(FsspecStore.from_url(door.url), None, max_age_s=0.0)
+        array = tessarr.open_array(store, mode="r")
+        for _ in range(2):
+            door.forget()
+            assert array[0] == 1
+    assert len(door.requests) == asked
 
 
 def test_parts_of_zip_files_are_remembered(tmp_path: Path) -> None:

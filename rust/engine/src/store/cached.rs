@@ -115,6 +115,7 @@ impl CachedStore {
         match written {
             Written::Unknown => {}
             Written::Absent => keep(Part::Value, Answer::Absent),
+            Written::Same(whole) => keep(Part::Value, Answer::Whole(whole)),
             Written::Ranges { size, mut ranges } => match &mut ranges[..] {
                 [(0, bytes)] if bytes.len() as u64 == size => {
                     let (bytes, same) = (std::mem::take(bytes), Same::written(version));
@@ -285,13 +286,14 @@ impl Store for CachedStore {
         // may be what is remembered.
         let name = self.name(key);
         let time = Instant::now();
-        let (known, absent, before) = self.memory.with(|shelf| {
-            let (known, absent) = (shelf.whole(&name), shelf.is_absent(&name));
+        let (known, version, absent, before) = self.memory.with(|shelf| {
+            let (known, version, absent) = (shelf.whole(&name), shelf.version(&name), shelf.is_absent(&name));
             shelf.forget(&self.space, &name);
-            (known, absent, shelf.epoch(&name))
+            (known, version, absent, shelf.epoch(&name))
         });
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
-        let version = known.as_ref().and_then(|whole| whole.same.version());
+        // Of what is not at hand, no part is read that is not remembered.
+        let version = version.filter(|_| known.is_some() || self.inner.at_hand());
         let is_open = need.known == Known::Nothing;
         // What is remembered is nothing that the caller thinks, who would not be asked again.
         let need = match (is_open && !need.only, version) {
@@ -313,12 +315,13 @@ impl Store for CachedStore {
                 }
                 _ => None,
             };
-            let whole = whole.as_ref().map(|whole| whole as &dyn Object);
-            let change = updater(whole.or(current))?;
+            let object = whole.as_ref().map(|whole| whole as &dyn Object);
+            let change = updater(object.or(current))?;
             decided_to_keep = matches!(change, Change::Keep);
-            new = match change {
-                Change::Keep if need.current && current.is_none() => Written::Absent,
-                _ => self.written(&change, whole)?,
+            new = match (&change, &whole) {
+                (Change::Keep, _) if need.current && current.is_none() => Written::Absent,
+                (Change::Keep, Some(same)) => Written::Same(same.whole.clone()),
+                _ => self.written(&change, object)?,
             };
             Ok(change)
         });
@@ -396,6 +399,8 @@ impl Store for CachedStore {
 enum Written {
     Unknown,
     Absent,
+    /// Nothing was changed of it.
+    Same(Arc<Whole>),
     /// Its size, and where which bytes are.
     Ranges {
         size: u64,

@@ -53,7 +53,7 @@ impl std::fmt::Debug for PyForeign {
 pub(super) struct Opening {
     pub(super) method: &'static str,
     /// Where the bytes begin that are read at once, where the method is told.
-    from: Option<u64>,
+    pub(super) from: Option<u64>,
     /// How many these are; None: all.
     pub(super) count: Option<u64>,
     /// Values of at most so many bytes are then read whole.

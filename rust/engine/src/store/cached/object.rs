@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::answer::{Answer, Part, Same, Whole};
 use super::memory::{Asked, Memory};
 use crate::error::Result;
-use crate::store::{self, read_from, Decoded, Object, Store, Version, Want};
+use crate::store::{self, read_from, Decoded, How, Object, Store, Version, Want};
 
 /// Chunks that were decoded of a value.
 pub(super) struct Chunks {
@@ -116,10 +116,16 @@ impl Object for RangedObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.read_as(offset, out, How::default())
+    }
+
+    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
         let count = out.len() as u64;
         if !self.recalled(offset, out)? {
-            self.opened(offset, count)?.read_at(offset, out)?;
-            if count <= self.memory.limit {
+            // What came before may be remembered, and nothing asked for.
+            let more = how.more && self.opened.get().is_some();
+            self.opened(offset, count)?.read_as(offset, out, How { more, ..how })?;
+            if !how.once && count <= self.memory.limit {
                 let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
                 self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.chunks.of));
             }
@@ -127,11 +133,8 @@ impl Object for RangedObject {
         Ok(())
     }
 
-    fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        match self.recalled(offset, out)? {
-            true => Ok(()),
-            false => self.opened(offset, out.len() as u64)?.read_at(offset, out),
-        }
+    fn remembers(&self, offset: u64, count: u64) -> bool {
+        self.memory.with(|shelf| shelf.find_range(&self.name, offset, count, self.chunks.of)).is_some()
     }
 
     fn decoded(&self) -> Option<&dyn Decoded> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::answer::{Answer, Found, Fresh, Known, Part, Piece, Same, Slot, Whole};
+use crate::store::Version;
 
 /// Counts what was forgotten about a name: an answer that was asked for before
 /// something was forgotten must not be remembered after it.
@@ -82,6 +83,11 @@ impl Shelf {
             Answer::Whole(whole) => Some(whole.clone()),
             _ => None,
         }
+    }
+
+    /// The version of the value of `name`, if that is remembered, of any age.
+    pub(super) fn version(&self, name: &str) -> Option<Version> {
+        self.value(name)?.same()?.version()
     }
 
     /// Whether it is remembered that `name` has no value.
