@@ -252,3 +252,27 @@ def test_what_is_behind_blocks_without_end(lower: Any, upper: Any, key: str) -> 
         return eval(f"spec{key}", {"spec": package.Spec(given)}).base.to_json()
 
     assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+
+
+@pytest.mark.parametrize("factors", [[1, 1], [1, 2], [2, 1]])
+@pytest.mark.parametrize("method", ["mean", "stride"])
+@pytest.mark.parametrize(
+    "key",
+    ["[-1:1]", "[3]", "[0:4]", "[[2, 3]]", "[-2:3:2]", ".T[:9]", "[:, [1, 0]][4:7]"],
+)
+@pytest.mark.parametrize("kind", ["array", "zarr3"])
+def test_new_dimensions_have_any_position(
+    kind: str, key: str, method: str, factors: list[int]
+) -> None:
+    def told(package: Any) -> Any:
+        values = np.arange(4, dtype="i4")
+        if kind == "array":
+            base = package.array(values)
+        else:
+            spec = {"driver": kind, "kvstore": "memory://"}
+            base = package.open(spec, create=True, dtype="int32", shape=[4]).result()
+            base.write(values).result()
+        store = package.downsample(base[package.newaxis], factors, method)
+        return eval(f"store{key}", {"store": store}).read().result().tolist()
+
+    assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))

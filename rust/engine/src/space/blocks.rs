@@ -66,7 +66,11 @@ impl Blocks {
         let mut positions = PerDimension::new();
         for (at, (map, dim)) in view.maps.iter().zip(&self.domain).enumerate() {
             let (least, most) = view.reached(map)?;
-            if least < dim.lower || most >= dim.upper {
+            // Beyond implicit bounds, it is the base that knows of single elements.
+            let single = self.factors[at] == 1;
+            let before = least < dim.lower && !(single && dim.implicit.0);
+            let beyond = most >= dim.upper && !(single && dim.implicit.1);
+            if before || beyond {
                 let message =
                     format!("dimension {at}: positions from {least} to {most} are not all in {dim}");
                 return Err(selection(message));
@@ -153,6 +157,9 @@ impl Blocks {
     /// Which interval of the base stands behind a position.
     fn interval(&self, k: usize, position: i64) -> (i64, i64) {
         let (dim, factor) = (&self.base.dims[k], i128::from(self.factors[k]));
+        if factor == 1 {
+            return (position, position + 1);
+        }
         let low = (i128::from(position) * factor).max(i128::from(dim.lower));
         let high = ((i128::from(position) + 1) * factor).min(i128::from(dim.upper));
         (low as i64, high as i64)

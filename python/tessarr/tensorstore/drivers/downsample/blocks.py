@@ -169,6 +169,8 @@ class BlockGrid:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return which interval of the base stands behind each position."""
         dim, factor = self.base[k], self.factors[k]
+        if factor == 1:
+            return positions, positions + 1
         if factor > dim.size:  # products might have more than 64 bits
             least = [max(int(one) * factor, dim.inclusive_min) for one in positions.flat]
             most = [min((int(one) + 1) * factor, dim.exclusive_max) for one in positions.flat]
