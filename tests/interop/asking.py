@@ -169,3 +169,14 @@ class Scenarios:
         mine, real = (side.counts for side in sides)
         assert tuple(mine.values()) == expected
         assert all(map(operator.le, requests(mine), requests(real))), (mine, real)
+
+
+def codecs_of(stored: str, inside: tuple[int, ...]) -> list[Any]:
+    """Return the codecs of what is stored as chunks or in shards, packed or not."""
+    codecs: list[Any] = [_BYTES]
+    if "zstd" in stored:
+        codecs.append({"name": "zstd", "configuration": {"level": 1}})
+    if "shards" not in stored:
+        return codecs
+    settings = {"chunk_shape": list(inside), "codecs": codecs}
+    return [{"name": "sharding_indexed", "configuration": settings}]

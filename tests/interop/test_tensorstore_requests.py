@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from interop.asking import Scenarios, Side
-from tessarr.store import CountingStore
-from tessarr.stores import LatencyStore, LocalStore
+from interop.asking import Scenarios, Side, codecs_of
 
 SCENARIOS = Scenarios()
 
@@ -303,6 +301,31 @@ def fill_written_where_nothing_is(side: Side) -> None:
         made[30:40, 30:40].write(0).result()
 
 
+@SCENARIOS.asks(1, 0, 1)
+def written_after_nothing_changed(side: Side) -> None:
+    made = side.create("a/")
+    made[32:, :].write(0).result()
+    found = side.open("a/", pool="cache_pool#big", recheck_cached_data=False)
+    found[32:, 0].write(5).result()
+    with side.counting():
+        found[33:36, 20].write(0).result()  # nothing is there
+        found[32:, 0].write(6).result()
+
+
+@SCENARIOS.asks(0, 0, 1)
+def large_shard_written_again(side: Side) -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [1024, 1024]}}
+    members = {"metadata": {"chunk_grid": grid, "codecs": codecs_of("shards", (256, 256))}}
+    side.open("l/", members=members, create=True, dtype=side.ts.int32, shape=[1024, 1024]).write(
+        5
+    ).result()
+    time.sleep(0.03)
+    found = side.open("l/", pool="cache_pool#big", recheck_cached_data=False)
+    found[512:, :32].write(6).result()
+    with side.counting():
+        found[512:, :32].write(7).result()
+
+
 @SCENARIOS.asks(2, 1, 0)
 def old_metadata_checked(side: Side) -> None:
     side.create_old("c/")
@@ -351,30 +374,3 @@ def statistics_of_shards(side: Side) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS.all)
 def test_requests_are_not_more(scenario: str, tmp_path: Path) -> None:
     SCENARIOS.check(scenario, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("key", "reads"), [((), 1), ((slice(0, 896),), 2), ((slice(0, 1000, 500),), 3)]
-)
-def test_large_parts_of_shards_far_away_are_fetched_together(
-    key: Any, reads: int, tmp_path: Path
-) -> None:
-    values = np.random.default_rng(1).integers(0, 99, (1024, 1024), "i4")
-    layout = {"write_chunk": {"shape": [1024, 1024]}, "read_chunk": {"shape": [128, 128]}}
-    found = {}
-    for side in [Side(tmp_path / word, real=word == "theirs") for word in ("ours", "theirs")]:
-        if not side.real:
-            side.store = CountingStore(LatencyStore(LocalStore(tmp_path / "ours")))
-            side.kvstore = {"driver": "tessarr", "store": side.store}
-        made = side.open(
-            create=True,
-            dtype=side.ts.int32,
-            shape=[1024, 1024],
-            chunk_layout=side.ts.ChunkLayout(layout),
-        )
-        made.write(values).result()
-        with side.counting():
-            assert (made[key].read().result() == values[key]).all()
-        found[side.real] = side.counts["reads"]
-    assert found[False] == reads
-    assert found[False] <= found[True]

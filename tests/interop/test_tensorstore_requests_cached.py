@@ -11,21 +11,11 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ours
-from interop.asking import Side, requests, theirs
+from interop.asking import Side, codecs_of, requests, theirs
 from stores import servers
 
 SHAPE, CHUNK, INSIDE = (2048, 1024), (1024, 1024), (64, 128)  # of 2 MiB: not read whole at once
 VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE, "u2")
-
-
-def _codecs(how: str) -> list[Any]:
-    codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}]
-    if "zstd" in how:
-        codecs.append({"name": "zstd", "configuration": {"level": 1}})
-    if "shards" not in how:
-        return codecs
-    inside = {"chunk_shape": list(INSIDE), "codecs": codecs}
-    return [{"name": "sharding_indexed", "configuration": inside}]
 
 
 def _part(draw: random.Random) -> tuple[slice, slice]:
@@ -51,7 +41,7 @@ def _read(side: Side, array: Any, how: str, parts: list[tuple[slice, slice]]) ->
     return [future.result() for future in futures]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [*range(6), 1_700_011, 3_100_003])
 @pytest.mark.parametrize("recheck", [False, "open"])
 @pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
 def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: Path) -> None:
@@ -61,7 +51,7 @@ def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: P
         draw = random.Random(seed)
         side = Side(tmp_path / word, real=word == "theirs")
         members = {
-            "metadata": {"chunk_grid": grid, "codecs": _codecs(stored)},
+            "metadata": {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)},
             "recheck_cached_data": recheck,
         }
         how = {"create": True, "dtype": side.ts.uint16, "shape": SHAPE}
@@ -87,7 +77,7 @@ def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: P
 def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> None:
     """Parts that a cache lacks are one request each."""
     grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
-    metadata = {"chunk_grid": grid, "codecs": _codecs(stored)}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
     made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
     ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
     asked, told = [], []
@@ -107,6 +97,83 @@ def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> Non
     assert all(map(np.array_equal, *told))
     assert (np.array(asked[0]) <= asked[1]).all(), asked
     assert asked[0][1] == 0
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4"])
+@pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
+def test_no_read_without_a_cache_asks_a_server_for_more(
+    stored: str, dtype: str, tmp_path: Path
+) -> None:
+    """A part of a chunk that is stored as it is is one request, however far its lines are apart."""
+    values = np.random.default_rng(0).integers(0, 99, SHAPE, dtype)
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    how = {"create": True, "dtype": ours.dtype(np.dtype(dtype).name), "shape": SHAPE}
+    ours.open(made, **how).result().write(values).result()
+    asked: list[list[int]] = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            array = ts.open({"driver": "zarr3", "kvstore": f"{door.url}/"}).result()
+            counts = []
+            for part in (np.s_[5, 5], np.s_[500:900, 1000], np.s_[1:1023, 1:], np.s_[::8, ::700]):
+                door.forget()
+                assert np.array_equal(array[part].read().result(), values[part])
+                counts.append(len(door.requests))
+            door.forget()
+            with ts.Batch() as batch:
+                futures = [array[row, 3].read(batch=batch) for row in (0, 9, 1000, 2000)]
+            assert [future.result() for future in futures] == values[[0, 9, 1000, 2000], 3].tolist()
+            asked.append([*counts, len(door.requests)])
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    if stored == "chunks":
+        assert asked[0] == [1, 1, 1, 2, 2]
+
+
+def test_a_shard_whose_index_is_remembered_is_not_asked_for_again(tmp_path: Path) -> None:
+    """A server tells no versions: what was decoded is remembered, and where it is."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": [64, 64]}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of("shards, zstd", (8, 64))}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    values = VALUES[:64, :64]
+    how = {"create": True, "dtype": ours.uint16, "shape": [64, 64]}
+    ours.open(made, **how).result().write(values).result()
+    asked: list[list[int]] = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            array = ts.open(spec, context=context).result()
+            counts = []
+            for part in (np.s_[3, 5], np.s_[:], np.s_[:, 7]):
+                door.forget()
+                assert np.array_equal(array[part].read().result(), values[part])
+                counts.append(len(door.requests))
+            asked.append(counts)
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    assert asked[0][2] == 0
+
+
+def test_what_a_server_says_is_still_so_is_not_asked_for_again(tmp_path: Path) -> None:
+    """Parts of a shard of which the tag is the same, at the cost of one request."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of("shards", INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
+    asked: list[list[int]] = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": True}
+            array = ts.open(spec, context=context).result()
+            counts = []
+            for part in (np.s_[3, 5], np.s_[3, 5], np.s_[600, :300], np.s_[600, :300], np.s_[3, 5]):
+                door.forget()
+                assert np.array_equal(array[part].read().result(), VALUES[part])
+                counts.append(len(door.requests))
+            asked.append(counts)
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    assert asked[0] == [2, 1, 2, 1, 1]
 
 
 @pytest.mark.parametrize("limit", [600_000, 1_000_000])

@@ -106,7 +106,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 found = self._answer(body, headers)
         self.send_response(found.status)
         for name, value in found.headers.items():
-            if name.lower() not in {"transfer-encoding", "connection", "content-length"}:
+            if name.lower() not in {"transfer-encoding", "connection", "content-length", "date"}:
                 self.send_header(name, value)
         data = found.data
         size = found.headers.get("Content-Length") if self.command == "HEAD" else str(len(data))
@@ -256,6 +256,9 @@ class Files(http.server.SimpleHTTPRequestHandler):
     ranges = True
     """Whether ranges are served; otherwise whole files are."""
 
+    tells: tuple[str, ...] = ("ETag",)
+    """Which headers tell the state of a file."""
+
     unit = "bytes"
     """How it spells what ranges count, whose case does not matter (RFC 9110, 14.1)."""
 
@@ -277,7 +280,11 @@ class Files(http.server.SimpleHTTPRequestHandler):
         span = f"{start}-{start + len(part) - 1}/{len(data)}"
         self.send_header("Content-Range", f"{self.unit} {span}")
         self.send_header("Content-Length", str(len(part)))
-        self.send_header("ETag", f'"{path.stat().st_mtime_ns:x}"')
+        for tells in self.tells:
+            if tells == "ETag":
+                self.send_header("ETag", f'"{path.stat().st_mtime_ns:x}"')
+            else:
+                self.send_header(tells, self.date_time_string(path.stat().st_mtime))
         self.end_headers()
         self.wfile.write(part)
 
@@ -286,7 +293,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 @contextmanager
-def files(folder: Path) -> Iterator[Door]:
+def files(folder: Path, kind: type[Files] = Files) -> Iterator[Door]:
     """A web server of a folder."""
-    with serving(partial(Files, directory=str(folder))) as port, _door(port) as door:
+    with serving(partial(kind, directory=str(folder))) as port, _door(port) as door:
         yield door

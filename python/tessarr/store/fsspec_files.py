@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +20,10 @@ __all__ = ["Files", "protocols"]
 _SMALL_BYTES: Final = 1 << 16
 _UP: Final = frozenset({"", ".", ".."})
 _PATTERN: Final = frozenset("*?[")
+_TELLING: Final = frozenset(
+    {"crc", "created", "etag", "generation", "last_modified", "lastmodified", "modified", "mtime"}
+)
+"""What file systems call that which changes with a file, in small letters."""
 
 
 def protocols(fs: Any) -> set[str]:
@@ -121,7 +126,7 @@ class Files:
                 return _OpenedFile(self, path, len(data), data)
         except self._missing:
             return None
-        return _OpenedFile(self, path, size, None)
+        return _OpenedFile(self, path, size, None, _state(info))
 
     def put(self, key: str, data: bytes) -> bytes | bool | None:
         fs, path = self._fs, self._at(key)
@@ -181,8 +186,11 @@ class Files:
 class _OpenedFile:
     """A file of known size; a small one was read whole."""
 
-    def __init__(self, files: Files, path: str, size: int, data: bytes | None) -> None:
+    def __init__(
+        self, files: Files, path: str, size: int, data: bytes | None, state: bytes | None = None
+    ) -> None:
         self.size = size
+        self.state = state
         self._files = files
         self._path = path
         self._data = data
@@ -194,3 +202,10 @@ class _OpenedFile:
                 return part
             self._data = part  # the server knows no ranges, and gave everything
         return self._data[offset : offset + count]
+
+
+def _state(info: dict[str, Any]) -> bytes | None:
+    """Return what tells the state of a file from most others; None if only its size does."""
+    if _TELLING.isdisjoint(map(str.lower, info)):
+        return None
+    return sha256(repr(sorted(info.items())).encode("utf-8", "surrogatepass")).digest()

@@ -47,8 +47,12 @@ class StoreProtocol(Protocol):
         The same, where the first ``count`` bytes are read first, or all, if that is None. With
         it a document is had with one request, and one that is too large is not fetched.
     ``open_part(key, offset, count) -> OpenedValue | None``
-        The same of a value that was seen before, where ``count`` bytes from ``offset`` are read
-        first: with it a part that a cache lacks is one request.
+        The same, where ``count`` bytes from ``offset`` are read first, as many of them as there
+        are: with it a part of a chunk without codecs is one request, and so is one that a cache
+        lacks. A value may be shorter, and is opened all the same. A cache goes on with parts that
+        it has if what is opened has the same ``state``: bytes, at most 47 of them, that are an
+        attribute of an `OpenedValue`, and differ where the value does. Where there is no such
+        attribute, nor a ``version`` (below), or it is None, the cache begins anew.
     ``replace_version(key, data, version) -> bytes | bool``
         As ``replace``, where what is expected is the ``version`` of what was opened: bytes, at
         most 47 of them, that are an attribute of an `OpenedValue`, and tell the state of the key

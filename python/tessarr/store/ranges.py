@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import StoreError
@@ -72,8 +73,8 @@ class FarFiles(Files):
         return waited(self._fs.loop, self._tail, key, count)
 
     def open_part(self, key: str, offset: int, count: int) -> _Opened | None:
-        """Open a file that was seen before, by some of its bytes."""
-        return waited(self._fs.loop, self._opened, key, f"bytes={offset}-{offset + count - 1}")
+        """Open a file, by some of its bytes, which it may not have."""
+        return waited(self._fs.loop, self._part, key, offset, count)
 
     def _reentry(self) -> Exception | None:
         """Return why this thread must not wait, if it must not."""
@@ -98,6 +99,8 @@ class FarFiles(Files):
         try:
             if asked.method == "open_tail":
                 found = await self._tail(asked.key, asked.count)
+            elif asked.method == "open_part":
+                found = await self._part(asked.key, asked.offset, asked.count)
             else:
                 count = _FIRST_BYTES if asked.method == "open_value" else asked.count
                 found = await self._head(asked.key, count)
@@ -123,6 +126,9 @@ class FarFiles(Files):
         if found is not None:  # of a server that takes it for the beginning, too
             await found.complete(max(0, found.size - count), min(count, found.size))
         return found
+
+    async def _part(self, key: str, offset: int, count: int) -> _Opened | None:
+        return await self._opened(key, f"bytes={offset}-{offset + max(count, 1) - 1}")
 
     async def _opened(self, key: str, span: str | None) -> _Opened | None:
         path = self._at(key)
@@ -160,8 +166,15 @@ class _Opened:
 
     @property
     def version(self) -> bytes | None:
-        """What the server calls the state; None for those of the web, which promise less."""
-        return None if self._files.server.change is None else version_of(self._part.tag)
+        """What the server calls the state; None if that is not sure."""
+        if self._files.server.change is None:
+            return self.state if self._part.lasts else None
+        return version_of(self._part.tag)
+
+    @property
+    def state(self) -> bytes | None:
+        """What tells the state from most others; None where the server tells nothing."""
+        return sha256(self._part.tag.encode()).digest() if self._part.tag else None
 
     def read(self, offset: int, count: int) -> bytes:
         part = self._part

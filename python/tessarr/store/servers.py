@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tessarr.errors import StoreError, UnsupportedError
@@ -29,16 +31,19 @@ class Part(NamedTuple):
         How many bytes the file has.
     tag
         What tells this state of the file from others; "" where the server does not say.
+    lasts
+        Whether no other state has this tag.
     """
 
     data: bytes
     first: int
     size: int
     tag: str
+    lasts: bool
 
 
-Answer: TypeAlias = "tuple[bytes, str | None, str | None]"
-"""The bytes, and the headers ``Content-Range`` and ``ETag``."""
+Answer: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
+"""The bytes, the header ``Content-Range``, a tag as ``ETag`` has it, and whether that lasts."""
 
 
 class Server(NamedTuple):
@@ -74,13 +79,14 @@ async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
         if span is None or not _says_empty(error):
             raise
         answer = await server.get(fs, path, None)
-    data, content_range, tag = answer
+    data, content_range, tag, lasts = answer
+    lasts = lasts and version_of(tag) is not None
     if not content_range:
-        return Part(data, 0, len(data), tag or "")
+        return Part(data, 0, len(data), tag or "", lasts)
     told = _CONTENT_RANGE.fullmatch(content_range)
     if told is None:
         raise StoreError(f"{path!r}: the server gave the range {content_range!r}, without a size")
-    return Part(data, int(told[1]), int(told[2]), tag or "")
+    return Part(data, int(told[1]), int(told[2]), tag or "", lasts)
 
 
 def changed(
@@ -166,7 +172,7 @@ async def _s3_get(fs: Any, path: str, span: str | None) -> Answer:
             data = await answer["Body"].read()
         finally:
             answer["Body"].close()
-        return data, answer.get("ContentRange"), answer.get("ETag")
+        return data, answer.get("ContentRange"), answer.get("ETag"), True
 
     found: Answer = await _error_wrapper(ask, retries=fs.retries)
     return found
@@ -222,7 +228,8 @@ async def _s3_put_parts(fs: Any, where: dict[str, Any], data: bytes, condition: 
 async def _gcs_get(fs: Any, path: str, span: str | None) -> Answer:
     headers = {} if span is None else {"Range": span}
     answer, data = await fs._call("GET", fs.url(path), headers=headers)
-    return data, answer.get("Content-Range"), answer.get("X-Goog-Generation") or answer.get("ETag")
+    tag = answer.get("X-Goog-Generation") or answer.get("ETag")
+    return data, answer.get("Content-Range"), tag, True
 
 
 async def _gcs_change(fs: Any, path: str, data: bytes | None, tag: str | None) -> str | None:
@@ -259,10 +266,25 @@ async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
         fs._raise_not_found_for_status(answer, path)
         data = await answer.read()
         content_range = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
-        return data, content_range, answer.headers.get("ETag")
+        modified = answer.headers.get("Last-Modified")
+        weak = modified and f"W/{modified}"  # it may change again within the second
+        tag = answer.headers.get("ETag") or weak
+        return data, content_range, tag, _is_old(modified, answer.headers.get("Date"))
+
+
+def _is_old(modified: str | None, now: str | None) -> bool:
+    """Return whether a file that changes again gets another time: many servers make tags of it."""
+    if modified is None:
+        return True
+    try:
+        age = parsedate_to_datetime(now or "") - parsedate_to_datetime(modified)
+    except (TypeError, ValueError):  # no time, or one without its zone
+        return False
+    return age >= _RACY
 
 
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)", re.IGNORECASE)
+_RACY: Final = timedelta(seconds=2)  # they count seconds
 _PARTIAL: Final = 206
 _OTHERWISE: Final = 412
 _UNSATISFIABLE: Final = 416

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tessarr.store import MemoryStore
 from tessarr.store.kept import sharing
-from tessarr.tensorstore.futures.future import PENDING, Again, Future, failed
+from tessarr.tensorstore.futures.future import PENDING, Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.together import Together, submitted
 
@@ -110,12 +110,7 @@ class Batch:
                 source = work()
             except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
                 source = failed(error)
-            if source._state != PENDING:
-                future._finish(source._state, source._value)
-                return
-            follow = Again(lambda done: future._finish(done._state, done._value))
-            source.add_done_callback(follow)
-            source.force()
+            future._end_like(source)
 
         with self._lock:
             if not (opens and self._submitted):

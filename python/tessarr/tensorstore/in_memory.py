@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
 
 from tessarr import _engine
 from tessarr._engine import empty
@@ -24,6 +27,7 @@ __all__ = [
     "check_finite",
     "checked",
     "copied",
+    "covers",
     "empty",
     "look",
     "near",
@@ -90,6 +94,17 @@ def copied(values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None) -
 def assign(values: npt.NDArray[Any], view: View, items: npt.NDArray[Any]) -> None:
     """Store elements, of the shape of a view, at its positions."""
     checked(_engine.put, values, view, items)
+
+
+def covers(view: View, domain: View) -> bool:
+    """Return whether a view of a chunk, at its own origin, has all elements of the chunk."""
+    if view.covers(domain):
+        return True
+    if prod(view.shape) < prod(domain.shape):
+        return False
+    found = np.zeros(domain.shape, bool)
+    assign(found, view, np.broadcast_to(np.True_, view.shape))
+    return bool(found.all())
 
 
 def overlaps_itself(values: npt.NDArray[Any]) -> bool:

@@ -115,7 +115,7 @@ impl Arrivals {
         match request {
             Some(request) => {
                 let mut state = self.lock();
-                state.reads_on |= request.1 != Want::Whole;
+                state.reads_on |= !matches!(request.1, Want::Whole | Want::Part { .. });
                 state.prepared.push_back((task, request));
             }
             None => self.arrive(task, None),

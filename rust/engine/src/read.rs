@@ -30,24 +30,26 @@ pub use together::read_together;
 struct Worth {
     /// Bytes that one more is worth; smaller gaps are read over.
     gap: u64,
+    /// So many bytes of an uncompressed chunk are read by one, whichever of them are wanted.
+    span: usize,
     /// Uncompressed chunks are read and copied in pieces of about this size.
     slab: usize,
     /// Subchunks are fetched together up to this size.
     group: u64,
 }
 
-/// Where they are answered at once: pieces stay in the processor's cache.
-const QUICK: Worth = Worth { gap: 8 << 10, slab: 256 << 10, group: 1 << 20 };
+/// Where values are at hand: pieces stay in the processor's cache.
+const QUICK: Worth = Worth { gap: 8 << 10, span: 0, slab: 256 << 10, group: 1 << 20 };
 
-/// Where each is waited for: there they are few rather than quick. Of slabs there may be as many under way as the
-/// store wants, each with its memory.
-const WAITED: Worth = Worth { gap: 64 << 10, slab: 16 << 20, group: 128 << 20 };
+/// Where each is answered by somebody else: there they are few rather than quick. Of slabs there may be as many under
+/// way as a store wants, each with its memory.
+const WAITED: Worth = Worth { gap: 64 << 10, span: 128 << 20, slab: 16 << 20, group: 128 << 20 };
 
 /// Larger uncompressed chunks are read in parts also where decoded chunks are remembered.
 const KEPT_RAW_BYTES: usize = 16 << 20;
 
-/// Larger chunks of which several reads want parts are read by each as if it were alone.
-const SHARED_BYTES: u64 = 4 << 20;
+/// Where more bytes of a chunk at hand are between parts that several reads want, each is read as if it were alone.
+const SHARED_BYTES: usize = 4 << 20;
 
 /// One read in progress, or several of the same array.
 pub(crate) struct Reader<'a> {
@@ -140,9 +142,36 @@ impl<'a> Reader<'a> {
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
             // Unless it stays where it is read from.
             _ if level.is_raw() && !(may_stay(level) && self.operation.store.keeps(level.decoded_bytes)) => {
-                Want::Ranges
+                match parts.span() {
+                    (low, high) if high - low <= WAITED.span => {
+                        Want::Part { offset: low as u64, count: (high - low) as u64 }
+                    }
+                    _ => Want::Ranges,
+                }
             }
             _ => Want::Whole,
+        }
+    }
+
+    /// Values are at hand: nobody waits for one of their pieces.
+    fn at_hand(&self) -> bool {
+        let store = self.operation.store;
+        store.at_hand() && store.concurrency() == 0
+    }
+
+    /// What a request is worth for bytes of `source`.
+    fn worth(&self, source: Source<'_>) -> Worth {
+        match source.in_memory().is_some() || self.at_hand() {
+            true => QUICK,
+            false => WAITED,
+        }
+    }
+
+    /// What is read of `source` counts as one request with what was read of it before, if it can.
+    fn more<'s>(&self, source: Source<'s>) -> Source<'s> {
+        match self.at_hand() {
+            true => source.more(),
+            false => source,
         }
     }
 
@@ -205,13 +234,4 @@ fn may_stay(level: &Level) -> bool {
 /// Where the chunk of `level` stays that is decoded of `source`, if it does.
 fn kept<'a>(level: &Level, source: Source<'a>) -> Option<Kept<'a>> {
     may_stay(level).then(|| source.kept(level)).flatten()
-}
-
-/// What a request is worth to a store that wants so many under way.
-fn worth(concurrency: usize) -> Worth {
-    if concurrency > 0 {
-        WAITED
-    } else {
-        QUICK
-    }
 }

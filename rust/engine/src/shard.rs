@@ -78,24 +78,29 @@ fn key_of(shard: &Shard, source: Source<'_>) -> Option<IndexKey> {
     source.place().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id })
 }
 
-/// Whether the index is remembered.
+/// Whether the index is remembered, decoded or as it is stored.
 pub fn is_known(shard: &Shard, source: Source<'_>) -> bool {
     key_of(shard, source).as_ref().and_then(cache::get).is_some()
+        || part_of(shard, source).is_ok_and(|part| part.is_remembered())
 }
 
-/// The decoded index of the shard at `source`.
-pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result<Index> {
-    let size = source.size();
-    let key = key_of(shard, source);
-    if let Some(index) = key.as_ref().and_then(cache::get) {
-        return Ok(index);
-    }
-    let bytes = shard.index_bytes as u64;
+/// Where the index is stored.
+fn part_of<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
+    let (size, bytes) = (source.size(), shard.index_bytes as u64);
     if size < bytes {
         let error = Error::size(format!("a shard of {size} bytes is shorter than its index of {bytes}"));
         return Err(error.in_codec("sharding_indexed"));
     }
-    let part = source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)?;
+    source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)
+}
+
+/// The decoded index of the shard at `source`.
+pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result<Index> {
+    let key = key_of(shard, source);
+    if let Some(index) = key.as_ref().and_then(cache::get) {
+        return Ok(index);
+    }
+    let part = part_of(shard, source)?;
     let (mut encoded, mut buffer) = (scratch.take(), scratch.take());
     let index = part.load(&(shard.index_bytes..=shard.index_bytes), &mut encoded).and_then(|encoded| {
         let raw = decoded(&shard.index.pipeline, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::array::Level;
 use crate::error::{Error, Result};
 use crate::scratch::{reserve, sized};
-use crate::store::{Decoded, Object, Version};
+use crate::store::{Decoded, How, Object, Version};
 
 /// The version of the object that holds some bytes, and their offset in it, where known.
 pub type Place = Option<(Version, u64)>;
@@ -54,15 +54,7 @@ impl Kept<'_> {
 #[derive(Clone, Copy)]
 enum Data<'a> {
     Bytes(&'a [u8]),
-    Object { object: &'a dyn Object, offset: u64, size: u64, once: bool },
-}
-
-/// Reads bytes of an object, which remembers them itself unless they are read `once`.
-fn read(object: &dyn Object, offset: u64, out: &mut [u8], once: bool) -> Result<()> {
-    match once {
-        true => object.read_once(offset, out),
-        false => object.read_at(offset, out),
-    }
+    Object { object: &'a dyn Object, offset: u64, size: u64, how: How },
 }
 
 impl<'a> Source<'a> {
@@ -70,7 +62,7 @@ impl<'a> Source<'a> {
     pub fn of(object: &'a dyn Object) -> Source<'a> {
         let data = match object.bytes() {
             Some(bytes) => Data::Bytes(bytes),
-            None => Data::Object { object, offset: 0, size: object.size(), once: false },
+            None => Data::Object { object, offset: 0, size: object.size(), how: How::default() },
         };
         Source {
             data,
@@ -97,10 +89,19 @@ impl<'a> Source<'a> {
 
     /// The same bytes, of which only what is decoded is to be remembered.
     pub fn once(self) -> Source<'a> {
+        self.read_so(|how| How { once: true, ..how })
+    }
+
+    /// The same bytes, which are asked for with others that are read before.
+    pub fn more(self) -> Source<'a> {
+        self.read_so(|how| How { more: true, ..how })
+    }
+
+    fn read_so(self, change: impl Fn(How) -> How) -> Source<'a> {
         match self.data {
             Data::Bytes(_) => self,
-            Data::Object { object, offset, size, .. } => {
-                Source { data: Data::Object { object, offset, size, once: true }, ..self }
+            Data::Object { object, offset, size, how } => {
+                Source { data: Data::Object { object, offset, size, how: change(how) }, ..self }
             }
         }
     }
@@ -135,6 +136,14 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Whether nothing is asked for its bytes, because they are remembered.
+    pub fn is_remembered(&self) -> bool {
+        match self.data {
+            Data::Bytes(_) => true,
+            Data::Object { object, offset, size, .. } => object.remembers(offset, size),
+        }
+    }
+
     /// Where the first byte is.
     pub fn place(&self) -> Place {
         self.place
@@ -158,8 +167,8 @@ impl<'a> Source<'a> {
         }
         let data = match self.data {
             Data::Bytes(bytes) => Data::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Data::Object { object, offset: start, once, .. } => {
-                Data::Object { object, offset: start + offset, size, once }
+            Data::Object { object, offset: start, how, .. } => {
+                Data::Object { object, offset: start + offset, size, how }
             }
         };
         let (place, kept) = (self.place_of(offset), self.kept_from(offset));
@@ -173,7 +182,7 @@ impl<'a> Source<'a> {
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            Data::Object { object, offset, once, .. } => read(object, offset, out, once),
+            Data::Object { object, offset, how, .. } => object.read_as(offset, out, how),
         }
     }
 
@@ -183,9 +192,9 @@ impl<'a> Source<'a> {
         reserve(out, size)?;
         match self.data {
             Data::Bytes(bytes) => out.extend_from_slice(bytes),
-            Data::Object { object, offset, once, .. } => {
+            Data::Object { object, offset, how, .. } => {
                 out.resize(before + size, 0);
-                read(object, offset, &mut out[before..], once)?;
+                object.read_as(offset, &mut out[before..], how)?;
             }
         }
         Ok(())
@@ -204,9 +213,9 @@ impl<'a> Source<'a> {
         }
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
-            Data::Object { object, offset, size, once } => {
+            Data::Object { object, offset, size, how } => {
                 let out = sized(buffer, size as usize)?;
-                read(object, offset, out, once)?;
+                object.read_as(offset, out, how)?;
                 Ok(out)
             }
         }

@@ -101,6 +101,10 @@ impl Store for SlowStore {
         self.files.update(key, need, updater)
     }
 
+    fn at_hand(&self) -> bool {
+        true
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.files.list(prefix)
     }

@@ -359,6 +359,11 @@ class Opened:
         self._start: int | None = None
         self._data: bytes | None = None
 
+    @property
+    def state(self) -> bytes:
+        """What tells it from what others put in its place."""
+        return b"%x,%x,%x" % (self._entry.crc, self._entry.offset, self._entry.packed)
+
     def whole(self) -> bytes:
         """Return all of it; its checksum is right."""
         entry = self._entry

@@ -31,6 +31,7 @@ from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.in_memory import check_finite, empty
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.driver import quoted
 from tessarr.tensorstore.kvstore.spec import called
 from tessarr.tensorstore.notation.reading import text
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -326,9 +327,7 @@ class JsonSpec(PlacedSpec):
             self._recheck = max(given, key=lambda one: bound_of(one, time.time()))
 
     def _suffix(self) -> str:
-        from urllib.parse import quote
-
-        return f"json:{quote(self._pointer)}"
+        return f"json:{quoted(self._pointer)}"
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Read nothing yet: the document need not exist."""

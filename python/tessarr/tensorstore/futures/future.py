@@ -17,7 +17,7 @@ from tessarr.brief import brief
 from tessarr.errors import TooLargeError
 from tessarr.store.loops import take
 from tessarr.tensorstore.futures.codes import coded
-from tessarr.tensorstore.futures.threads import is_interruptible, submit
+from tessarr.tensorstore.futures.threads import is_interruptible, submit, waiting
 
 if TYPE_CHECKING:
     import asyncio
@@ -180,6 +180,15 @@ class Future(Generic[T]):
         else:
             self._finish(DONE, value)
 
+    def _end_like(self, source: Future[T]) -> None:
+        """End as another future does, which begins."""
+        if source._state == PENDING:
+            self._work = source._help
+            source.add_done_callback(Again(lambda done: self._finish(done._state, done._value)))
+            source.force()
+        else:
+            self._finish(source._state, source._value)
+
     def _end_as(self, other: Future[T] | concurrent.futures.Future[T]) -> None:
         """End as another future did."""
         if other.cancelled():
@@ -245,9 +254,10 @@ class Future(Generic[T]):
 
     def _help(self) -> None:
         """Do in this thread what no other has begun."""
-        work, self._work = self._work, None
-        if work is not None:
-            work()
+        while self._work is not None:  # what is done may leave more to do
+            work, self._work = self._work, None
+            if work is not None:
+                work()
 
     def result(self, timeout: float | None = None, deadline: float | None = None) -> T:
         """Wait for the result and return it, or raise the error.
@@ -338,7 +348,8 @@ class Future(Generic[T]):
             return
         try:
             # Ends early where a signal handler raises.
-            take(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
+            with waiting():
+                take(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
         except Empty:
             self.remove_done_callback(ends.put)
             if self._state == PENDING:

@@ -9,7 +9,7 @@ from typing import Any
 from tessarr.tensorstore.futures.future import PENDING, Future, T, failed, finished
 from tessarr.tensorstore.futures.threads import submit, submit_whole
 
-__all__ = ["start"]
+__all__ = ["begun", "start"]
 
 
 def start(
@@ -47,3 +47,21 @@ def start(
 def _do(into: Future[T], work: Callable[..., T], *arguments: Any) -> None:
     if into._state == PENDING:  # not cancelled before it began
         into._end_with(work, *arguments)
+
+
+def begun(work: Callable[[], Future[T]]) -> Future[T]:
+    """Return the future that `work` returns, which is done in a thread that may wait."""
+    made: Future[T] = Future._pending()
+
+    def begin() -> None:
+        if made._state != PENDING:  # cancelled before it began
+            return
+        try:
+            source = work()
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            made._fail(error)
+        else:
+            made._end_like(source)
+
+    made._work = submit(begin)
+    return made

@@ -1,7 +1,7 @@
 //! Chunks and subchunks of elements: decoded, and delivered to the callers' buffers.
 
 use super::parts::{Parts, Target};
-use super::{kept, worth, Reader, Worth, SHARED_BYTES};
+use super::{kept, Reader, Worth, SHARED_BYTES, WAITED};
 use crate::array::{Body, Level};
 use crate::copy::{self, Axis};
 use crate::error::{Error, Result};
@@ -26,11 +26,7 @@ impl Reader<'_> {
         }
         if level.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
-            let apart = parts.wanted.len() > 1 && source.in_memory().is_none();
-            if apart && source.size() <= SHARED_BYTES {
-                return self.fetched(source, scratch, |source, scratch| self.leaf(parts, source, scratch));
-            }
-            return parts.each(|portion, target| self.raw(portion, target, source, scratch));
+            return self.all_raw(parts, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
@@ -98,6 +94,24 @@ impl Reader<'_> {
         self.deliver(portion, target, handles, 0)
     }
 
+    /// Elements that stand as they are, for all who want some of them.
+    fn all_raw(&self, parts: &Parts<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
+        let (low, high) = parts.span();
+        let most = if self.at_hand() { SHARED_BYTES } else { WAITED.span };
+        if parts.wanted.len() > 1 && source.in_memory().is_none() && high - low <= most {
+            let part = source.part(low as u64, (high - low) as u64)?;
+            return self.fetched(part, scratch, |part, _| {
+                let bytes = part.in_memory().unwrap_or_default();
+                parts.each(|portion, target| self.deliver(portion, target, bytes, low))
+            });
+        }
+        let mut next = source;
+        parts.each(|portion, target| {
+            let source = std::mem::replace(&mut next, self.more(source));
+            self.raw(portion, target, source, scratch)
+        })
+    }
+
     /// Elements that stand as they are: read only what is needed.
     fn raw(
         &self,
@@ -117,11 +131,12 @@ impl Reader<'_> {
         let (low, high) = portion.span();
         let piece = portion.piece;
         let concurrency = self.operation.store.concurrency();
-        if let Some((axis, places)) = slabs(portion, low, high, worth(concurrency)) {
+        if let Some((axis, places)) = slabs(portion, low, high, self.worth(source)) {
             let count = piece.places(axis).div_ceil(places);
             let run = if concurrency > 0 { Run::decide(count, 0, concurrency) } else { Run::Here };
             return self.operation.each(run, count, &|number, scratch| {
                 let done = number * places;
+                let source = if number > 0 { self.more(source) } else { source };
                 let piece = &piece.slab(axis, done..piece.places(axis).min(done + places));
                 self.raw(&Portion { piece, ..*portion }, target, source, scratch)
             });
@@ -252,6 +267,9 @@ pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize
 /// where that saves more bytes than its requests cost; else as many as stay in
 /// the processor's cache between reading and copying, or as are worth one request.
 fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize, worth: Worth) -> Option<(usize, usize)> {
+    if high - low <= worth.span {
+        return None;
+    }
     let Portion { level, piece, origin } = *portion;
     let axes = 0..origin.len();
     let axis = axes.filter(|&axis| piece.places(axis) > 1).max_by_key(|&axis| level.strides[axis])?;

@@ -74,6 +74,13 @@ impl<'p, 's> Parts<'p, 's> {
         self.wanted.iter().try_for_each(|wanted| work(&self.portion(wanted), wanted.target))
     }
 
+    /// The bytes from the first to the last that are wanted of the decoded chunk.
+    pub(super) fn span(&self) -> (usize, usize) {
+        let spans = self.wanted.iter().map(|wanted| self.portion(wanted).span());
+        let around = spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        around.unwrap_or_default()
+    }
+
     pub(super) fn is_full(&self, bounds: &[u64]) -> bool {
         self.wanted.iter().any(|wanted| self.portion(wanted).is_full(Some(bounds)))
     }
@@ -134,6 +141,8 @@ pub(super) struct Subchunks<'d, 's> {
     pub(super) parts: &'d Parts<'d, 's>,
     pub(super) level: &'d Level,
     pub(super) inside: &'d Inside<'s>,
+    /// They are all that a shard has, which is not in memory.
+    pub(super) is_all: bool,
 }
 
 impl Subchunks<'_, '_> {

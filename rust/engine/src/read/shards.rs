@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::parts::{Parts, Subchunks};
-use super::{kept, missing, worth, Reader, Worth, QUICK, WAITED};
+use super::{kept, missing, Reader, Worth};
 use crate::array::{Missing, Shard};
 use crate::error::{Error, Result};
 use crate::operation::Run;
@@ -16,6 +16,8 @@ struct Group {
     entries: std::ops::Range<usize>,
     /// The bytes that hold them; None: each is fetched by itself.
     span: Option<(u64, u64)>,
+    /// They are asked for with those of the group before.
+    more: bool,
 }
 
 impl Reader<'_> {
@@ -27,22 +29,18 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let inside = parts.inside(shard)?;
-        if source.in_memory().is_none() {
-            let together = if source.size() <= QUICK.group {
-                inside.subchunks() == self.subchunks_of(shard, parts)
-            } else {
-                source.size() <= WAITED.group && parts.is_full(&self.array.shape)
-            };
-            if together && (parts.wanted.len() > 1 || !shard::is_known(shard, source)) {
-                // All of a shard, its index included, is one request.
-                let source = if kept(&shard.level, source).is_some() { source.once() } else { source };
-                return self
-                    .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
-            }
+        let is_all = source.in_memory().is_none() && inside.subchunks() == self.subchunks_of(shard, parts);
+        // All of a shard, its index included, is one request.
+        let is_new = is_all && !shard::is_known(shard, source);
+        if source.size() <= self.worth(source).group && (is_new || is_all && parts.wanted.len() > 1) {
+            let source = if kept(&shard.level, source).is_some() { source.once() } else { source };
+            return self
+                .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
         }
         let index = shard::index(shard, source, scratch)?;
+        let source = if is_new { self.more(source) } else { source };
         let touches = &inside.touches;
-        let of = Subchunks { parts, level: &shard.level, inside };
+        let of = Subchunks { parts, level: &shard.level, inside, is_all };
         let mut found: Vec<Entry> = Vec::new();
         reserve(&mut found, touches.len())?;
         for (first, touch) in touches.iter().enumerate() {
@@ -110,7 +108,7 @@ impl Reader<'_> {
         entries: &[Entry],
     ) -> Result<()> {
         let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
-        let groups = group(entries, start + source.size(), worth(concurrency))?;
+        let groups = group(entries, start + source.size(), self.worth(source), of.is_all)?;
         let run = if self.spread || concurrency > 0 {
             let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
             Run::decide(groups.len(), bytes, concurrency)
@@ -133,6 +131,7 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let entries = &entries[group.entries.clone()];
+        let source = if group.more { self.more(source) } else { source };
         if let (None, Some((first, end))) = (source.in_memory(), group.span) {
             let part = source.part(first - start, end - first)?;
             let part = if kept(of.level, part).is_some() { part.once() } else { part };
@@ -148,8 +147,9 @@ impl Reader<'_> {
     }
 }
 
-/// Cut `entries`, which are in their order and before `size`, into groups to fetch together.
-fn group(entries: &[Entry], size: u64, worth: Worth) -> Result<Vec<Group>> {
+/// Cut `entries`, which are in their order and before `size`, into groups to fetch together. `is_all`: others would
+/// be asked for what is between them, too.
+fn group(entries: &[Entry], size: u64, worth: Worth, is_all: bool) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     let (mut start, mut end) = (0u64, 0u64);
     for (number, entry) in entries.iter().enumerate() {
@@ -160,14 +160,17 @@ fn group(entries: &[Entry], size: u64, worth: Worth) -> Result<Vec<Group>> {
                 "the shard index points to {bytes} bytes from {offset}, the shard has {size}"
             ))
         })?;
-        let joins = entry.offset <= end.saturating_add(worth.gap) && after.max(end) - start <= worth.group;
+        let is_near = entry.offset <= end.saturating_add(worth.gap);
+        let joins = is_near && after.max(end) - start <= worth.group;
         match groups.last_mut() {
             Some(group) if joins => {
                 end = end.max(after);
-                *group = Group { entries: group.entries.start..number + 1, span: Some((start, end)) };
+                group.entries.end = number + 1;
+                group.span = Some((start, end));
             }
-            _ => {
-                groups.push(Group { entries: number..number + 1, span: None });
+            last => {
+                let more = last.is_some() && (is_near || is_all);
+                groups.push(Group { entries: number..number + 1, span: None, more });
                 (start, end) = (entry.offset, after);
             }
         }

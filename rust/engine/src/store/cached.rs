@@ -115,15 +115,16 @@ impl CachedStore {
         match written {
             Written::Unknown => {}
             Written::Absent => keep(Part::Value, Answer::Absent),
+            Written::Same(whole) => keep(Part::Value, Answer::Whole(whole)),
             Written::Ranges { size, mut ranges } => match &mut ranges[..] {
                 [(0, bytes)] if bytes.len() as u64 == size => {
-                    let (bytes, same) = (std::mem::take(bytes), Same::new(version));
-                    let whole = Whole { bytes, same, state: version };
+                    let (bytes, same) = (std::mem::take(bytes), Same::written(version));
+                    let whole = Whole { bytes, same };
                     keep(Part::Value, Answer::Whole(Arc::new(whole)));
                 }
                 // Without a version nothing tells whether the rest is still of the same value.
                 _ if version.is_some() => {
-                    keep(Part::Value, Answer::Opened { size, same: Box::new(Same::new(version)) });
+                    keep(Part::Value, Answer::Opened { size, same: Box::new(Same::written(version)) });
                     for (offset, bytes) in ranges {
                         let part = Part::Range { offset, count: bytes.len() as u64 };
                         keep(part, Answer::Range(Arc::new(bytes)));
@@ -152,13 +153,13 @@ impl CachedStore {
             self.memory.keep(&name, Part::Value, Answer::Absent, asked);
             return Ok(None);
         };
-        let (size, version) = (object.size(), object.version());
+        let size = object.size();
         if size <= self.memory.limit && (wants_whole(want, size) || object.bytes().is_some()) {
             let whole = Arc::new(Whole::of(&*object)?);
             self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
             return Ok(Some(self.remembered(name, whole)));
         }
-        let same = Same::new(version);
+        let same = Same::of(&*object);
         let answer = Answer::Opened { size, same: Box::new(same) };
         self.memory.keep(&name, Part::Value, answer, asked);
         Ok(Some(self.ranged(key, name, size, same, asked, Some(object))))
@@ -189,7 +190,6 @@ impl CachedStore {
             name,
             chunks,
             size,
-            version: of.version,
             asked,
             opened,
             opening: Mutex::default(),
@@ -213,15 +213,14 @@ impl CachedStore {
             Answer::Opened { size, same } => (*size, **same),
             _ => return self.ask(key, name, want, asked),
         };
-        let version = of.version;
-        if version.is_none() {
+        if of.version().is_none() {
             // Nothing tells whether the parts that are remembered belong to what is there now.
             self.forget(key);
             let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
             return self.ask(key, name, want, asked);
         }
         let object = self.inner.open(key, Want::Ranges)?;
-        let same = |object: &dyn Object| object.size() == size && object.state() == version;
+        let same = |object: &dyn Object| object.size() == size && of.is_in(object);
         if !object.as_deref().is_some_and(same) {
             // What is there instead was opened just now; it is remembered, unless somebody has
             // changed it through here since it was asked for.
@@ -287,13 +286,14 @@ impl Store for CachedStore {
         // may be what is remembered.
         let name = self.name(key);
         let time = Instant::now();
-        let (known, absent, before) = self.memory.with(|shelf| {
-            let (known, absent) = (shelf.whole(&name), shelf.is_absent(&name));
+        let (known, version, absent, before) = self.memory.with(|shelf| {
+            let (known, version, absent) = (shelf.whole(&name), shelf.version(&name), shelf.is_absent(&name));
             shelf.forget(&self.space, &name);
-            (known, absent, shelf.epoch(&name))
+            (known, version, absent, shelf.epoch(&name))
         });
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
-        let version = known.as_ref().and_then(|whole| whole.same.version);
+        // Of what is not at hand, no part is read that is not remembered.
+        let version = version.filter(|_| known.is_some() || self.inner.at_hand());
         let is_open = need.known == Known::Nothing;
         // What is remembered is nothing that the caller thinks, who would not be asked again.
         let need = match (is_open && !need.only, version) {
@@ -303,10 +303,10 @@ impl Store for CachedStore {
         };
         let made = self.inner.update(key, need, &mut |current| {
             // What is remembered of this very state need not be read again.
-            let same = |object: &&dyn Object| object.state();
-            let known = known.as_ref().filter(|whole| {
-                whole.same.version.is_some() && whole.same.version == current.as_ref().and_then(same)
-            });
+            let is = |whole: &Whole| {
+                whole.same.version().is_some() && current.is_some_and(|object| whole.same.is_in(object))
+            };
+            let known = known.as_ref().filter(|whole| is(whole));
             let whole = match (known, current) {
                 (Some(whole), _) => Some(WholeObject { whole: whole.clone(), chunks: None }),
                 // What is small is read at once, and so is remembered as a whole afterwards.
@@ -315,12 +315,13 @@ impl Store for CachedStore {
                 }
                 _ => None,
             };
-            let whole = whole.as_ref().map(|whole| whole as &dyn Object);
-            let change = updater(whole.or(current))?;
+            let object = whole.as_ref().map(|whole| whole as &dyn Object);
+            let change = updater(object.or(current))?;
             decided_to_keep = matches!(change, Change::Keep);
-            new = match change {
-                Change::Keep if need.current && current.is_none() => Written::Absent,
-                _ => self.written(&change, whole)?,
+            new = match (&change, &whole) {
+                (Change::Keep, _) if need.current && current.is_none() => Written::Absent,
+                (Change::Keep, Some(same)) => Written::Same(same.whole.clone()),
+                _ => self.written(&change, object)?,
             };
             Ok(change)
         });
@@ -398,6 +399,8 @@ impl Store for CachedStore {
 enum Written {
     Unknown,
     Absent,
+    /// Nothing was changed of it.
+    Same(Arc<Whole>),
     /// Its size, and where which bytes are.
     Ranges {
         size: u64,

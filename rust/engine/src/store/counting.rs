@@ -12,7 +12,7 @@ use crate::error::Result;
 pub struct Counts {
     /// Values opened, or found absent; also in order to change them, where that was then not done.
     pub opens: u64,
-    /// Reads of opened values; a value in memory is read without.
+    /// Reads of opened values; a value in memory is read without. What is read of a file for one purpose is one.
     pub reads: u64,
     /// Bytes that these reads gave.
     pub read_bytes: u64,
@@ -59,6 +59,7 @@ impl Tally {
                 add(&self.reads, 1);
                 add(&self.read_bytes, bytes);
             }
+            Call::ReadMore => add(&self.read_bytes, bytes),
             Call::Hold => add(&self.holds, 1),
             Call::Update => {
                 add(&self.updates, 1);

@@ -261,7 +261,9 @@ impl Watch for Limited {
             return Ok(None); // what is asked meanwhile counts
         }
         let rate = if call.changes() { &self.0.writes } else { &self.0.reads };
-        rate.as_ref().map_or(Ok(()), Rate::wait)?;
+        if call != Call::ReadMore {
+            rate.as_ref().map_or(Ok(()), Rate::wait)?;
+        }
         self.0.requests.turn()
     }
 

@@ -393,6 +393,10 @@ impl Store for LocalStore {
         self.settings.read_only
     }
 
+    fn at_hand(&self) -> bool {
+        true
+    }
+
     fn write_concurrency(&self) -> usize {
         if self.settings.durable {
             disk::concurrency()

@@ -41,7 +41,7 @@ pub use key::{Keys, LOCK_SUFFIX};
 pub use limits::{Enter, Limited, Limits, Place, Rate, Turn};
 pub use local::{asked_of_files, LocalStore, Locking, Reading, Settings};
 pub use memory::MemoryStore;
-pub use object::{check_size, read_all, read_from, replaced, Decoded, Loaded, Object, Want};
+pub use object::{check_size, read_all, read_from, replaced, Decoded, How, Loaded, Object, Want};
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
 pub use retrying::{Retries, RetryingStore};
@@ -222,6 +222,12 @@ pub trait Store: Send + Sync + Debug {
     /// 0: answers come at once.
     fn concurrency(&self) -> usize {
         self.inner().map_or(0, |inner| inner.concurrency())
+    }
+
+    /// Values are at hand, as files are: what is read of one piece by piece, by several threads, counts as one
+    /// request if it was wanted at once.
+    fn at_hand(&self) -> bool {
+        self.inner().is_some_and(|inner| inner.at_hand())
     }
 
     /// What asks it for values without waiting for each; None: it cannot be asked so.

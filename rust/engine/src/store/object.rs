@@ -15,7 +15,7 @@ pub enum Want {
     Prefix(u64),
     /// Its last bytes, then ranges.
     Suffix(u64),
-    /// These bytes of a value that was seen before, then ranges.
+    /// These bytes, then ranges.
     Part {
         /// Where they begin.
         offset: u64,
@@ -24,6 +24,15 @@ pub enum Want {
     },
     /// Ranges, known later.
     Ranges,
+}
+
+/// How bytes of a value are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct How {
+    /// What is decoded of them is remembered instead of them.
+    pub once: bool,
+    /// They are of what was asked for with others before, see [`super::Store::at_hand`].
+    pub more: bool,
 }
 
 /// One value of a store, opened: later replacement does not change what it reads.
@@ -43,9 +52,14 @@ pub trait Object: Send + Sync {
     /// Fill `out` from `offset`; a range past the end is a `Kind::Data` error.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// The same, where what is decoded of these bytes is remembered instead of them.
-    fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+    /// The same, where it is known how these bytes are read.
+    fn read_as(&self, offset: u64, out: &mut [u8], _how: How) -> Result<()> {
         self.read_at(offset, out)
+    }
+
+    /// Whether these bytes are remembered, and nothing is asked for them.
+    fn remembers(&self, _offset: u64, _count: u64) -> bool {
+        false
     }
 
     /// Where chunks stay that are decoded of it, if they do.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{holds, joined, later, wait, REPLACED};
-use super::{Ask, Change, Exchange, Listing, Made, Need, Object, Part, Store, Told, Updater, Version, Want};
+use super::{
+    Ask, Change, Exchange, How, Listing, Made, Need, Object, Part, Store, Told, Updater, Version, Want,
+};
 use crate::error::{Error, Kind, Result};
 
 /// How often, and after how long, something is tried again.
@@ -256,7 +258,11 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync> Object for RetryingObject<F> {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.asking.each(|| self.inner.read_at(offset, out))
+        self.read_as(offset, out, How::default())
+    }
+
+    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
+        self.asking.each(|| self.inner.read_as(offset, out, how))
     }
 
     fn bytes(&self) -> Option<&[u8]> {

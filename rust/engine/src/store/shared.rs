@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{fork, Decoded, Exchange, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED};
+use super::{
+    fork, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED,
+};
 use crate::error::Result;
 
 /// Larger parts are read by each who asks.
@@ -126,8 +128,12 @@ impl Object for SharedObject {
         self.read(offset, out, |object, out| object.read_at(offset, out))
     }
 
-    fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read(offset, out, |object, out| object.read_once(offset, out))
+    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
+        self.read(offset, out, |object, out| object.read_as(offset, out, how))
+    }
+
+    fn remembers(&self, offset: u64, count: u64) -> bool {
+        self.opened.object.remembers(offset, count)
     }
 
     fn decoded(&self) -> Option<&dyn Decoded> {

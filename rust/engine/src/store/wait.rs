@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
+use crate::pool;
 
 /// How long a thread waits before it asks again.
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -16,12 +17,15 @@ pub fn while_waiting(check: fn() -> Result<()>) {
     let _ = CHECK.set(check);
 }
 
-/// Whether the wait may go on.
+/// Whether the wait may go on: the user does not interrupt, and what it is for is still wanted.
 pub(super) fn ask() -> Result<()> {
+    if !pool::is_wanted() {
+        return Err(pool::unwanted());
+    }
     CHECK.get().map_or(Ok(()), |check| check())
 }
 
-/// Sleeps, unless the user interrupts.
+/// Sleeps, as long as [`ask`] lets it.
 pub(super) fn sleep(duration: Duration) -> Result<()> {
     let mut left = duration;
     while left > ASK_EVERY {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use super::limits::{Enter, Turn};
 use super::wait;
 use super::{
-    Ask, Change, Exchange, Known, Listing, Made, Need, New, Object, Part, Store, Told, Updater, Version, Want,
+    Ask, Change, Exchange, How, Known, Listing, Made, Need, New, Object, Part, Store, Told, Updater, Version,
+    Want,
 };
 use crate::error::{Error, Result};
 
@@ -19,6 +20,8 @@ pub enum Call {
     Open,
     /// A part of an opened value; a value in memory is read without.
     Read,
+    /// More of what was asked for by the last kind of call.
+    ReadMore,
     /// A change of one key.
     Update,
     /// Work while nobody else holds a key.
@@ -36,7 +39,7 @@ impl Call {
     pub fn name(self) -> &'static str {
         match self {
             Call::Open => "open",
-            Call::Read => "read",
+            Call::Read | Call::ReadMore => "read",
             Call::Update => "update",
             Call::Hold => "hold",
             Call::List => "list",
@@ -325,9 +328,14 @@ impl<W: Watch> Object for WatchedObject<W> {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        tell(&*self.watch, Call::Read, &self.key, |found| {
+        self.read_as(offset, out, How::default())
+    }
+
+    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
+        let call = if how.more { Call::ReadMore } else { Call::Read };
+        tell(&*self.watch, call, &self.key, |found| {
             found.bytes = out.len() as u64;
-            self.inner.read_at(offset, out)
+            self.inner.read_as(offset, out, how)
         })
     }
 

@@ -99,6 +99,12 @@ impl Asked {
         self.opening.method
     }
 
+    /// Where the bytes begin that are read at once, where the method is told.
+    #[getter]
+    fn offset(&self) -> Option<u64> {
+        self.opening.from
+    }
+
     /// How many bytes are read at once; None: all, or as many as the store likes.
     #[getter]
     fn count(&self) -> Option<u64> {

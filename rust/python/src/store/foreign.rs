@@ -53,7 +53,7 @@ impl std::fmt::Debug for PyForeign {
 pub(super) struct Opening {
     pub(super) method: &'static str,
     /// Where the bytes begin that are read at once, where the method is told.
-    from: Option<u64>,
+    pub(super) from: Option<u64>,
     /// How many these are; None: all.
     pub(super) count: Option<u64>,
     /// Values of at most so many bytes are then read whole.
@@ -131,6 +131,12 @@ impl PyForeign {
         found.map_or(Ok(None), |tag| self.tagged(&tag, key))
     }
 
+    /// What tells it from most others, where that is not sure enough to be a version.
+    fn state(&self, value: &Bound<'_, PyAny>, key: &str) -> PyResult<Option<Version>> {
+        let found = value.getattr_opt(intern!(value.py(), "state"))?;
+        found.map_or(Ok(None), |tag| self.tagged(&tag, key))
+    }
+
     fn whole(&self, value: &Bound<'_, PyAny>, key: &str, version: Option<Version>) -> PyResult<Whole> {
         let bytes = bytes_of(value).map_err(|_| self.no_bytes(value, key))?;
         Ok(Whole { bytes: Bytes::of(bytes), version })
@@ -189,8 +195,9 @@ impl PyForeign {
             }
             return Ok(Some(Box::new(whole)));
         }
+        let state = if version.is_some() { version } else { self.state(value, key)? };
         let (key, value) = (key.to_owned(), Kept::new(value.clone().unbind()));
-        Ok(Some(Box::new(Ranged { key, value, size, version })))
+        Ok(Some(Box::new(Ranged { key, value, size, version, state })))
     }
 
     pub(super) fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
@@ -481,6 +488,7 @@ struct Ranged {
     value: Kept<Py<PyAny>>,
     size: u64,
     version: Option<Version>,
+    state: Option<Version>,
 }
 
 impl Object for Ranged {
@@ -490,6 +498,10 @@ impl Object for Ranged {
 
     fn version(&self) -> Option<Version> {
         self.version
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.state
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
@@ -22,6 +22,8 @@ from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject
@@ -122,9 +124,7 @@ class CastSpec(BasedSpec):
             dimension_units=base.dimension_units,
         )
         if base.fill_value is not None and target is not None:
-            # While the data type is open, the fill value has its own, or is that of JSON.
-            own = base.fill_value.dtype
-            source = base.dtype or (json if own.hasobject else DataType(own))
+            source = _kind_of(base.fill_value, base.dtype)
             forward = conversion(source, target)
             if forward is not None:
                 known.update(fill_value=forward(base.fill_value))
@@ -168,3 +168,16 @@ class CastSpec(BasedSpec):
             return Opened(made._driver, found)
 
         return converted(open_spec(self._nested[0], opening), opened)
+
+
+def _kind_of(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:
+    """Return the data type of a fill value, which stays JSON if one was not stated beside it."""
+    if not fill.dtype.hasobject:
+        return stated or DataType(fill.dtype)
+    kind = None if stated is None else _OBJECTS.get(stated.name)
+    if stated is None or kind is None or not all(isinstance(item, kind) for item in fill.flat):
+        return json
+    return stated
+
+
+_OBJECTS: Final = {"string": bytes, "ustring": str}

@@ -178,6 +178,10 @@ class DownsampleDriver(Driver):
 
         None where such blocks differ in size.
         """
+        self._blocks.check(view)
+        return self._behind(view)
+
+    def _behind(self, view: IndexTransform) -> TensorStore | None:
         found = self._blocks.behind(view)
         return None if found is None else self._of[found]
 
@@ -185,7 +189,7 @@ class DownsampleDriver(Driver):
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell what is stored of what is behind a view."""
-        base = self.base_of(view)
+        base = self._behind(view)
         if base is None:
             self._cannot("tell what is stored of blocks of several sizes")
         return base._driver.storage_statistics(

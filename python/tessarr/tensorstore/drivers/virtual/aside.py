@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tessarr.space import View
     from tessarr.tensorstore.context.chunk_cache import ChunkCache
+    from tessarr.tensorstore.futures.future import Future
 
 __all__ = ["ChunksAside"]
 
@@ -43,9 +44,9 @@ class ChunksAside:
     new : callable
         Makes an array for a chunk.
     store : callable
-        Stores a chunk, given its domain and its elements.
+        Begins to store a chunk, given its domain and its elements.
     change : callable
-        Changes a chunk, given its domain and what changes its elements.
+        Begins to change a chunk, given its domain and what changes its elements.
     cache
         Keeps what is read.
     """
@@ -53,8 +54,8 @@ class ChunksAside:
     def __init__(
         self,
         new: Callable[[View], npt.NDArray[Any]],
-        store: Callable[[View, npt.NDArray[Any]], None],
-        change: Callable[[View, Callable[[npt.NDArray[Any]], None]], None],
+        store: Callable[[View, npt.NDArray[Any]], Future[bool]],
+        change: Callable[[View, Callable[[npt.NDArray[Any]], None]], Future[None]],
         cache: ChunkCache,
     ) -> None:
         self.cache = cache
@@ -100,6 +101,6 @@ class ChunksAside:
         """Store all chunks; those of which parts were written as they are then besides."""
         for kept in self._chunks.values():
             if kept.written.all():
-                self._store(kept.box, kept.values)
+                self._store(kept.box, kept.values).result()
             else:
-                self._change(kept.box, partial(_Kept.onto, kept))
+                self._change(kept.box, partial(_Kept.onto, kept)).result()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from _thread import allocate_lock
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,13 +22,15 @@ from tessarr.tensorstore.drivers.virtual.functions import (
     VirtualChunkedWriteParameters,
     stamp_of,
 )
-from tessarr.tensorstore.futures.future import Future
-from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.futures.after import Turns, after, all_done
+from tessarr.tensorstore.futures.future import NOTHING, Future, finished
+from tessarr.tensorstore.futures.start import begun
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.in_memory import (
     assign,
     check_finite,
     checked,
+    covers,
     empty,
     outside,
     selected,
@@ -79,11 +80,11 @@ class VirtualDriver(Driver):
         "_cache",
         "_domain",
         "_layout",
-        "_lock",
         "_order",
         "_origin",
         "_schema",
         "_shape",
+        "_turns",
         "functions",
         "references",
     )
@@ -98,7 +99,7 @@ class VirtualDriver(Driver):
         self._schema = schema
         self.dtype = schema.dtype
         self._cache = ChunkCache(memory_of(references.resource("cache_pool")).chunks)
-        self._lock = allocate_lock()
+        self._turns = Turns()
         domain = schema.domain
         if domain is None:
             domain = IndexDomain(schema.rank)
@@ -153,68 +154,66 @@ class VirtualDriver(Driver):
     ) -> Future[npt.NDArray[Any]]:
         """Have each chunk read, and copy what is wanted of it."""
 
-        def work() -> npt.NDArray[Any]:
+        def work() -> Future[npt.NDArray[Any]]:
             check_finite(view)
             result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
             if view.size == 0:
-                return result
+                return finished(result)
             # That of the read is submitted by now: what functions read is collected by another.
             batch = None if using.batch is None else Batch()
             parameters = VirtualChunkedReadParameters(batch, b"", time.time())
             aside = self._aside(using)
             cache = self._cache if aside is None else aside.cache
             known = partial(_known, cache, aside, parameters.staleness_bound)
-            cells, begun = self._chunks(view), []
+            cells, under_way = self._chunks(view), []
             while (rest := checked(cells.unknown, known, result)) is not None:
                 for box, inside, place in rest:
                     reading = self._read(cache, box, parameters, cache.get(box.origin))
                     if reading.called is None:
                         _copy(reading, inside, result, place, aside)
                     else:
-                        begun.append((reading, inside, place))
+                        under_way.append((reading, inside, place))
             if batch is not None:
                 batch._begin()  # who was called may wait for what it reads
-            for reading, inside, place in begun:
-                _copy(reading, inside, result, place, aside)
-            return result
 
-        return start(work) if using.batch is None else using.batch._start(work)
+            def finish() -> Future[npt.NDArray[Any]]:
+                for reading, inside, place in under_way:
+                    _copy(reading, inside, result, place, aside)
+                return finished(result)
+
+            return after([reading.called for reading, *_ in under_way], finish)
+
+        return begun(work) if using.batch is None else using.batch._later(lambda: begun(work))
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Have each chunk written; those of which only parts are written are read before."""
         aside = self._aside(using)
 
-        def work() -> None:
+        def work() -> Future[None]:
             check_finite(view)
             if view.size == 0:
-                return
-            chunks = [(*one, one[1].covers(one[0])) for one in self._chunks(view)]
+                return NOTHING
+            chunks = [(*one, covers(one[1], one[0])) for one in self._chunks(view)]
             if aside is not None:
                 assert using.transaction is not None
                 for box, inside, place, _ in chunks:
                     aside.put(box, inside, selected(values, place))
                 using.transaction._check_places()
-                return
+                return NOTHING
             if not all(whole for *_, whole in chunks):
                 self._check_readable()
-            begun = []
+            ends: list[Future[Any]] = []
             for box, inside, place, whole in chunks:
                 items = selected(values, place)
-                if not whole:
-                    change = partial(_assign, inside, items)
-                    self._change(self._cache, box, change)
-                    continue
-                chunk = self._new(box, clear=False)
-                assign(chunk, inside, items)
-                writing = self._write(self._cache, box, chunk, b"")
-                if writing.called is None:
-                    writing.end()
+                if whole:
+                    chunk = self._new(box, clear=False)
+                    assign(chunk, inside, items)
+                    ends.append(self._store(self._cache, box, chunk))
                 else:
-                    begun.append(writing)
-            for writing in begun:
-                writing.end()
+                    ends.append(self._change(self._cache, box, partial(_assign, inside, items)))
+            return all_done(ends, lambda: None)
 
-        done = start(work)
+        done = begun(work)
         return WriteFutures._of(done, done)
 
     def _chunks(self, view: IndexTransform) -> Cells:
@@ -262,31 +261,36 @@ class VirtualDriver(Driver):
         called = self.functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
         return _Writing(cache, box, chunk, called, expected)
 
-    def _store(self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any]) -> None:
+    def _store(self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any]) -> Future[bool]:
         """Write a chunk."""
-        self._write(cache, box, chunk, b"").end()
+        writing = self._write(cache, box, chunk, b"")
+        return after([writing.called], lambda: finished(writing.end()))
 
     def _change(
         self,
         cache: ChunkCache,
         box: View,
         change: Callable[[npt.NDArray[Any]], None],
-    ) -> None:
+    ) -> Future[None]:
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
         self._check_readable()
         parameters = VirtualChunkedReadParameters()
-        with self._lock:
-            while True:
-                kept = cache.get(box.origin)
-                if kept is None or kept[2] < parameters.staleness_bound:
-                    before, generation = self._read(cache, box, parameters, kept).end()
-                else:
-                    before, generation, _ = kept
-                chunk = self._new(box, clear=False)
-                chunk[...] = before
-                change(chunk)
-                if self._write(cache, box, chunk, generation).end():
-                    return
+
+        def once() -> Future[None]:
+            kept = cache.get(box.origin)
+            if kept is not None and kept[2] >= parameters.staleness_bound:
+                return write(*kept[:2])
+            reading = self._read(cache, box, parameters, kept)
+            return after([reading.called], lambda: write(*reading.end()))
+
+        def write(before: npt.NDArray[Any], generation: bytes) -> Future[None]:
+            chunk = self._new(box, clear=False)
+            chunk[...] = before
+            change(chunk)
+            writing = self._write(cache, box, chunk, generation)
+            return after([writing.called], lambda: NOTHING if writing.end() else once())
+
+        return self._turns.take(once)
 
     def _check_readable(self) -> None:
         if self.functions.read is None:

@@ -33,18 +33,40 @@ impl Part {
 pub(super) struct Same {
     /// Differs between any two that were opened.
     id: u64,
-    pub(super) version: Option<Version>,
+    state: Option<Version>,
+    /// Whether that is a version.
+    lasts: bool,
 }
 
 impl Same {
     /// A value that was opened just now.
-    pub(super) fn new(version: Option<Version>) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Same { id: NEXT.fetch_add(1, Ordering::Relaxed), version }
+    pub(super) fn of(object: &dyn Object) -> Self {
+        let version = object.version();
+        Same { state: version.or_else(|| object.state()), ..Same::written(version) }
     }
 
-    pub(super) fn is(self, other: Same) -> bool {
-        self.id == other.id || (self.version.is_some() && self.version == other.version)
+    /// A value that was written just now.
+    pub(super) fn written(version: Option<Version>) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Same { id: NEXT.fetch_add(1, Ordering::Relaxed), state: version, lasts: version.is_some() }
+    }
+
+    pub(super) fn version(&self) -> Option<Version> {
+        self.state.filter(|_| self.lasts)
+    }
+
+    /// The state in which it was, which may be too young to be a version.
+    pub(super) fn state(&self) -> Option<Version> {
+        self.state
+    }
+
+    pub(super) fn is(&self, other: &Same) -> bool {
+        self.id == other.id || (self.lasts && other.lasts && self.state == other.state)
+    }
+
+    /// Whether `object` is it, as far as its store can tell; not where that tells nothing.
+    pub(super) fn is_in(&self, object: &dyn Object) -> bool {
+        self.state.is_some() && object.state() == self.state
     }
 }
 
@@ -52,14 +74,12 @@ impl Same {
 pub(super) struct Whole {
     pub(super) bytes: Vec<u8>,
     pub(super) same: Same,
-    /// The state in which it was, which may be too young to be a version.
-    pub(super) state: Option<Version>,
 }
 
 impl Whole {
     /// Reads a value that is open.
     pub(super) fn of(object: &dyn Object) -> Result<Self> {
-        Ok(Whole { bytes: read_all(object)?, same: Same::new(object.version()), state: object.state() })
+        Ok(Whole { bytes: read_all(object)?, same: Same::of(object) })
     }
 }
 
@@ -152,7 +172,7 @@ impl Known {
     }
 
     pub(super) fn is(&self, of: Same) -> bool {
-        self.value.as_ref().and_then(|value| value.answer.same()).is_some_and(|same| same.is(of))
+        self.value.as_ref().and_then(|value| value.answer.same()).is_some_and(|same| same.is(&of))
     }
 
     pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::answer::{Answer, Part, Same, Whole};
 use super::memory::{Asked, Memory};
 use crate::error::Result;
-use crate::store::{self, read_from, Decoded, Object, Store, Version, Want};
+use crate::store::{self, read_from, Decoded, How, Object, Store, Version, Want};
 
 /// Chunks that were decoded of a value.
 pub(super) struct Chunks {
@@ -44,11 +44,11 @@ impl Object for WholeObject {
     }
 
     fn version(&self) -> Option<Version> {
-        self.whole.same.version
+        self.whole.same.version()
     }
 
     fn state(&self) -> Option<Version> {
-        self.whole.state
+        self.whole.same.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -70,7 +70,6 @@ pub(super) struct RangedObject {
     pub(super) name: String,
     pub(super) chunks: Chunks,
     pub(super) size: u64,
-    pub(super) version: Option<Version>,
     pub(super) asked: Asked,
     pub(super) opened: OnceLock<Box<dyn Object>>,
     pub(super) opening: Mutex<()>,
@@ -92,7 +91,7 @@ impl RangedObject {
         }
         let found = self.inner.open(&self.key, Want::Part { offset, count })?;
         let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
-        let same = |object: &dyn Object| object.size() == self.size && object.state() == self.version;
+        let same = |object: &dyn Object| object.size() == self.size && self.chunks.of.is_in(object);
         match found.filter(|object| current && same(&**object)) {
             Some(object) => Ok(&**self.opened.get_or_init(|| object)),
             None => {
@@ -109,18 +108,24 @@ impl Object for RangedObject {
     }
 
     fn version(&self) -> Option<Version> {
-        self.version
+        self.chunks.of.version()
     }
 
     fn state(&self) -> Option<Version> {
-        self.opened.get().map_or(self.version, |object| object.state())
+        self.chunks.of.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.read_as(offset, out, How::default())
+    }
+
+    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
         let count = out.len() as u64;
         if !self.recalled(offset, out)? {
-            self.opened(offset, count)?.read_at(offset, out)?;
-            if count <= self.memory.limit {
+            // What came before may be remembered, and nothing asked for.
+            let more = how.more && self.opened.get().is_some();
+            self.opened(offset, count)?.read_as(offset, out, How { more, ..how })?;
+            if !how.once && count <= self.memory.limit {
                 let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
                 self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.chunks.of));
             }
@@ -128,11 +133,8 @@ impl Object for RangedObject {
         Ok(())
     }
 
-    fn read_once(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        match self.recalled(offset, out)? {
-            true => Ok(()),
-            false => self.opened(offset, out.len() as u64)?.read_at(offset, out),
-        }
+    fn remembers(&self, offset: u64, count: u64) -> bool {
+        self.memory.with(|shelf| shelf.find_range(&self.name, offset, count, self.chunks.of)).is_some()
     }
 
     fn decoded(&self) -> Option<&dyn Decoded> {

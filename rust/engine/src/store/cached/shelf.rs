@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::answer::{Answer, Found, Fresh, Known, Part, Piece, Same, Slot, Whole};
+use crate::store::Version;
 
 /// Counts what was forgotten about a name: an answer that was asked for before
 /// something was forgotten must not be remembered after it.
@@ -84,6 +85,11 @@ impl Shelf {
         }
     }
 
+    /// The version of the value of `name`, if that is remembered, of any age.
+    pub(super) fn version(&self, name: &str) -> Option<Version> {
+        self.value(name)?.same()?.version()
+    }
+
     /// Whether it is remembered that `name` has no value.
     pub(super) fn is_absent(&self, name: &str) -> bool {
         matches!(self.value(name), Some(Answer::Absent))
@@ -143,7 +149,7 @@ impl Shelf {
             let is_all = matches!(part, Part::Decoded { size, .. } if size == whole.bytes.len() as u64);
             let both = bytes + answer.size() + name.len() as u64;
             // It would push out the value, without which it is of no use.
-            let instead = both > self.limit && !is_all && whole.same.version.is_none();
+            let instead = both > self.limit && !is_all && whole.same.version().is_none();
             if instead || matches!(part, Part::Range { .. }) {
                 return;
             }
@@ -163,7 +169,7 @@ impl Shelf {
         let Answer::Whole(whole) = &slot.answer else { return false };
         let (size, same) = (whole.bytes.len() as u64, Box::new(whole.same));
         let all = |level| Part::Decoded { offset: 0, size, level };
-        let first = match same.version {
+        let first = match same.version() {
             Some(_) => parts.range(Part::FIRST_DECODED..).next(),
             None => parts.range(all(0)..=all(u64::MAX)).next(),
         };

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::super::watched::Call;
-use super::super::{past_the_end, Object, Version};
+use super::super::{past_the_end, How, Object, Version};
 use super::mapped::Map;
 use super::{platform, tree, Reading, ASKED};
 use crate::error::{Error, Result};
@@ -165,8 +165,12 @@ impl Object for LocalObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.read_as(offset, out, How::default())
+    }
+
+    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
         self.check_range(offset, out.len() as u64)?;
-        ASKED.count(Call::Read, out.len() as u64);
+        ASKED.count(if how.more { Call::ReadMore } else { Call::Read }, out.len() as u64);
         let done = match &self.view {
             View::Plain => self.file.read_exact_at(out, offset),
             View::Mapped(map) => return super::super::read_from(map.bytes(), offset, out),

@@ -1,0 +1,135 @@
+"""What a cache remembers of a value is of that value alone, as far as its store can tell."""
+
+from __future__ import annotations
+
+import os
+import time
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+
+import tessarr
+from stores import servers
+from stores.servers import Door
+from tessarr.stores import ForeignStore, FsspecStore, LocalStore, LRUStoreCache, ZipStore
+
+INSIDE = 1 << 20  # bytes of a subchunk
+COUNT = 4
+
+
+class Untold:
+    """Values that are read by parts, of which nothing tells when they are replaced."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def get(self, key: str) -> bytes | None:
+        path = self._folder / key
+        return path.read_bytes() if path.is_file() else None
+
+    def list(self, prefix: str) -> list[str]:
+        return list(LocalStore(self._folder).list(prefix))
+
+    def open_value(self, key: str) -> Any:
+        data = self.get(key)
+        if data is None:
+            return None
+        return types.SimpleNamespace(size=len(data), read=lambda at, count: data[at : at + count])
+
+
+class Disk(LocalFileSystem):  # type: ignore[misc]  # it has no types
+    """Files that are read as those of any other file system of fsspec."""
+
+    protocol = "disk"
+
+
+def put(folder: Path, value: int, at: float) -> None:
+    """Store an array of one shard, all of one value, as of a time (s)."""
+    array = tessarr.create_array(
+        folder,
+        shape=(COUNT * INSIDE,),
+        chunks=(INSIDE,),
+        shards=(COUNT * INSIDE,),
+        dtype="u1",
+        compressors=None,
+        overwrite=True,
+    )
+    array[:] = value
+    os.utime(folder / "c" / "0", (at, at))
+
+
+@pytest.fixture(params=["tag", "time", "nothing", "fsspec", "own"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Any, Door | None]]:
+    """Give a store of a folder that tells no versions, and what counts its requests."""
+    if request.param == "own":
+        yield ForeignStore(Untold(tmp_path), read_only=True), None
+        return
+    if request.param == "fsspec":
+        yield FsspecStore(Disk(), str(tmp_path), read_only=True), None
+        return
+    tells = {"tag": ("ETag",), "time": ("Last-Modified",), "nothing": ()}[request.param]
+    kind = type("Files", (servers.Files,), {"tells": tells})
+    with servers.files(tmp_path, kind) as door:
+        yield FsspecStore.from_url(door.url), door if tells else None
+
+
+def test_no_read_mixes_two_values(store: tuple[Any, Door | None], tmp_path: Path) -> None:
+    """A shard that was replaced by one of the same size is not the one of which parts are known."""
+    put(tmp_path, 1, 1e9)
+    array = tessarr.open_array(LRUStoreCache(store[0], None), mode="r")
+    assert array[0] == 1
+    put(tmp_path, 2, 1e9 + 1)
+    assert np.unique(array[: 2 * INSIDE]).tolist() == [2]
+
+
+def test_parts_of_one_value_are_asked_for_once(
+    store: tuple[Any, Door | None], tmp_path: Path
+) -> None:
+    """Where a server tells the state, each part is one request, and none where it is known."""
+    put(tmp_path, 1, 1e9)
+    array = tessarr.open_array(LRUStoreCache(store[0], None), mode="r")
+    assert array[0] == 1
+    door = store[1]
+    counts = []
+    for part in (1, 1, 2, 0):
+        if door is not None:
+            door.forget()
+        assert array[part * INSIDE] == 1
+        counts.append(len(door.requests) if door else 0)
+    assert counts == ([1, 0, 1, 0] if door else [0] * 4)
+
+
+@pytest.mark.parametrize(("age_s", "asked"), [(0, 2), (1000, 1)])
+def test_tags_of_files_that_may_change_again_tell_less(
+    age_s: int, asked: int, tmp_path: Path
+) -> None:
+    """Many servers make tags of times in seconds: what was changed just now is read again."""
+    put(tmp_path, 1, time.time() - age_s)
+    kind = type("Files", (servers.Files,), {"tells": ("ETag", "Last-Modified")})
+    with servers.files(tmp_path, kind) as door:
+        store = LRUStoreCache(FsspecStore.from_url(door.url), None, max_age_s=0.0)
+        array = tessarr.open_array(store, mode="r")
+        for _ in range(2):
+            door.forget()
+            assert array[0] == 1
+    assert len(door.requests) == asked
+
+
+def test_parts_of_zip_files_are_remembered(tmp_path: Path) -> None:
+    """What was known of a value stays known when another part of it is read."""
+    put(tmp_path / "a", 1, 1e9)
+    with ZipStore(tmp_path / "a.zip", mode="w") as made:
+        tessarr.copy_store(LocalStore(tmp_path / "a"), made)
+    store = LRUStoreCache(ZipStore(tmp_path / "a.zip", mode="r"), None)
+    array = tessarr.open_array(store, mode="r")
+    parts = []
+    for part in (0, 1, 0):
+        misses = store.misses
+        assert array[part * INSIDE] == 1
+        parts.append(store.misses - misses)
+    assert parts[1:] == [1, 0]
