@@ -252,3 +252,10 @@ def test_what_is_behind_blocks_without_end(lower: Any, upper: Any, key: str) -> 
         return eval(f"spec{key}", {"spec": package.Spec(given)}).base.to_json()
 
     assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+
+
+def test_what_is_stored_of_positions_outside_is_told_by_the_future() -> None:
+    for package in (ts, theirs):
+        view: Any = package.downsample(package.array(np.zeros((2, 3))), [3, 2], "min")[[0, 5]]
+        with pytest.raises(ValueError, match=r"^OUT_OF_RANGE: "):
+            view.storage_statistics(query_not_stored=True).result()
