@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tessarr.tensorstore as ours
@@ -98,3 +99,11 @@ def test_numbers_that_are_no_text() -> None:
         for target, expected in (("json", 7), ("string", ValueError), ("ustring", ValueError)):
             spec = ours.Spec({"driver": "cast", "dtype": target, "base": base})
             assert outcome(lambda spec=spec: spec.fill_value) == expected
+
+
+@pytest.mark.parametrize("value", ["np.zeros((0, 5), 'i1')", "3", "np.zeros((1, 5), 'i1')[:0]"])
+def test_nothing_is_written_to_a_view_without_elements(value: str) -> None:
+    for package in (ours, theirs):
+        view = package.cast(package.array(np.zeros((5, 5), "i4")), "int8")[0:0]
+        view.write(eval(value)).result()
+        assert view.read().result().shape == (0, 5)

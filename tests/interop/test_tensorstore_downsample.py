@@ -276,3 +276,10 @@ def test_new_dimensions_have_any_position(
         return eval(f"store{key}", {"store": store}).read().result().tolist()
 
     assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+
+
+def test_what_is_stored_of_positions_outside_is_told_by_the_future() -> None:
+    for package in (ts, theirs):
+        view: Any = package.downsample(package.array(np.zeros((2, 3))), [3, 2], "min")[[0, 5]]
+        with pytest.raises(ValueError, match=r"^OUT_OF_RANGE: "):
+            view.storage_statistics(query_not_stored=True).result()

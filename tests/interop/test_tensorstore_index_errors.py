@@ -87,3 +87,39 @@ def test_too_many_dimensions_are_told_before_the_data_type(shape: Any, values: s
         for package in (ts, theirs)
     ]  # fmt: skip
     assert found[0] is found[1] is (ValueError if len(shape) > 1 else TypeError)
+
+
+OF_POSITIONS = [
+    *("view[-1]", "view[4]", "view[0:5]", "view[0:9:2]", "view[:, 1:9]", "view[0, 9]"),
+    *("view[2:1]", "view[0, 0, 0]", "view[..., ...]", "view[::0]"),
+    *("view[ts.d[0][9]]", "view[ts.d[1][0:9]]", "view[ts.d[9][0]]", "view[ts.d['q'][0]]"),
+    *("view[ts.IndexDomain(shape=[9, 9])]", "view[ts.IndexDomain(shape=[9])]"),
+    *("view[ts.d[0].translate_to[2**62]]", "view[ts.newaxis, ..., 9]"),
+]
+EXPLICIT = ["array", "transform", "schema"]
+OF_ARRAYS = ["view[[9]]", "view[[-1]]", "view.vindex[[1], [9]]", "view.oindex[[9], [9]]"]
+
+
+@pytest.mark.parametrize(
+    ("view", "act"),
+    [
+        *((view, act) for view in EXPLICIT for act in (*OF_POSITIONS, *ACTS)),
+        *((view, act) for view in ("array", "transform") for act in OF_ARRAYS),
+        ("transform", "view([9, 0])"),
+        ("transform", "view([1, 2, 3])"),
+    ],
+)
+def test_positions_that_are_outside_have_a_code(view: str, act: str) -> None:
+    """The text begins with it at once, as with futures: programs look for it there."""
+
+    def told(package: Any) -> bool:
+        names = {"ts": package, "np": np}
+        with pytest.raises(Exception) as caught:
+            eval(act, names | {"view": eval(VIEWS[view], names)})
+        text = str(caught.value)
+        if package is ts and text.startswith("OUT_OF_RANGE: "):
+            assert caught.value.kind == "out_of_bounds"  # type: ignore[attr-defined]
+            assert text.count("OUT_OF_RANGE") == 1
+        return text.startswith("OUT_OF_RANGE: ")
+
+    assert told(ts) == told(theirs)

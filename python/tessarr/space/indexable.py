@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from tessarr._engine import Bracket
 from tessarr.brief import brief
-from tessarr.errors import ArgumentError, SelectionError
+from tessarr.errors import ArgumentError, SelectionError, TessarrError
 from tessarr.space.acts import operation
 from tessarr.space.brackets import parsed
 from tessarr.space.names import names_of
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tessarr._engine import View
     from tessarr.space.brackets import Mode
 
-__all__ = ["Assignable", "Bracket", "Bracketed", "Indexable"]
+__all__ = ["Assignable", "Bracket", "Bracketed", "Indexable", "coded", "uncoded"]
 
 
 class _Written(Protocol):
@@ -30,6 +30,10 @@ class _Writable(Protocol):
     def write(self, value: Any, /) -> _Written: ...
 
 
+OUTSIDE: Final = "OUT_OF_RANGE"
+"""TensorStore's code of positions that are outside, where programs look for it."""
+
+E = TypeVar("E", bound=TessarrError)
 W_co = TypeVar("W_co", covariant=True, bound=_Writable)
 
 
@@ -40,6 +44,18 @@ class Assignable(Bracket[W_co]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self[key].write(value).result()
+
+
+def coded(error: TessarrError, to: type[E]) -> E:
+    """Return an error of a class, with TensorStore's code in its text where that has one."""
+    if error.kind != "out_of_bounds":
+        return error if isinstance(error, to) else to(error.message, kind=error.kind)
+    return to(f"{OUTSIDE}: {uncoded(error)}", kind=error.kind)
+
+
+def uncoded(error: TessarrError) -> str:
+    """Return the text of an error without TensorStore's code."""
+    return error.message.removeprefix(f"{OUTSIDE}: ")
 
 
 def refuse(mode: Mode, key: object) -> None:
@@ -64,13 +80,16 @@ class Bracketed:
 
     def _indexed(self, key: Any, mode: Mode) -> Self:
         before = self._as_view()
-        view = before.at(key, mode)
-        if view is None:
-            _apply_to = getattr(key, "_apply_to", None)  # of an expression, a domain, a transform
-            if _apply_to is not None:
-                view = _apply_to(before, mode)
-            else:
-                view = before.after(None, ((mode, parsed(key)),))
+        try:
+            view = before.at(key, mode)
+            if view is None:
+                apply = getattr(key, "_apply_to", None)  # of an expression, a domain, a transform
+                if apply is not None:
+                    view = apply(before, mode)
+                else:
+                    view = before.after(None, ((mode, parsed(key)),))
+        except SelectionError as error:
+            raise coded(error, SelectionError) from error.__cause__
         return self._after(view)
 
     def _by(self, name: str, key: Any) -> Self:
@@ -82,7 +101,7 @@ class Bracketed:
             if view is None:
                 view = before.after(None, (operation(name, key),))
         except SelectionError as error:  # no brackets with indices
-            raise ArgumentError(str(error)) from error
+            raise coded(error, ArgumentError) from error
         return self._after(view)
 
     def __getitem__(self, key: Any) -> Self:
@@ -216,7 +235,7 @@ class Bracketed:
         try:
             return self._after(view.permuted(view.chosen(names_of(axes))))
         except SelectionError as error:
-            raise ArgumentError(str(error)) from error
+            raise coded(error, ArgumentError) from error
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)

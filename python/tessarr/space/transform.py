@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import View
+from tessarr.errors import ArgumentError
 from tessarr.space.index_domain import IndexDomain, view_of
-from tessarr.space.indexable import Indexable, refuse
+from tessarr.space.indexable import Indexable, coded, refuse
 from tessarr.space.placed import Placed
 
 if TYPE_CHECKING:
@@ -149,7 +150,10 @@ class IndexTransform(Placed, Indexable):
         """
         if isinstance(indices, IndexTransform):
             raise TypeError("give a position; transforms are composed by brackets")
-        return self._view.position(indices)
+        try:
+            return self._view.position(indices)
+        except ArgumentError as error:
+            raise coded(error, ArgumentError) from error.__cause__
 
     @property
     def output_rank(self) -> int:

@@ -7,7 +7,8 @@ its drivers of Zarr arrays: what is documented here as ``TensorStore.read`` is T
 
 Errors are those of `tessarr.errors`, with a ``kind``: an `ArgumentError` of which nothing else is
 said is an ``invalid_argument``, a `SelectionError` an ``invalid_selection``. The text of what a
-future ends with begins with TensorStore's code, such as ``NOT_FOUND``, where it has one.
+future ends with begins with TensorStore's code, such as ``NOT_FOUND``, where it has one, and that
+of positions outside with ``OUT_OF_RANGE``.
 
 Examples
 --------

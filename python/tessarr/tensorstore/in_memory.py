@@ -10,6 +10,7 @@ import numpy as np
 from tessarr import _engine
 from tessarr._engine import empty
 from tessarr.errors import ArgumentError, OutOfMemoryError, SelectionError
+from tessarr.space.indexable import uncoded
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ def checked(work: Callable[..., T], *arguments: Any) -> T:
 
 def outside(error: SelectionError) -> ArgumentError:
     """Return the error that a view has positions which are none."""
-    return ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
+    return ArgumentError(f"cannot read or write: {uncoded(error)}", kind="out_of_bounds")
 
 
 def check_finite(view: IndexTransform) -> None:

@@ -9,8 +9,8 @@ use super::brackets::{for_all, for_some};
 use super::dim::Line;
 use super::names::{chosen, numbered, place, place_of as labelled_place, ranged};
 use super::{
-    along, check_explicit, check_labels, nowhere, selection, Dim, Listed, Map, Mode, Name, PerDimension,
-    Slice, Source, Term, View, END, INFINITE,
+    along, beyond, check_explicit, check_labels, nowhere, selection, Dim, Listed, Map, Mode, Name,
+    PerDimension, Slice, Source, Term, View, END, INFINITE,
 };
 use crate::error::Result;
 
@@ -213,7 +213,7 @@ impl View {
             let (lower, upper) = dim.reach();
             if !(wanted.is_empty() || lower <= wanted.lower && wanted.upper <= upper) {
                 let message = format!("{} is outside of {}", wanted.bounds(), dim.bounds());
-                return Err(along(selected[at], dim.label.as_deref(), selection(message)));
+                return Err(along(selected[at], dim.label.as_deref(), beyond(message)));
             }
             let named = if keep { dim } else { wanted };
             Ok((named.with(wanted.lower, wanted.upper, (false, false)), Line::SAME))
@@ -236,7 +236,9 @@ impl Act {
                 let mut view = view.clone();
                 for (at, &k) in selected.iter().enumerate() {
                     let by = by.at(at).map_or(Ok(0), |by| shift.of(&dims[k], by))?;
-                    view.shift(k, by)?;
+                    // A place to move to is a position; only how far to move is not.
+                    let to = matches!(shift, Shift::To);
+                    view.shift(k, by).map_err(|error| if to { beyond(error.message) } else { error })?;
                 }
                 Ok(view)
             }
@@ -290,7 +292,7 @@ impl Shift {
                 Err(selection(format!("{dim} has no lower bound that could be moved to {by}")))
             }
             Shift::To if !(-INFINITE < by && by <= INFINITE) => {
-                Err(selection(format!("the origin {by} is beyond the range of indices")))
+                Err(beyond(format!("the origin {by} is beyond the range of indices")))
             }
             Shift::To => Ok(i128::from(by) - i128::from(dim.lower)),
         }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{selection, WHOLE};
+use super::{beyond, selection, WHOLE};
 use crate::error::{Error, Kind, Result};
 
 /// The greatest index; the least is its opposite, and also stands for no lower bound.
@@ -289,7 +289,7 @@ impl Dim {
         let reach = if low < high { self.reach() } else { WHOLE };
         if !is_interval(low, high) || low < reach.0 || high > reach.1 {
             let hint = self.counted_back([key.start, key.stop].into_iter().flatten());
-            return Err(selection(format!("the slice {key} is outside of {}{hint}", self.bounds())));
+            return Err(beyond(format!("the slice {key} is outside of {}{hint}", self.bounds())));
         }
         Ok(())
     }

@@ -434,6 +434,11 @@ fn selection(message: impl Into<String>) -> Error {
     Error::new(Kind::Selection, message)
 }
 
+/// The error of positions that are outside of what there is.
+fn beyond(message: impl Into<String>) -> Error {
+    Error { code: Some("out_of_bounds"), ..selection(message) }
+}
+
 /// A label as messages show it: cut where it is long.
 fn quoted(label: &str) -> String {
     const ROOM: usize = 100;
@@ -444,7 +449,7 @@ fn quoted(label: &str) -> String {
 }
 
 fn outside(index: i64, dim: &Dim) -> Error {
-    selection(format!("index {index} is outside of {}{}", dim.bounds(), dim.counted_back([index])))
+    beyond(format!("index {index} is outside of {}{}", dim.bounds(), dim.counted_back([index])))
 }
 
 /// An error that tells of which dimension it is.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::dim::floor_div;
 use super::{
-    along, nowhere, outside, selection, Dim, Listed, Map, PerDimension, Source, View, END, INFINITE, WHOLE,
+    along, beyond, nowhere, outside, selection, Dim, Listed, Map, PerDimension, Source, View, END, INFINITE,
+    WHOLE,
 };
 use crate::error::Result;
 
@@ -110,7 +111,7 @@ pub(super) fn combined(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Resu
     let reach = inferred.reach();
     if !empty && lower < upper && !(reach.0 <= lower && upper <= reach.1) {
         let bounds = Dim::new(lower, upper);
-        return Err(selection(format!("dimension {k}: {bounds} is outside of {inferred}")));
+        return Err(beyond(format!("dimension {k}: {bounds} is outside of {inferred}")));
     }
     let implicit = (dim.implicit.0 && inferred.implicit.0, dim.implicit.1 && inferred.implicit.1);
     Ok(dim.with(lower, upper, implicit))

@@ -120,7 +120,7 @@ class CastDriver(Driver):
         try:
             unique = _unbroadcast(values)  # so that what is repeated is converted once
             place = None
-            if unique.size == values.size and not view._as_view().lists:
+            if unique.shape == values.shape and not view._as_view().lists:
                 memory = near(self._of, using, write=True)
                 place = None if memory is None else selected(memory, view._as_view())
             if place is not None:

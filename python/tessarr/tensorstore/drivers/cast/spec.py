@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
@@ -41,13 +40,12 @@ class CastSpec(BasedSpec):
         """Return the spec that JSON states."""
         made = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
-        match members.get("kept"):
-            case [EllipsisType(), rank, ranked]:
-                del members["kept"]
-                made.schema.update(rank=rank)
-                made.ranked = ranked
-                made._set_base(base, shown=False)
-                return made
+        kept = members.get("kept")
+        if isinstance(kept, list) and kept[:1] == [...]:
+            _, rank, made.ranked = members.pop("kept")
+            made.schema.update(rank=rank)
+            made._set_base(base, shown=False)
+            return made
         made._set_base(base, shown=True)
         made.ranked = schema.rank is not None or base.transform is not None
         made._constrain(schema)

@@ -189,7 +189,10 @@ class DownsampleDriver(Driver):
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell what is stored of what is behind a view."""
-        base = self._behind(view)
+        try:
+            base = self._behind(view)
+        except SelectionError as error:
+            return failed(outside(error))
         if base is None:
             self._cannot("tell what is stored of blocks of several sizes")
         return base._driver.storage_statistics(
