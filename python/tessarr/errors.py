@@ -13,6 +13,7 @@
     │  ├─ NotJSONError                 + TypeError
     │  └─ TooLargeError                + OverflowError
     ├─ DataError                       + ValueError
+    ├─ OutOfMemoryError                + MemoryError, ValueError
     ├─ StoreError                      + OSError                .retryable
     │  └─ ConflictError                + ValueError
     ├─ ReadOnlyError                   + PermissionError, ValueError
@@ -41,6 +42,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
@@ -58,6 +60,7 @@ __all__ = [
     "MetadataError",
     "NotFoundError",
     "NotJSONError",
+    "OutOfMemoryError",
     "Problem",
     "ReadOnlyError",
     "SelectionError",
@@ -114,6 +117,8 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         "bad_data": "stored bytes are damaged",
         "checksum_mismatch": "a stored checksum differs from the data",
         "wrong_size": "stored bytes are too many or too few",
+        # OutOfMemoryError
+        "out_of_memory": "there is no memory for an array or a chunk",
         # StoreError
         "store_failed": "the store failed",
         "value_replaced": "a value was replaced after it was opened: open it again",
@@ -308,6 +313,21 @@ class DataError(TessarrError, ValueError):
     """Stored bytes are damaged or do not fit their metadata."""
 
     default_kind = "bad_data"
+
+
+class OutOfMemoryError(TessarrError, MemoryError, ValueError):
+    """There is no memory for an array or a chunk, or can be none: it is too large."""
+
+    default_kind = "out_of_memory"
+
+    @classmethod
+    def _of_array(cls, shape: tuple[int, ...], dtype: Any) -> Self:
+        """Return the error that there is none for a new array."""
+        size = prod((*shape, dtype.itemsize))
+        return cls(
+            f"there is no memory for an array of shape {shape} and data type {dtype}, which takes "
+            f"{size} bytes: read or write a part of it at a time"
+        )
 
 
 class StoreError(TessarrError, OSError, ValueError):

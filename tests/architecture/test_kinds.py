@@ -114,6 +114,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "missing_package": plugged,
     "invalid_selection": lambda: array()["one"],
     "out_of_bounds": lambda: array()[6],
+    "out_of_memory": lambda: tessarr.zeros(2**50, chunks=64, store={})[:],
     "too_many_indices": lambda: array()[0, 0],
     "invalid_argument": lambda: tessarr.options(threads=-1),
     "invalid_path": lambda: group()["../outside"],

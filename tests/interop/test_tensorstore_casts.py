@@ -72,3 +72,29 @@ def test_what_casts_of_casts_tell(number: int) -> None:
         return found
 
     assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs)), (given, update, acts)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("target", ["float32", "int8", "bool", "json", "string"])
+@pytest.mark.parametrize("fill", [7, 7.5, 300, True, "NaN", None, [1, 2]])
+@pytest.mark.parametrize("kind", ["int8", "float64", "bool", "bfloat16", None])
+def test_fill_values_of_specs(kind: str | None, fill: Any, target: str, *, beside: bool) -> None:
+    """Without a data type beside it, a fill value is that of JSON until the array is opened."""
+    schema: dict[str, Any] = {"fill_value": fill}
+    base: dict[str, Any] = {"driver": "zarr3", "schema": schema}
+    if kind is not None:
+        (schema if beside else base)["dtype"] = kind
+
+    def told(ts: Any) -> Any:
+        found = ts.Spec({"driver": "cast", "dtype": target, "base": base}).fill_value
+        return None if found is None else (found.dtype, repr(found.tolist()))
+
+    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+
+
+def test_numbers_that_are_no_text() -> None:
+    for kind in ("string", "ustring"):
+        base = {"driver": "zarr3", "dtype": kind, "schema": {"fill_value": 7}}
+        for target, expected in (("json", 7), ("string", ValueError), ("ustring", ValueError)):
+            spec = ours.Spec({"driver": "cast", "dtype": target, "base": base})
+            assert outcome(lambda spec=spec: spec.fill_value) == expected

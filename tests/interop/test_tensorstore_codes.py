@@ -35,6 +35,24 @@ def damaged(ts: Any, path: str, *codecs: str, document: str = "c/0") -> Any:
     return ts.open(made).result()
 
 
+def shard(ts: Any, path: str, *codecs: str, change: Callable[[bytes], bytes]) -> Any:
+    """Open an array, and what is in a shard of it has changed."""
+    made = spec(path, "shard")
+    inner = [{"name": name} for name in ("bytes", *codecs)]
+    sharding = {"name": "sharding_indexed", "configuration": {"codecs": inner, "chunk_shape": [5]}}
+    ts.open({**made, "metadata": {"codecs": [sharding]}}, **NEW).result().write(range(10)).result()
+    file = Path(path, "shard", "c", "0")
+    file.write_bytes(change(file.read_bytes()))
+    return ts.open(made).result()
+
+
+def no_json(ts: Any, path: str, driver: str, document: str) -> Any:
+    made = spec(path, "no_json", driver)
+    ts.open(made, **NEW).result()
+    Path(path, "no_json", document).write_bytes(b'{"a": ')
+    return ts.open(made, context=ts.Context()).result()
+
+
 def conflict(ts: Any, path: str) -> None:
     store = ts.KvStore.open(f"file://{path}/").result()
     store["key"] = b"1"
@@ -43,6 +61,12 @@ def conflict(ts: Any, path: str) -> None:
     store.with_transaction(transaction).write("key", b"2", if_equal=before).result()
     store["key"] = b"3"
     transaction.commit_async().result()
+
+
+def _other_sum(data: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return a shard whose first chunk ends with another checksum of gzip: its size stands last."""
+    end = data.index(b"\x1f\x8b", 1) - 5
+    return data[:end], bytes([data[end] ^ 255]), data[end + 1 :]
 
 
 ACTS: dict[str, Act] = {
@@ -64,6 +88,18 @@ ACTS: dict[str, Act] = {
     "no checksum": lambda ts, path: damaged(ts, path, "crc32c").read().result(),
     "no gzip": lambda ts, path: damaged(ts, path, "gzip")[2:3].write(1).result(),
     "too short": lambda ts, path: damaged(ts, path).read().result(),
+    "no JSON": lambda ts, path: no_json(ts, path, "zarr3", "zarr.json"),
+    "no JSON of 2": lambda ts, path: no_json(ts, path, "zarr", ".zarray"),
+    "a shard without index": lambda ts, path: shard(ts, path, change=lambda _: b"").read().result(),
+    "a shard of two bytes": lambda ts, path: (
+        shard(ts, path, change=lambda data: data[:2])[2:3].write(1).result()
+    ),
+    "another index": lambda ts, path: (
+        shard(ts, path, change=lambda data: data[:-1] + b"x").read().result()
+    ),
+    "another sum of gzip": lambda ts, path: (
+        shard(ts, path, "gzip", change=lambda data: b"".join(_other_sum(data))).read().result()
+    ),
     "no array": lambda ts, path: damaged(ts, path, document="zarr.json"),
     "shrink": lambda ts, path: array(ts, path).resize(None, [5], expand_only=True).result(),
     "changed": conflict,

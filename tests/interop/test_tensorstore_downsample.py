@@ -214,3 +214,41 @@ def test_positions_without_end_or_beyond_all_indices_are_refused() -> None:
             moved.read().result()
         with pytest.raises(ValueError, match=r"overflow|beyond the range"):
             moved.storage_statistics(query_not_stored=True).result()
+
+
+@pytest.mark.parametrize("method", ["mean", "stride"])
+@pytest.mark.parametrize("marked", ["", ".mark_bounds_implicit[True]"])
+@pytest.mark.parametrize(
+    "key",
+    ["[3]", "[:, -1:]", "[:, :3]", "[:, [0, 1]]", "[:, [0, 4]]", ".translate_by[9, 9]", "[2:9]"],
+)
+def test_what_is_behind_blocks_that_are_none(key: str, marked: str, method: str) -> None:
+    """Nothing is, but single elements are not looked at before they are read."""
+
+    def told(package: Any) -> Any:
+        values = np.arange(20, dtype="i4").reshape(4, 5)
+        base = eval(f"values{marked}", {"values": package.array(values)})
+        store = package.downsample(base, [1, 2], method)
+        views = [eval(f"view{key}", {"view": one}) for one in (store, store.spec())]
+        return [outcome(lambda view=view: str(view.base.domain)) for view in views]
+
+    assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))
+
+
+@pytest.mark.parametrize("key", ["", ".translate_by[1]", ".translate_by[-4]", "[2:]", "[:3]"])
+@pytest.mark.parametrize("upper", ["+inf", ["+inf"], 100])
+@pytest.mark.parametrize("lower", ["-inf", ["-inf"], 0, -5])
+def test_what_is_behind_blocks_without_end(lower: Any, upper: Any, key: str) -> None:
+    domain = {"inclusive_min": [lower], "exclusive_max": [upper]}
+    base = {"driver": "zarr3", "kvstore": "memory://", "schema": {"domain": domain}}
+    given = {
+        "driver": "downsample",
+        "base": base,
+        "downsample_factors": [2],
+        "downsample_method": "mean",
+    }
+
+    def told(package: Any) -> Any:
+        return eval(f"spec{key}", {"spec": package.Spec(given)}).base.to_json()
+
+    assert outcome(lambda: told(ts)) == outcome(lambda: told(theirs))

@@ -74,6 +74,47 @@ def test_what_follows_places(part: str) -> None:
         _compare(f"{place}|{part}")
 
 
+@pytest.mark.parametrize("character", sorted({*map(chr, range(32, 127)), "é"} - {"\\"}))
+def test_characters_of_paths(character: str) -> None:
+    """Without backslashes, which TensorStore takes for slashes in paths of files."""
+    path = f"/a{character}b"
+
+    def told(ts: Any) -> list[str]:
+        places = [
+            *({"driver": driver, "path": path} for driver in ("memory", "file")),
+            *({"driver": driver, "bucket": "bucket", "path": path[1:]} for driver in ("s3", "gcs")),
+            {"driver": "http", "base_url": "http://h", "path": path},
+            {"driver": "zip", "base": "memory://a.zip", "path": path[1:]},
+        ]
+        document = {"driver": "json", "kvstore": "memory://a", "json_pointer": path}
+        urls = [ts.KvStore.Spec(one).url for one in places]
+        return [*urls, outcome(lambda: ts.Spec(document).url)]
+
+    assert told(ours) == told(theirs)
+
+
+def test_endpoints_have_no_url() -> None:
+    for given in ({"bucket": "bucket"}, {}):
+        spec = {"driver": "s3", "endpoint": "http://localhost", "path": "a", **given}
+        for ts in (ours, theirs):
+            with pytest.raises(NotImplementedError):
+                _ = ts.KvStore.Spec(spec).url
+
+
+@pytest.mark.parametrize("path", ["", "/", "q", "/q", "q r"])
+@pytest.mark.parametrize("number", [*range(0x20, 0x7F), 0xC3, 0xE9])
+def test_encoded_characters_of_web_addresses(number: int, path: str) -> None:
+    """What means something in URLs stays encoded where it is; all else belongs to the path."""
+
+    def told(ts: Any, base: str) -> Any:
+        made = ts.KvStore.Spec({"driver": "http", "base_url": base, "path": path})
+        return made.to_json(), made.url, ts.KvStore.Spec(base).to_json(), (made / "z").url
+
+    for base in (f"http://h/a%{number:02x}b", f"http://h/a%20/b%{number:02X}%25/@c?x=%20"):
+        mine, other = (outcome(lambda ts=ts, base=base: told(ts, base)) for ts in (ours, theirs))
+        assert mine == other, base
+
+
 @pytest.mark.parametrize("pointer", ["", "/", "//", "//a", "///a", "/a", "a", "?", "#", "/a?b"])
 def test_pointers_into_documents(pointer: str) -> None:
     def told(ts: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import tessarr
+import tessarr.tensorstore as ts
 from stores.zips import METHODS, contents, opened, zipped
 from tessarr.errors import (
     ArgumentError,
@@ -594,3 +595,17 @@ def test_a_write_that_fails_leaves_the_file_as_it_was() -> None:
         assert contents(io.BytesIO(file.getvalue())) == {"a": b"1"}
         store["b"] = b"2"
     assert contents(file) == {"a": b"1", "b": b"2"}
+
+
+def test_a_folder_is_no_zip_file_and_a_file_no_folder(tmp_path: Path) -> None:
+    for mode in ("r", "r+", "a"):
+        with pytest.raises(StoreError, match="is a folder, not a Zip file"):
+            ZipStore(tmp_path, mode=mode)
+    with pytest.raises(StoreError, match="is a folder, not a Zip file"):
+        ts.KvStore.open(f"file://{tmp_path}|zip:").result()
+    (tmp_path / "file").touch()
+    for path in ("file/a.zip", "file/b/a.zip"):
+        store = ts.KvStore.open(f"file://{tmp_path / path}|zip:").result()
+        assert store.list().result() == []
+        with pytest.raises(StoreError, match="a folder of its path is a file"):
+            store.write("a", b"1").result()

@@ -1,4 +1,4 @@
-"""Classes that users derive from those of the index space, and of keys and values."""
+"""Classes that users derive from those that they make objects of."""
 
 from __future__ import annotations
 
@@ -60,6 +60,58 @@ class Result(ts.KvStore.ReadResult):
         self.note = [note]
 
 
+class Range(ts.KvStore.KeyRange):
+    def __init__(self, note: str = "") -> None:
+        super().__init__("a", "b")
+        self.note = [note]
+
+
+class Layout(ts.ChunkLayout):
+    def __init__(self, *, note: str = "") -> None:
+        super().__init__(chunk_shape=[3, 4])
+        self.note = [note]
+
+
+class Grid(ts.ChunkLayout.Grid):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(shape=[3, None], rank=2)
+        self.note = [note]
+
+
+class Schema(ts.Schema):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(shape=[3, 4], dtype="int8")
+        self.note = [note]
+
+
+class Resources(ts.Context.Spec):
+    def __init__(self, note: str = "") -> None:
+        super().__init__({"cache_pool": {"total_bytes_limit": 5}})
+        self.note = [note]
+
+
+class Context(ts.Context):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(Resources(), parent=ts.Context({"file_io_sync": False}))
+        self.note = [note]
+
+
+class Mode(ts.OpenMode):
+    def __init__(self, note: str = "") -> None:
+        super().__init__(create=True)
+        self.note = [note]
+
+
+class Named(ts.dtype):
+    def __init__(self) -> None:
+        super().__init__("int8")
+
+
+class Codec(ts.CodecSpec):
+    def __init__(self) -> None:
+        super().__init__({"driver": "zarr3", "codecs": ["gzip"]})
+
+
 DERIVED: list[tuple[Any, Any]] = [
     (Domain(3, note="n"), ts.IndexDomain(shape=[3, 3])),
     (Transform(input_shape=[3], note="n"), ts.IndexTransform(input_shape=[3])),
@@ -68,6 +120,13 @@ DERIVED: list[tuple[Any, Any]] = [
     (Unit(note="n"), ts.Unit("4 nm")),
     (Generation(note="n"), Stamp("x", 5)),
     (Result(note="n"), ts.KvStore.ReadResult("value", "a", Stamp("x", 5))),
+    (Range(note="n"), ts.KvStore.KeyRange("a", "b")),
+    (Layout(note="n"), ts.ChunkLayout(chunk_shape=[3, 4])),
+    (Grid(note="n"), ts.ChunkLayout.Grid(shape=[3, None], rank=2)),
+    (Schema(note="n"), ts.Schema(shape=[3, 4], dtype="int8")),
+    (Resources(note="n"), ts.Context.Spec({"cache_pool": {"total_bytes_limit": 5}})),
+    (Context(note="n"), ts.Context({"cache_pool": {"total_bytes_limit": 5}})),
+    (Mode(note="n"), ts.OpenMode(create=True)),
 ]
 IDS = [type(one).__name__ for one, _ in DERIVED]
 
@@ -98,6 +157,29 @@ def test_plain_ones_are_copied_and_pickled(derived: Any, plain: Any) -> None:
         assert type(other) is type(plain)
         assert repr(other) == repr(plain)
         assert other is not plain
+
+
+@pytest.mark.parametrize(
+    ("derived", "plain"),
+    [(Named(), ts.int8), (Codec(), ts.CodecSpec({"driver": "zarr3", "codecs": ["gzip"]}))],
+)
+def test_copies_of_what_cannot_change_are_of_the_class(derived: Any, plain: Any) -> None:
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        for one in (derived, plain):
+            restored = pickle.loads(pickle.dumps(one, protocol))
+            assert type(restored) is type(one)
+            assert restored == plain
+    assert type(copy.copy(derived)) is type(copy.deepcopy(derived)) is type(derived)
+
+
+def test_a_context_keeps_its_resources_in_a_pickle() -> None:
+    """Its parent, too, and what is shared with others beside it."""
+    context = Context()
+    given = [context, context.parent, context["cache_pool"]]
+    again, parent, shared = pickle.loads(pickle.dumps(given))
+    assert again.parent is parent
+    assert again["cache_pool"].to_json() == shared.to_json() == {"total_bytes_limit": 5}
+    assert again["cache_pool"] is shared
 
 
 def test_copies_change_alone() -> None:
@@ -163,7 +245,12 @@ def compare(plain: Any) -> None:
     assert plain == plain
 
 
-LOOKS = [copy.copy, copy.deepcopy, pickle.dumps, repr, compare, begin]
+def set_again(plain: Any) -> None:
+    _, _, state = plain.__reduce__()
+    plain.__setstate__(state)
+
+
+LOOKS = [copy.copy, copy.deepcopy, pickle.dumps, repr, compare, begin, set_again]
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -196,6 +283,29 @@ def test_what_is_set_may_look_at_the_object(look: Callable[[Any], Any]) -> None:
     stamp: Any = Stamp("x", 5)
     stamp.time = Looking(lambda: look(stamp))
     assert stamp.time == 7
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_what_it_is_compared_or_multiplied_with_may_look_at_it(look: Callable[[Any], Any]) -> None:
+    dim, unit = ts.Dim(9), ts.Unit("4nm")
+    assert Looking(lambda: look(dim)) in dim
+    factor: Any = Looking(lambda: look(unit))
+    assert isinstance(unit * factor, ts.Unit)
+    assert isinstance(unit / factor, ts.Unit)
+
+
+class Told(ts.OutputIndexMap):
+    """Is begun anew when it is asked for what is kept in it."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__dict__":
+            super().__init__([1, 2])
+        return super().__getattribute__(name)
+
+
+def test_an_object_may_change_while_it_is_pickled() -> None:
+    told: Any = Told(5)
+    assert ts.OutputIndexMap.__reduce__(told)[2][3].tolist() == [1, 2]
 
 
 def test_what_is_let_go_may_look_at_the_object() -> None:

@@ -446,6 +446,18 @@ def test_queries_and_headers_go_with_each_request(web: Door, tmp_path: Path) -> 
     assert all("token=a+b" in line for line in web.requests)
 
 
+def test_web_addresses_are_encoded_once(web: Door, tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "c@d").write_bytes(b"value")
+    for folder in ("a%20b", "a b/", "a%20b/"):
+        store = ts.KvStore.open({"driver": "http", "base_url": f"{web.url}/{folder}"}).result()
+        assert (store / "c@d").read("").result().value == b"value"
+    web.forget()
+    store = ts.KvStore.open({"driver": "http", "base_url": f"{web.url}/a%2Fb"}).result()
+    assert store.read("c d").result().state == "missing"
+    assert {line.partition(" ")[2] for line in asked(web)} == {"/a%2Fb/c%20d"}
+
+
 def test_a_web_server_is_neither_written_nor_listed(web: Door) -> None:
     """As with TensorStore, that is an error of the kind of what is not there, and asks nothing."""
     store = ts.KvStore.open({"driver": "http", "base_url": web.url}).result()

@@ -63,6 +63,25 @@ def test_parts_of_one_chunk_are_written_one_after_another(view: ts.TensorStore) 
     assert view[3].read().result(LONGEST_S).tolist() == list(range(1, 9))
 
 
+def test_threads_that_wait_for_functions_let_others_work(view: ts.TensorStore) -> None:
+    """Many copies and transactions, which wait for functions in threads, come to their end."""
+    values = np.arange(8 * COUNT, dtype="u2").reshape(COUNT, 8)
+    view.write(values).result(LONGEST_S)
+    copied = ts.array(np.zeros_like(values))
+    copies = [copied[row].write(view[row]) for row in range(COUNT)]
+    for copy in copies:
+        copy.result(LONGEST_S)
+    assert np.array_equal(copied.read().result(), values)
+
+    transactions = [ts.Transaction() for _ in range(COUNT)]
+    for row, transaction in enumerate(transactions):
+        view.with_transaction(transaction)[row, :3].write(row).result(LONGEST_S)
+    for end in [transaction.commit_async() for transaction in transactions]:
+        end.result(LONGEST_S)
+    values[:, :3] = np.arange(COUNT)[:, None]
+    assert np.array_equal(view.read().result(LONGEST_S), values)
+
+
 def test_a_failure_lets_others_have_their_turn(view: ts.TensorStore) -> None:
     """What waits for the end of a change that fails is begun all the same."""
     failing = iter([True])

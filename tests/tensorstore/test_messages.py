@@ -15,6 +15,7 @@ from tessarr.errors import (
     ExistsError,
     NotFoundError,
     SelectionError,
+    StoreError,
     TessarrError,
     TooLargeError,
 )
@@ -181,3 +182,40 @@ def test_what_is_outside_is_told_with_its_dimension(name: str) -> None:
         act()
     told = str(raised.value).removeprefix("OUT_OF_RANGE: ").removeprefix("cannot read or write: ")
     assert told == expected.format("positions do not count from the end")
+
+
+class AbsentError(NotFoundError):
+    """An error of the user's, with a constructor and a member of its own."""
+
+    def __init__(self, name: str, count: int) -> None:
+        super().__init__(f"{name} is absent", key=name)
+        self.count = count
+
+
+def _told(own: Exception) -> Any:
+    def read(*_: Any) -> None:
+        raise own
+
+    return ts.virtual_chunked(read, dtype=ts.int8, shape=[3]).read().exception()
+
+
+def test_errors_of_the_user_are_not_changed() -> None:
+    """The one with TensorStore's code is another, which tells the same."""
+    own = AbsentError("a", 3)
+    own.add_note("looked for in vain")
+    own.__cause__ = KeyError("a")
+    told = _told(own)
+    assert type(told) is AbsentError
+    assert (told.count, told.key, told.kind, told.errno) == (3, "a", "not_found", own.errno)
+    assert (str(told), told.args) == ("NOT_FOUND: a is absent", ("NOT_FOUND: a is absent",))
+    assert told.__cause__ is own.__cause__
+    told.add_note("here")
+    assert (str(own), own.args) == ("a is absent", ("a is absent",))
+    assert own.__notes__ == ["looked for in vain"]
+
+
+def test_errors_of_stores_tell_their_number() -> None:
+    own = StoreError("no", errno=13, retryable=True)
+    told = _told(own)
+    assert (str(told), told.errno, told.retryable) == ("PERMISSION_DENIED: no", 13, True)
+    assert str(own) == "no"

@@ -21,6 +21,7 @@ CLASSES = {
     "NotJSONError": (ValueError, TypeError),
     "TooLargeError": (ValueError, OverflowError),
     "DataError": (ValueError,),
+    "OutOfMemoryError": (MemoryError, ValueError),
     "StoreError": (OSError,),
     "ConflictError": (OSError, ValueError),
     "ReadOnlyError": (PermissionError, ValueError),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tessarr._engine import empty
 from tessarr.errors import ArgumentError, TessarrWarning
 from tessarr.indexing.selection import Selection
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from tessarr.types import Shape
 
-__all__ = ["broadcast_value", "has_dtype", "objects", "read_target", "writable"]
+__all__ = ["broadcast_value", "empty", "has_dtype", "objects", "read_target", "writable"]
 
 _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, list, tuple})
 _LISTS: Final = (list, tuple, range)
@@ -227,7 +228,7 @@ def read_target(
     ((3,), (1, 3))
     """
     if out is None:
-        return np.empty(selection.buffer_shape, dtype), selection.result
+        return empty(selection.buffer_shape, dtype), selection.result
     place = writable(out)
     _check(place, selection.shape, dtype)
     if isinstance(place, np.ndarray) and place.dtype == dtype:
@@ -243,7 +244,7 @@ def read_target(
             place[...] = values
         return out
 
-    return np.empty(selection.buffer_shape, dtype), copy
+    return empty(selection.buffer_shape, dtype), copy
 
 
 def writable(out: Any) -> Any:

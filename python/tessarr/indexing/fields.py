@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.indexing.assign import broadcast_value, read_target
+from tessarr.indexing.assign import broadcast_value, empty, read_target
 from tessarr.indexing.selection import Selection
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Fields:
         base, shape = _subarray(self.dtype[self.inner])
         whole = selection.shape + shape
         elements = broadcast_value(value, Selection((), (), whole, whole), base)
-        records = np.empty(selection.shape, self.dtype)
+        records = empty(selection.shape, self.dtype)
         records[self.inner] = elements
         return selection.buffer(records)
 

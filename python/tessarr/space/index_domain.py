@@ -169,9 +169,7 @@ class IndexDomain(Placed):
         >>> IndexDomain(shape=[3]).hull(IndexDomain(inclusive_min=[7], shape=[2]))
         { [0, 9) }
         """
-        if not isinstance(other, IndexDomain):
-            raise _no_domain(other)
-        return self._after(self._view.hull(other._view))
+        return self._after(self._view.hull(_viewed(other)))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
         """Return the positions of both.
@@ -186,9 +184,7 @@ class IndexDomain(Placed):
         >>> IndexDomain(shape=[3, 9]).intersect(IndexDomain(inclusive_min=[1, 4], shape=[8, 8]))
         { [1, 3), [4, 9) }
         """
-        if not isinstance(other, IndexDomain):
-            raise _no_domain(other)
-        return self._after(self._view.intersect(other._view))
+        return self._after(self._view.intersect(_viewed(other)))
 
     def to_json(self) -> JSONObject:
         """Return the domain as JSON.
@@ -216,8 +212,11 @@ class IndexDomain(Placed):
         return self._view.dims_text()
 
 
-def _no_domain(other: object) -> TypeError:
-    return TypeError(f"{brief(other)} is not a domain")
+def _viewed(other: object) -> View:
+    """Return the view of another domain."""
+    if not isinstance(other, IndexDomain):
+        raise TypeError(f"{brief(other)} is not a domain")
+    return other._view
 
 
 def view_of(

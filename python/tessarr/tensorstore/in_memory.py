@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
 from tessarr import _engine
-from tessarr.errors import ArgumentError, SelectionError, TessarrError
+from tessarr._engine import empty
+from tessarr.errors import ArgumentError, OutOfMemoryError, SelectionError
 from tessarr.tensorstore.futures.start import start
 
 if TYPE_CHECKING:
@@ -22,6 +26,8 @@ __all__ = [
     "check_finite",
     "checked",
     "copied",
+    "covers",
+    "empty",
     "look",
     "near",
     "outside",
@@ -89,6 +95,17 @@ def assign(values: npt.NDArray[Any], view: View, items: npt.NDArray[Any]) -> Non
     checked(_engine.put, values, view, items)
 
 
+def covers(view: View, domain: View) -> bool:
+    """Return whether a view of a chunk, at its own origin, has all elements of the chunk."""
+    if view.covers(domain):
+        return True
+    if prod(view.shape) < prod(domain.shape):
+        return False
+    found = np.zeros(domain.shape, bool)
+    assign(found, view, np.broadcast_to(np.True_, view.shape))
+    return bool(found.all())
+
+
 def overlaps_itself(values: npt.NDArray[Any]) -> bool:
     """Return whether two elements of an array may share bytes."""
     return _engine.overlaps_itself(values)
@@ -120,15 +137,9 @@ def check_finite(view: IndexTransform) -> None:
 
 
 def unmade(error: Exception, view: IndexTransform) -> Exception:
-    """Return the error that is told where the elements of a view were to become an array.
-
-    NumPy's is of a domain that no array can have.
-    """
-    if isinstance(error, TessarrError) or not isinstance(error, ValueError):
-        return error
-    if not all(dim.finite for dim in view.domain._dims):
-        return _endless(view)
-    return ArgumentError(f"the domain {view.domain}: {error}", kind="too_large")
+    """Return the error that is told where the elements of a view were to become an array."""
+    endless = not all(dim.finite for dim in view.domain._dims)
+    return _endless(view) if endless and isinstance(error, OutOfMemoryError) else error
 
 
 def _endless(view: IndexTransform) -> ArgumentError:

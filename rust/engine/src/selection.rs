@@ -286,23 +286,44 @@ impl<'a> Piece<'a> {
     }
 
     /// Every index of the cell at `origin` with `shape`, that lies inside the
-    /// `bounds` if there are any, is selected, each axis by itself, with all its bytes.
+    /// `bounds` if there are any, is selected with all its bytes.
     pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: Option<&[u64]>) -> bool {
+        let inside = |axis: usize| {
+            let within = bounds.map_or(u64::MAX, |bounds| bounds[axis].saturating_sub(origin[axis]));
+            shape[axis].min(within)
+        };
         self.selection.whole_items
-            && self.axes.iter().enumerate().all(|(axis, part)| {
-                let within = bounds.map_or(u64::MAX, |bounds| bounds[axis].saturating_sub(origin[axis]));
-                let inside = shape[axis].min(within);
-                match part {
-                    Part::Range { step, count, .. } => {
-                        *count as u64 == inside && (step.unsigned_abs() == 1 || inside <= 1)
-                    }
-                    Part::List(hits) => {
-                        1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64
-                            == inside
-                    }
-                    Part::Joint(_) => false,
+            && self.axes.iter().enumerate().all(|(axis, part)| match part {
+                Part::Range { step, count, .. } => {
+                    *count as u64 == inside(axis) && (step.unsigned_abs() == 1 || inside(axis) <= 1)
                 }
+                Part::List(hits) => {
+                    1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64
+                        == inside(axis)
+                }
+                Part::Joint(_) => true,
             })
+            && self.ids.as_ref().is_none_or(|ids| self.points_cover(ids, origin, inside))
+    }
+
+    /// There is a point for each combination of indices along the joint axes.
+    fn points_cover(&self, ids: &Ids<'_>, origin: &[u64], inside: impl Fn(usize) -> u64) -> bool {
+        let Points { columns, axes, .. } = &self.selection.points;
+        let sides: PerAxis<u64> = axes.iter().map(|&axis| inside(axis)).collect();
+        let places = sides.iter().try_fold(1, |places: u64, &side| places.checked_mul(side));
+        let Some(mut left) = places.map(|places| places as usize).filter(|&places| places <= ids.len())
+        else {
+            return false;
+        };
+        let mut missing = vec![true; left];
+        for id in ids.iter() {
+            let along = columns.iter().zip(axes).map(|(column, &axis)| column[id] as u64 - origin[axis]);
+            let place = along
+                .zip(&sides)
+                .try_fold(0, |place, (index, &side)| (index < side).then_some(place * side + index));
+            left -= usize::from(place.is_some_and(|place| std::mem::take(&mut missing[place as usize])));
+        }
+        left == 0
     }
 
     /// All bytes of the items are selected.

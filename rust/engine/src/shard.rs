@@ -88,7 +88,8 @@ pub fn is_known(shard: &Shard, source: Source<'_>) -> bool {
 fn part_of<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
     let (size, bytes) = (source.size(), shard.index_bytes as u64);
     if size < bytes {
-        return Err(Error::size(format!("a shard of {size} bytes is shorter than its index of {bytes}")));
+        let error = Error::size(format!("a shard of {size} bytes is shorter than its index of {bytes}"));
+        return Err(error.in_codec("sharding_indexed"));
     }
     source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)
 }

@@ -24,7 +24,7 @@ use tessarr_engine::{read, stored, write, Error, Kind};
 
 use begun::Part;
 pub(crate) use begun::{begin, Begun, Transfer};
-pub(crate) use buffer::{check_target, data, empty, flags, overlaps_itself, Memory};
+pub(crate) use buffer::{check_target, data, empty, empty_in, flags, overlaps_itself, Memory, Order};
 use buffer::{scalar, strides};
 use reading::Reading;
 pub(crate) use viewed::part;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -26,7 +26,8 @@ fn class_name(kind: Kind) -> &'static str {
         Kind::Exists => "ExistsError",
         Kind::NotFound => "NotFoundError",
         Kind::Unsupported => "UnsupportedError",
-        Kind::Interrupted | Kind::Foreign | Kind::Memory | Kind::Internal => "InternalError",
+        Kind::Memory => "OutOfMemoryError",
+        Kind::Interrupted | Kind::Foreign | Kind::Internal => "InternalError",
     }
 }
 
@@ -66,7 +67,6 @@ pub(crate) fn to_py(py: Python<'_>, error: Error) -> PyErr {
     match error.kind {
         Kind::Interrupted => return PyKeyboardInterrupt::new_err(()),
         Kind::Foreign => return raised(py, &error),
-        Kind::Memory => return PyMemoryError::new_err(message(&error)),
         _ => {}
     }
     build(py, &error).unwrap_or_else(|failure| failure)
@@ -81,7 +81,8 @@ fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
     named(py, class_name(kind))
 }
 
-fn named<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
+/// A class of `tessarr.errors`.
+pub(crate) fn named<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
     let module = ERRORS.get_or_try_init(py, || py.import("tessarr.errors").map(Bound::unbind))?;
     module.bind(py).getattr(class)
 }

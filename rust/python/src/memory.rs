@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use tessarr_engine::copy::{all_steps, Item, Walk};
 use tessarr_engine::space::{self, copy_all, PerDimension, Side, Steps};
 
-use crate::array::{data, empty, flags, overlaps_itself};
+use crate::array::{data, empty, empty_in, flags, overlaps_itself, Order};
 use crate::error::{argument, to_py};
 use crate::space::View;
 
@@ -49,6 +49,14 @@ fn look<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult<Array
         }
         Ok(made)
     }
+}
+
+/// A new array, in C order or Fortran's; its items are not initialised unless they are objects.
+#[pyfunction]
+#[pyo3(name = "empty", signature = (shape, dtype, order = 'C'))]
+fn new_array<'py>(shape: Vec<usize>, dtype: Bound<'py, PyArrayDescr>, order: char) -> PyResult<Array<'py>> {
+    let order = if order == 'F' { Order::Fortran } else { Order::C };
+    empty_in(order, dtype, shape.into_iter())
 }
 
 /// A copy of the elements of a view of an array: a new array, or `out`, which has the same shape and type.
@@ -259,6 +267,7 @@ fn extent(array: &Array<'_>) -> (isize, isize) {
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(look, module)?)?;
+    module.add_function(wrap_pyfunction!(new_array, module)?)?;
     module.add_function(wrap_pyfunction!(take, module)?)?;
     module.add_function(wrap_pyfunction!(overlapping, module)?)?;
     module.add_function(wrap_pyfunction!(put, module)?)

@@ -119,14 +119,17 @@ impl Unit {
         Ok(list)
     }
 
-    fn __mul__(&self, factor: &Bound<'_, PyAny>) -> PyResult<Unit> {
-        Ok(Unit { multiplier: self.multiplier * number(factor)?, base_unit: self.base_unit.clone() })
+    fn __mul__(slf: &Bound<'_, Self>, factor: &Bound<'_, PyAny>) -> PyResult<Unit> {
+        let factor = number(factor)?; // which may change this object: it is borrowed only now
+        let unit = slf.borrow();
+        Ok(Unit { multiplier: unit.multiplier * factor, base_unit: unit.base_unit.clone() })
     }
 
-    fn __truediv__(&self, divisor: &Bound<'_, PyAny>) -> PyResult<Unit> {
+    fn __truediv__(slf: &Bound<'_, Self>, divisor: &Bound<'_, PyAny>) -> PyResult<Unit> {
         let divisor = number(divisor)?;
         let by = if divisor == 0.0 { 0.0 } else { divisor }; // of a zero the sign does not count
-        Ok(Unit { multiplier: self.multiplier / by, base_unit: self.base_unit.clone() })
+        let unit = slf.borrow();
+        Ok(Unit { multiplier: unit.multiplier / by, base_unit: unit.base_unit.clone() })
     }
 
     fn __str__(&self, py: Python<'_>) -> PyResult<String> {
@@ -145,8 +148,12 @@ impl Unit {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, State<'py>>> {
-        let unit = slf.borrow();
-        pickled(slf, (unit.multiplier, unit.base_unit.clone(), attributes(slf)?))
+        let kept = attributes(slf)?;
+        let (multiplier, base_unit) = {
+            let unit = slf.borrow();
+            (unit.multiplier, unit.base_unit.clone())
+        };
+        pickled(slf, (multiplier, base_unit, kept))
     }
 
     fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {

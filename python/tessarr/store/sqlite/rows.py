@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 
 from tessarr.errors import ArgumentError
 
@@ -13,6 +14,11 @@ class Connection(sqlite3.Connection):
     """A connection that knows whether the database was made ready for writing."""
 
     ready = False
+
+    def __del__(self) -> None:
+        """Close it, as nobody has to close a store: Python 3.13 warns of those left open."""
+        with suppress(sqlite3.ProgrammingError):  # it could not be opened
+            self.close()
 
     def make_ready(self) -> None:
         if not self.ready:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import tempfile
 from pathlib import Path
 from threading import RLock
@@ -82,9 +83,9 @@ class PathFile:
     def _open(self) -> _Descriptor:
         mode = self._mode
         if mode == "r":
-            return _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+            return self._open_for_reading()
         if mode in _CREATING:
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
         for _ in range(_ATTEMPTS):
             opened = self._open_for_writing(mode)
             self._lock(opened)
@@ -95,6 +96,21 @@ class PathFile:
                         os.ftruncate(opened.number, 0)
                     return opened
         raise StoreError(f"others replace {self.path!r} all the time", retryable=True)
+
+    def _open_for_reading(self) -> _Descriptor:
+        opened = _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
+        if stat.S_ISDIR(os.fstat(opened.number).st_mode):
+            raise IsADirectoryError
+        return opened
+
+    def _make_folder(self) -> None:
+        folder = Path(self.path).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise StoreError(
+                f"cannot make {self.path!r}: a folder of its path is a file"
+            ) from error
 
     def _open_for_writing(self, mode: str) -> _Descriptor:
         flags = os.O_RDWR | os.O_CLOEXEC

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 from tessarr.brief import brief, cut
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
+from tessarr.tensorstore.notation.derived import pickled, restore
 from tessarr.tensorstore.notation.members import as_json, expected
 from tessarr.tensorstore.notation.reading import copied
 from tessarr.tensorstore.notation.recall import check_integers
@@ -147,7 +148,10 @@ class ContextSpec:
         return shown("Context.Spec", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ContextSpec, (self.to_json(),)
+        return pickled(self, ContextSpec, self.to_json())
+
+    def __setstate__(self, state: Any) -> None:
+        restore(self, ContextSpec, state)
 
 
 def reference(kind: Kind, value: Any) -> Any:
@@ -329,10 +333,15 @@ class Context:
         # What was had from it, and is more than its JSON, stays the same within a pickle.
         found = {name: one for name, one in self._found.items() if not one._kind.plain}
         given = () if self._spec is None else (self._spec, self._parent)
-        return Context, given, (False, found) if found else None
+        new, arguments, *derived = pickled(self, Context, *given)
+        state = (False, found, *derived) if found or derived else None
+        return new, arguments, state
 
-    def __setstate__(self, state: tuple[bool, dict[str, Resource]]) -> None:
-        self._alone, self._found = state
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        alone, found, *derived = state
+        for one in derived:
+            restore(self, Context, one)
+        self._alone, self._found = alone, found
 
     @classmethod
     def _of(cls, json: Any, found: dict[str, Resource]) -> Context:

@@ -29,7 +29,9 @@ from tessarr.tensorstore.drivers.document import Document
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.futures.writes import WriteFutures
+from tessarr.tensorstore.in_memory import check_finite, empty
 from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.driver import quoted
 from tessarr.tensorstore.kvstore.spec import called
 from tessarr.tensorstore.notation.reading import text
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -119,7 +121,8 @@ class JsonDriver(Driver):
             if content is None:
                 raise NotFoundError(f"there is no document {self._called}")
             value = self._found(self._parsed(content))
-            result = np.empty(view.domain.shape, "O") if out is None else out
+            check_finite(view)
+            result = empty(view.domain.shape, np.dtype("O")) if out is None else out
             for at in np.ndindex(result.shape):
                 result[at] = value
             return result
@@ -324,9 +327,7 @@ class JsonSpec(PlacedSpec):
             self._recheck = max(given, key=lambda one: bound_of(one, time.time()))
 
     def _suffix(self) -> str:
-        from urllib.parse import quote
-
-        return f"json:{quote(self._pointer)}"
+        return f"json:{quoted(self._pointer)}"
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Read nothing yet: the document need not exist."""

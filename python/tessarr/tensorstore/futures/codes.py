@@ -6,7 +6,7 @@ All of its errors are a `ValueError` with a code in the text, so that is where p
 from __future__ import annotations
 
 import errno
-from typing import Final
+from typing import Final, TypeVar
 
 from tessarr.errors import DataError, MetadataError, StoreError, TessarrError, UnsupportedError
 
@@ -18,23 +18,44 @@ _OF_KINDS: Final = {
     "exists": "ALREADY_EXISTS",
     "node_exists": "ALREADY_EXISTS",
     "out_of_bounds": "OUT_OF_RANGE",
-    "checksum_mismatch": "DATA_LOSS",
     "conflict": "ABORTED",
     "mismatch": "FAILED_PRECONDITION",
     "node_not_found": "FAILED_PRECONDITION",  # no format is found
 }
-_CODES: Final = frozenset((*_OF_KINDS.values(), "PERMISSION_DENIED"))
+_CODES: Final = frozenset((*_OF_KINDS.values(), "DATA_LOSS", "PERMISSION_DENIED"))
 _DENIED: Final = (errno.EACCES, errno.EPERM)
+_STREAMS: Final = frozenset({"gzip", "zlib"})
+"""Codecs whose own checksums are no matter of lost data."""
+
+E = TypeVar("E", bound=TessarrError)
 
 
 def coded(error: BaseException) -> BaseException:
-    """Return an error, whose text now begins with its code, if TensorStore has one for it."""
+    """Return an error whose text begins with its code, if TensorStore has one for it.
+
+    That is another one, of the same class, with the same fields: whoever else has the error, as a
+    function of the user's that raised it, finds it as it was.
+    """
     if isinstance(error, TessarrError):
         code = _code(error)
         if code is not None and error.message.partition(":")[0] not in _CODES:
-            error.message = f"{code}: {error.message}"
-            error.args = (error.message,)
+            return _again(error, f"{code}: {error.message}")
     return error
+
+
+def _again(error: E, message: str) -> E:
+    """Return the same error with another message."""
+    made = type(error).__new__(type(error))  # constructors may be given anything else
+    made.__dict__.update(error.__dict__)
+    made.message, made.args = message, (message,)
+    number = getattr(error, "errno", None)
+    if number is not None:  # which is no member of what an object keeps
+        made.errno = number  # type: ignore[attr-defined]
+    if "__notes__" in made.__dict__:
+        made.__notes__ = [*error.__notes__]
+    made.__cause__, made.__context__ = error.__cause__, error.__context__
+    made.__suppress_context__ = error.__suppress_context__
+    return made.with_traceback(error.__traceback__)
 
 
 def _code(error: TessarrError) -> str | None:
@@ -45,8 +66,26 @@ def _code(error: TessarrError) -> str | None:
         return "ABORTED"  # it was tried again, and in vain
     if isinstance(error, (MetadataError, UnsupportedError)):
         # What was found in a store; of what was given, the class tells enough.
-        return None if error.key is None else "FAILED_PRECONDITION"
+        if error.key is None:
+            return None
+        return "DATA_LOSS" if _is_no_json(error) else "FAILED_PRECONDITION"
     found = _OF_KINDS.get(error.kind)
-    if found is None and isinstance(error, (DataError, StoreError)):
+    if isinstance(error, DataError):
+        return "DATA_LOSS" if _is_lost(error) else "FAILED_PRECONDITION"
+    if found is None and isinstance(error, StoreError):
         return "FAILED_PRECONDITION"
     return found
+
+
+def _is_no_json(error: MetadataError | UnsupportedError) -> bool:
+    """Whether metadata of format 3 are no JSON."""
+    problems = error.problems if isinstance(error, MetadataError) else ()
+    ends = (error.key or "").endswith("zarr.json")
+    return ends and any(one.kind == "invalid_json" for one in problems)
+
+
+def _is_lost(error: DataError) -> bool:
+    """Whether stored bytes are told as lost: a checksum differs, or a shard has no index."""
+    if error.kind == "checksum_mismatch":
+        return error.codec not in _STREAMS
+    return error.kind == "wrong_size" and error.codec == "sharding_indexed"

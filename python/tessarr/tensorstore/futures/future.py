@@ -17,7 +17,7 @@ from tessarr.brief import brief
 from tessarr.errors import TooLargeError
 from tessarr.store.loops import take
 from tessarr.tensorstore.futures.codes import coded
-from tessarr.tensorstore.futures.threads import is_interruptible, submit
+from tessarr.tensorstore.futures.threads import is_interruptible, submit, waiting
 
 if TYPE_CHECKING:
     import asyncio
@@ -348,7 +348,8 @@ class Future(Generic[T]):
             return
         try:
             # Ends early where a signal handler raises.
-            take(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
+            with waiting():
+                take(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
         except Empty:
             self.remove_done_callback(ends.put)
             if self._state == PENDING:

@@ -9,16 +9,21 @@ from __future__ import annotations
 import atexit
 import os
 from _thread import get_ident
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
-from threading import RLock, Thread, main_thread
+from threading import RLock, Thread, current_thread, local, main_thread
 from typing import Final
 
-__all__ = ["is_interruptible", "submit", "submit_whole"]
+__all__ = ["is_interruptible", "submit", "submit_whole", "waiting"]
 
 _MOST: Final = 32
+"""So many threads work at a time; others may wait for what these do."""
+
+_this: Final = local()
+"""Of which pool a thread is."""
 
 
 class _Task:
@@ -50,7 +55,7 @@ class _Pool:
     done then is still done.
     """
 
-    __slots__ = ("_due", "_ends", "_lock", "_process", "_tasks", "_threads")
+    __slots__ = ("_due", "_ends", "_lock", "_process", "_tasks", "_threads", "_waiting")
 
     def __init__(self, process: int) -> None:
         self._process = process
@@ -60,6 +65,7 @@ class _Pool:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._due = 0
+        self._waiting = 0
         self._ends = False
         atexit.register(self._end)
 
@@ -67,8 +73,7 @@ class _Pool:
         task = _Task(self, work)
         with self._lock:
             self._due += 1
-            if self._due > len(self._threads) < _MOST:
-                self._begin_thread()
+            self._begin_thread()
             waits = bool(self._threads) and not self._ends
         if waits:
             self._tasks.put(task)
@@ -80,7 +85,22 @@ class _Pool:
         with self._lock:
             self._due -= 1
 
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Let another thread work meanwhile: what this one waits for may have none yet."""
+        with self._lock:
+            self._waiting += 1
+            self._begin_thread()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
     def _begin_thread(self) -> None:
+        """Begin another thread, if there is more to do than threads and there may be one."""
+        if self._due <= len(self._threads) or len(self._threads) >= _MOST + self._waiting:
+            return
         made = Thread(target=self._run, name="tessarr", daemon=True)
         try:
             made.start()
@@ -88,7 +108,16 @@ class _Pool:
             return
         self._threads.append(made)
 
+    def _is_too_many(self) -> bool:
+        """Return whether this thread ends, as those that waited work again."""
+        with self._lock:
+            if len(self._threads) <= _MOST + self._waiting or self._ends:
+                return False
+            self._threads.remove(current_thread())
+            return True
+
     def _run(self) -> None:
+        _this.pool = self
         while (task := self._tasks.get()) is not None:
             try:
                 task()
@@ -99,6 +128,8 @@ class _Pool:
 
                 logging.getLogger("tessarr").exception("what a thread was to do failed")
             del task  # so that what it worked on is not kept until there is more to do
+            if self._is_too_many():
+                return
 
     def _end(self) -> None:
         if os.getpid() != self._process:
@@ -143,6 +174,17 @@ def submit_whole(work: Callable[[], object]) -> Callable[[], None]:
 def _help(task: Callable[[], None]) -> None:
     if not is_interruptible():
         task()
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Wait for other work: in a thread for work, another one may begin meanwhile."""
+    pool: _Pool | None = getattr(_this, "pool", None)
+    if pool is None or pool._process != os.getpid():
+        yield
+    else:
+        with pool.waiting():
+            yield
 
 
 def is_interruptible() -> bool:

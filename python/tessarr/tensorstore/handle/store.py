@@ -11,6 +11,7 @@ import numpy as np
 from tessarr.brief import brief
 from tessarr.errors import (
     ArgumentError,
+    OutOfMemoryError,
     ReadOnlyError,
     TessarrError,
     UnsupportedError,
@@ -26,6 +27,7 @@ from tessarr.tensorstore.handle.aligning import broadcast
 from tessarr.tensorstore.handle.copying import copy
 from tessarr.tensorstore.handle.facts import Facts, StorageStatistics
 from tessarr.tensorstore.handle.values import taken
+from tessarr.tensorstore.in_memory import empty, unmade
 from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import as_flag, of_class
 from tessarr.tensorstore.notation.show import shown
@@ -203,6 +205,8 @@ class TensorStore(Facts):
             submitted. By the future: ``out_of_bounds`` if the array has become smaller.
         DataError, StoreError
             By the future, if what is stored is damaged or cannot be read.
+        OutOfMemoryError
+            By the future, if there is no memory for the new array.
 
         Notes
         -----
@@ -238,7 +242,10 @@ class TensorStore(Facts):
                     kind="shape_mismatch",
                 )
         elif order == "F":
-            out = np.empty(now.shape, now.dtype.dtype, order="F")
+            try:
+                out = empty(now.shape, now.dtype.dtype, "F")
+            except OutOfMemoryError as error:
+                return failed(unmade(error, now._view))
         if self._transaction is None:
             return now._driver.read(now._view, out, using)
         return during(self._transaction, partial(now._driver.read, now._view, out, using))

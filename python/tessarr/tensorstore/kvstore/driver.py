@@ -125,8 +125,8 @@ def texts(value: Any) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def quoted(path: str) -> str:
-    """Return a path as it stands in a URL."""
+def quoted(path: str, plain: str = "") -> str:
+    """Return a path as it stands in a URL; some more characters may stand for themselves."""
     from urllib.parse import quote
 
-    return quote(path, safe="/!$&'()*+,;=:@-._~", errors="surrogateescape")
+    return quote(path, safe=f"/!$&'()*+,;=:-._~{plain}", errors="surrogateescape")

@@ -7,9 +7,10 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.brief import brief
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, served
 from tessarr.tensorstore.kvstore.driver import Driver, quoted, texts
+from tessarr.tensorstore.kvstore.url import apart
 from tessarr.tensorstore.kvstore.values import Place, joined
 from tessarr.tensorstore.notation.members import as_json, boolean, text, within
 
@@ -87,6 +88,12 @@ def _open_s3(resources: References, given: Mapping[str, Any], *_: Any) -> Place:
     return _opened(resources, "s3", f"s3://{bucket}", options, conditional_writes=conditional)
 
 
+def _s3_url(given: Mapping[str, Any], path: str) -> str:
+    if "endpoint" in given:
+        raise UnsupportedError("a URL of s3 does not say which endpoint there is")
+    return f"s3://{given['bucket']}/{quoted(path)}"
+
+
 def _bucket_of(endpoint: str) -> tuple[str, str]:
     """Return bucket and server of a URL whose host begins with the bucket."""
     from urllib.parse import urlsplit
@@ -133,7 +140,7 @@ S3: Final = Driver(
     },
     optional=frozenset({"experimental_s3_rate_limiter"}),
     check=_check_s3,
-    url=lambda given, path: f"s3://{given['bucket']}/{quoted(path)}",
+    url=_s3_url,
 )
 
 
@@ -196,14 +203,14 @@ def _check_http(found: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
     if parts.scheme not in {"http", "https"} or not host or parts.fragment:
         raise within("base_url", ArgumentError(f"Invalid URL: {as_json(base)}"))
     query = f"?{parts.query}" if parts.query else ""
-    whole = parts.path
+    kept, whole = apart(parts.path)
     if path.startswith("/") and path != "/" and whole not in {"", "/"}:
         raise ArgumentError(
             f"the path {as_json(path)} does not follow {as_json(base)}, which has one"
         )
     if path != "/":
         whole = path if path.startswith("/") else joined(whole, path)
-    return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{query}"}, whole
+    return {**found, "base_url": f"{parts.scheme}://{parts.netloc}{kept}{query}"}, whole
 
 
 def _open_http(resources: References, given: Mapping[str, Any], *_: Any) -> Place:

@@ -85,7 +85,7 @@ def _files(resources: References) -> Store:
 def _file_url(_: Mapping[str, Any], path: str) -> str:
     if not path.startswith("/"):
         raise ArgumentError(f'file: URIs do not support relative paths: "{path}"')
-    return f"file:///{quoted(path.lstrip('/'))}"
+    return f"file:///{quoted(path.lstrip('/'), plain='@')}"
 
 
 _FILE_RESOURCES: Final = (

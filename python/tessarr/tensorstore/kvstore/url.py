@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from string import hexdigits
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.notation.members import as_json
 
-__all__ = ["folder", "inside", "parse_url", "plain", "split_pipeline", "unquoted"]
+__all__ = ["apart", "folder", "inside", "parse_url", "plain", "split_pipeline", "unquoted"]
 
 
 def parse_url(url: str) -> dict[str, Any]:
@@ -108,6 +109,27 @@ def unquoted(path: str) -> str:
         raise ArgumentError("it is not UTF-8") from None
 
 
+def apart(path: str) -> tuple[str, str]:
+    """Return how much of the path of a web address stays as it is, and the key that follows.
+
+    Characters that mean something in URLs mean something else once they are decoded.
+
+    >>> apart("/a%20b/c"), apart("/a%2Fb/c%20d")
+    (('', '/a b/c'), ('/a%2Fb', '/c d'))
+
+    Raises
+    ------
+    ArgumentError
+        If it is no percent-encoded text.
+    """
+    decoded = unquoted(path)
+    kept = _RESERVED.match(path)
+    return ("", decoded) if kept is None else (kept[0], unquoted(path[kept.end() :]))
+
+
+_RESERVED: Final = re.compile("(?i:.*%(?:2[1346-9ABCF]|3[ABDF]|40|5[BD]))[^/]*", re.DOTALL)
+
+
 def folder(driver: str, path: str) -> str:
     """Return a path with a slash at its end.
 
@@ -174,9 +196,10 @@ def _web(url: str) -> dict[str, Any]:
     whole, _, query = url.partition("?")
     scheme, _, rest = whole.partition("://")
     host, slash, path = rest.partition("/")
+    kept, path = apart(slash + path)
     # As a path behind another one, a slash alone says nothing.
-    base, path = (host, slash + path) if path else (host + slash, "")
-    return _at("http", unquoted(path), base_url=f"{scheme}://{base}{query and f'?{query}'}")
+    base, path = (host + kept, path) if path != "/" else (host + kept + slash, "")
+    return _at("http", path, base_url=f"{scheme}://{base}{query and f'?{query}'}")
 
 
 def _further(part: str, base: dict[str, Any]) -> dict[str, Any]:

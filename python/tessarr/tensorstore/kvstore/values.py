@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from tessarr._engine import (
     KvStoreBase,
@@ -13,6 +13,7 @@ from tessarr._engine import (
     joined,
     text_of,
 )
+from tessarr.tensorstore.notation.derived import kept, pickled, restore
 
 __all__ = [
     "KeyRange",
@@ -94,7 +95,7 @@ class KeyRange:
         """
         return bool(self._max) and self._min >= self._max
 
-    def copy(self) -> KeyRange:
+    def copy(self) -> Self:
         """Return another one that is equal.
 
         Examples
@@ -104,18 +105,21 @@ class KeyRange:
         >>> chosen.copy() == chosen, chosen.copy() is chosen
         (True, False)
         """
-        made: KeyRange = object.__new__(KeyRange)
+        made = object.__new__(type(self))
         made._min, made._max = self._min, self._max
         return made
 
-    def __copy__(self) -> KeyRange:
-        return self.copy()
+    def __copy__(self) -> Self:
+        return kept(self.copy(), self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> KeyRange:
-        return self.copy()
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return kept(self.copy(), self, memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return KeyRange, (self._min, self._max)
+        return pickled(self, KeyRange, self._min, self._max)
+
+    def __setstate__(self, state: Any) -> None:
+        restore(self, KeyRange, state)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, KeyRange):

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE
+from tessarr.tensorstore.notation.derived import pickled, restore
 from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     as_float,
@@ -396,9 +397,12 @@ class Grid:
     def __repr__(self) -> str:
         return shown("ChunkLayout.Grid", self.to_json())
 
-    def __getstate__(self) -> tuple[JSONObject, int]:
-        return self.to_json(), self._rank
+    def __reduce__(self) -> tuple[Any, ...]:
+        new, given, *derived = pickled(self, Grid, self.to_json())
+        return new, given, (self._rank, *derived)
 
-    def __setstate__(self, state: tuple[JSONObject, int]) -> None:
-        json, self._rank = state
-        self._constraints = Grid(json)._constraints
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        rank, *derived = state
+        for one in derived:
+            restore(self, Grid, one)
+        self._rank = rank

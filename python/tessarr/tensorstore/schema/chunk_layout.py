@@ -11,6 +11,7 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.space import INFINITE, Dim, IndexDomain
+from tessarr.tensorstore.notation.derived import pickled, restore
 from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     as_flag,
@@ -316,7 +317,10 @@ class ChunkLayout:
         return shown("ChunkLayout", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ChunkLayout, (self.to_json(),)
+        return pickled(self, ChunkLayout, self.to_json())
+
+    def __setstate__(self, state: Any) -> None:
+        restore(self, ChunkLayout, state)
 
 
 _read: Final = Recall[LayoutConstraints]()

@@ -12,6 +12,7 @@ from tessarr import codec as codecs
 from tessarr.brief import brief
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.notation.derived import pickled, restore
 from tessarr.tensorstore.notation.members import refusal
 from tessarr.tensorstore.notation.reading import (
     copied,
@@ -164,7 +165,7 @@ class CodecSpec:
     _compression: Compression
 
     def __init__(self, json: Any) -> None:
-        made = json if isinstance(json, CodecSpec) else _read.made(json, self._parsed)
+        made = json if isinstance(json, CodecSpec) else _read.made(json, CodecSpec._parsed)
         self._set(made._driver, made._chain, made._compression)
 
     @classmethod
@@ -275,7 +276,10 @@ class CodecSpec:
         return shown("CodecSpec", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return CodecSpec, (self.to_json(),)
+        return pickled(self, CodecSpec, self.to_json())
+
+    def __setstate__(self, state: Any) -> None:
+        restore(self, CodecSpec, state)
 
 
 _read: Final = Recall[CodecSpec]()

@@ -18,6 +18,7 @@ import numpy as np
 
 from tessarr.brief import brief
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError, UnsupportedError
+from tessarr.tensorstore.notation.derived import pickled, restore
 from tessarr.tensorstore.notation.members import like_json
 
 if TYPE_CHECKING:
@@ -206,7 +207,10 @@ class dtype:  # noqa: N801 (as TensorStore calls it)
         raise AttributeError("data types cannot be changed")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dtype, (self.name,)
+        return pickled(self, dtype, self.name)
+
+    def __setstate__(self, state: Any) -> None:
+        restore(self, dtype, state)
 
     def __repr__(self) -> str:
         return f'dtype("{self.name}")'

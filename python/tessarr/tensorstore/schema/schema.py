@@ -16,6 +16,7 @@ from tessarr.brief import brief
 from tessarr.errors import ArgumentError
 from tessarr.space import Bracketed, IndexDomain, IndexTransform, View
 from tessarr.space.names import integer as index64
+from tessarr.tensorstore.notation.derived import kept, pickled, restore
 from tessarr.tensorstore.notation.keywords import tells
 from tessarr.tensorstore.notation.reading import (
     beside_json,
@@ -120,9 +121,9 @@ class Schema(Parts, Bracketed):
         if json is not ...:
             if parts:
                 raise beside_json(parts)
-            self._take(json if isinstance(json, Schema) else _read.made(json, self._parsed))
+            self._take(json if isinstance(json, Schema) else _read.made(json, Schema._parsed))
         elif parts:
-            self._take(_said.made(parts, self._stated))
+            self._take(_said.made(parts, Schema._stated))
 
     @classmethod
     def _stated(cls, parts: Mapping[str, Any]) -> Schema:
@@ -232,10 +233,11 @@ class Schema(Parts, Bracketed):
         made._take(self)
         return made
 
-    __copy__ = copy
+    def __copy__(self) -> Self:
+        return kept(self.copy(), self)
 
     def __deepcopy__(self, memo: Any) -> Self:
-        return self.copy()
+        return kept(self.copy(), self, memo)
 
     def _hard(self) -> Schema:
         """Return what has to be so: the chunk layout without what is merely wished for."""
@@ -511,7 +513,10 @@ class Schema(Parts, Bracketed):
         return shown("Schema", self.to_json())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Schema, (self.to_json(),)
+        return pickled(self, Schema, self.to_json())
+
+    def __setstate__(self, state: Any) -> None:
+        restore(self, Schema, state)
 
 
 _read: Final = Recall[Schema]()

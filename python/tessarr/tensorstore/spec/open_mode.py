@@ -57,6 +57,9 @@ class OpenMode:
             for name, value in zip(_NAMES, values, strict=True):
                 setattr(self, name, as_flag(value, name))
 
+    def __getstate__(self) -> object:
+        return object.__getstate__(self)  # said anew, so that old protocols, too, have it
+
     @classmethod
     def _take(cls, members: dict[str, Any]) -> OpenMode:
         """Take what JSON says of it out of `members`.

@@ -4,13 +4,14 @@ use std::ffi::c_int;
 
 use numpy::npyffi::{self, npy_intp, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tessarr_engine::array::PerAxis;
 use tessarr_engine::vlen::Arena;
 
 use crate::elements::{self, Elements, Handles};
+use crate::error::named;
 
 /// What the engine reads to or writes from: the memory of a NumPy array, whose owner
 /// is kept, or handles in its place.
@@ -105,24 +106,61 @@ pub(crate) fn overlaps_itself(shape: &[usize], strides: &[isize], item_bytes: us
 }
 
 /// A new array in C order; its items are not initialised unless they are objects.
+///
+/// `OutOfMemoryError` if there is no memory for it, or can be none.
 pub(crate) fn empty(
     dtype: Bound<'_, PyArrayDescr>,
     shape: impl Iterator<Item = usize>,
 ) -> PyResult<Bound<'_, PyUntypedArray>> {
+    empty_in(Order::C, dtype, shape)
+}
+
+/// How the items of a new array follow each other.
+#[derive(Clone, Copy)]
+pub(crate) enum Order {
+    C,
+    Fortran,
+}
+
+/// The same in an order.
+pub(crate) fn empty_in<'py>(
+    order: Order,
+    dtype: Bound<'py, PyArrayDescr>,
+    shape: impl Iterator<Item = usize>,
+) -> PyResult<Bound<'py, PyUntypedArray>> {
     let (py, mut shape) = (dtype.py(), shape.map(|size| size as npy_intp).collect::<PerAxis<npy_intp>>());
+    let asked = dtype.clone();
     // SAFETY: the shape has as many entries as said; PyArray_Empty takes over
     // one reference to the dtype, which `into_dtype_ptr` gives, and returns a
     // new array or null with an exception set.
-    unsafe {
+    let made = unsafe {
         let array = PY_ARRAY_API.PyArray_Empty(
             py,
             shape.len() as c_int,
             shape.as_mut_ptr(),
             dtype.into_dtype_ptr(),
-            0,
+            c_int::from(matches!(order, Order::Fortran)),
         );
-        Ok(Bound::from_owned_ptr_or_err(py, array)?.cast_into_unchecked::<PyUntypedArray>())
+        Bound::from_owned_ptr_or_err(py, array).map(|array| array.cast_into_unchecked::<PyUntypedArray>())
+    };
+    made.map_err(|error| no_memory(error, &asked, &shape))
+}
+
+/// The exception that NumPy makes no array, for what it raised.
+fn no_memory(error: PyErr, dtype: &Bound<'_, PyArrayDescr>, shape: &[npy_intp]) -> PyErr {
+    let py = dtype.py();
+    if !(error.is_instance_of::<PyMemoryError>(py) || error.is_instance_of::<PyValueError>(py)) {
+        return error;
     }
+    let told = || named(py, "OutOfMemoryError")?.call_method1("_of_array", (PyTuple::new(py, shape)?, dtype));
+    told().map_or_else(
+        |failure| failure,
+        |told| {
+            let told = PyErr::from_value(told);
+            told.set_cause(py, Some(error));
+            told
+        },
+    )
 }
 
 /// The NumPy scalar of a rank-0 array.

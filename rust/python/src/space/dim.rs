@@ -350,8 +350,9 @@ impl Dim {
     /// --------
     /// >>> Dim(3).hull(Dim(7, 9, label="x"))
     /// Dim(inclusive_min=0, exclusive_max=9, label="x")
-    fn hull(&self, py: Python<'_>, other: &Dim) -> PyResult<Dim> {
-        told(py, self.0.hull(&other.0)).map(Dim)
+    fn hull(slf: &Bound<'_, Self>, other: &Bound<'_, Dim>) -> PyResult<Dim> {
+        let found = slf.borrow().0.hull(&other.borrow().0);
+        told(slf.py(), found).map(Dim)
     }
 
     /// The indices of both; labels have to agree.
@@ -360,12 +361,13 @@ impl Dim {
     /// --------
     /// >>> Dim(3, 9).intersect(Dim(5))
     /// Dim(inclusive_min=3, exclusive_max=5)
-    fn intersect(&self, py: Python<'_>, other: &Dim) -> PyResult<Dim> {
-        told(py, self.0.intersect(&other.0)).map(Dim)
+    fn intersect(slf: &Bound<'_, Self>, other: &Bound<'_, Dim>) -> PyResult<Dim> {
+        let found = slf.borrow().0.intersect(&other.borrow().0);
+        told(slf.py(), found).map(Dim)
     }
 
-    fn __contains__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (lower, upper) = (self.0.lower, self.0.upper);
+    fn __contains__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let space::Dim { lower, upper, .. } = slf.borrow().0; // not borrowed while an index tells its value
         if let Ok(other) = other.cast::<Dim>() {
             let other = &other.borrow().0;
             return Ok(other.is_empty() || lower <= other.lower && other.upper <= upper);

@@ -223,9 +223,10 @@ impl OutputIndexMap {
     /// >>> OutputIndexMap([4, 8]).method
     /// <OutputIndexMethod.array: 2>
     #[getter]
-    fn method<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn method<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
         let methods = py.import(intern!(py, "tessarr.space.maps"))?;
-        let form = match self.follows {
+        let form = match slf.borrow().follows {
             Follows::Nothing => 0,
             Follows::Dimension(_) => 1,
             Follows::Array(..) => 2,
@@ -247,10 +248,13 @@ impl OutputIndexMap {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, State<'py>>> {
-        let map = slf.borrow();
-        let items = map.index_array(slf.py());
         let kept = attributes(slf)?;
-        pickled(slf, (map.offset, map.factor, map.input_dimension(), items, map._within(), kept))
+        let state = {
+            let map = slf.borrow();
+            let items = map.index_array(slf.py());
+            (map.offset, map.factor, map.input_dimension(), items, map._within(), kept)
+        };
+        pickled(slf, state)
     }
 
     fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {

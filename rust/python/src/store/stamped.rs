@@ -169,8 +169,9 @@ impl TimestampedStorageGeneration {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, Known<'py>>> {
-        let stamp = slf.borrow();
-        pickled(slf, (stamp.generation(slf.py()), stamp.time, attributes(slf)?))
+        let kept = attributes(slf)?;
+        let TimestampedStorageGeneration { generation, time } = slf.borrow().same(slf.py());
+        pickled(slf, (generation, time, kept))
     }
 
     fn __setstate__(slf: &Bound<'_, Self>, state: Known<'_>) -> PyResult<()> {

@@ -105,7 +105,7 @@ def _numbers(
     values: npt.NDArray[Any], target: DataType, out: npt.NDArray[Any] | None
 ) -> npt.NDArray[Any]:
     if out is None:
-        out = np.empty(values.shape, target.dtype)
+        out = _engine.empty(values.shape, target.dtype)
     _engine.convert(values, out, _told(values.dtype), _told(out.dtype))
     return out
 
@@ -127,7 +127,7 @@ def _told(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
 def _each(
     values: npt.NDArray[Any], convert: Callable[[Any], Any], wanted: np.dtype[Any]
 ) -> npt.NDArray[Any]:
-    result = np.empty(values.shape, wanted)
+    result = _engine.empty(values.shape, wanted)
     flat = result.reshape(-1)
     items = values.reshape(-1)
     for k, value in enumerate(items.tolist() if items.dtype.isbuiltin == 1 else items):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.space import IndexTransform
@@ -21,6 +22,8 @@ from tessarr.tensorstore.spec.spec import Spec
 from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
     from tessarr.types import JSONObject
@@ -38,6 +41,13 @@ class CastSpec(BasedSpec):
         """Return the spec that JSON states."""
         made = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
+        match members.get("kept"):
+            case [EllipsisType(), rank, ranked]:
+                del members["kept"]
+                made.schema.update(rank=rank)
+                made.ranked = ranked
+                made._set_base(base, shown=False)
+                return made
         made._set_base(base, shown=True)
         made.ranked = schema.rank is not None or base.transform is not None
         made._constrain(schema)
@@ -47,9 +57,11 @@ class CastSpec(BasedSpec):
     @classmethod
     def made(cls, base: Spec, data_type: DataType) -> Spec:
         """Return the spec of a cast of what another one opens."""
-        found = cls(Schema(dtype=data_type, rank=base._driver.outline().rank))
+        view = base._view
+        rank = base._driver.outline().rank if view is None else view.output_rank
+        found = cls(Schema(dtype=data_type, rank=rank))
         found._set_nested([Spec._of(base._driver, None, base._context)])
-        return Spec._of(found, base._view)
+        return Spec._of(found, view)
 
     def _constrain(self, schema: Schema) -> None:
         """Pass constraints on to what is viewed, but for the data type."""
@@ -86,6 +98,9 @@ class CastSpec(BasedSpec):
         json = nested_json(base, naming, include_defaults=include_defaults)
         if base._view is None:
             json.pop("transform", None)  # that of the cast
+        if naming.brief:
+            # Pickles keep the base as it is, and what JSON does not tell: it has no ellipsis.
+            return {"base": json, "kept": [..., rank, self.ranked]}
         if not include_defaults and rank is not None:
             json.pop("rank", None)  # the same
         ranked = base._view is None and base._driver.ranked
@@ -109,9 +124,7 @@ class CastSpec(BasedSpec):
             dimension_units=base.dimension_units,
         )
         if base.fill_value is not None and target is not None:
-            # While the data type is open, the fill value has its own, or is that of JSON.
-            own = base.fill_value.dtype
-            source = base.dtype or (json if own.hasobject else DataType(own))
+            source = _kind_of(base.fill_value, base.dtype)
             forward = conversion(source, target)
             if forward is not None:
                 known.update(fill_value=forward(base.fill_value))
@@ -155,3 +168,16 @@ class CastSpec(BasedSpec):
             return Opened(made._driver, found)
 
         return converted(open_spec(self._nested[0], opening), opened)
+
+
+def _kind_of(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:
+    """Return the data type of a fill value, which stays JSON if one was not stated beside it."""
+    if not fill.dtype.hasobject:
+        return stated or DataType(fill.dtype)
+    kind = None if stated is None else _OBJECTS.get(stated.name)
+    if stated is None or kind is None or not all(isinstance(item, kind) for item in fill.flat):
+        return json
+    return stated
+
+
+_OBJECTS: Final = {"string": bytes, "ustring": str}

@@ -12,6 +12,7 @@ import numpy as np
 
 from tessarr.errors import ArgumentError
 from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.space.bounds import extent
 from tessarr.space.domain import INFINITE
 from tessarr.space.maps import position
 
@@ -67,6 +68,27 @@ class BlockGrid:
         self._method = method
         self.domain = downsampled(base, self.factors, method)
 
+    def check(self, view: IndexTransform) -> None:
+        """Check that there are the blocks of a view; single elements are when they are read.
+
+        Raises
+        ------
+        ArgumentError
+        """
+        dims = view.domain._dims
+        if self._method == "stride" or any(dim.empty for dim in dims):
+            return
+        for k, (one, there) in enumerate(zip(view.output, self.domain._dims, strict=True)):
+            least, beyond = extent(one, dims)
+            before = least < there.inclusive_min and there.inclusive_min > -INFINITE
+            behind = beyond > there.exclusive_max and there.exclusive_max < INFINITE
+            if self.factors[k] > 1 and (before or behind):
+                raise ArgumentError(
+                    f"dimension {k}: there is no block {least if before else beyond - 1}: they "
+                    f"are {there}",
+                    kind="out_of_bounds",
+                )
+
     def behind(self, view: IndexTransform) -> IndexTransform | None:
         """Return the view of the base that has all that a view of the result is made of."""
         return self.strided(view) if self._method == "stride" else self.behind_all(view)
@@ -97,6 +119,9 @@ class BlockGrid:
                     high = low = max(by + ends[0] * factor, base.inclusive_min) - by
                 if one._factor < 0:
                     low, high = 1 - high, 1 - low
+                # Where blocks have no end, neither has what is behind them.
+                low = -INFINITE if dim.inclusive_min <= -INFINITE else low
+                high = INFINITE + 1 if dim.exclusive_max > INFINITE else high
                 dims[k] = Dim._of(low, max(low, high), dim.label)
                 offsets.append(by)
                 continue

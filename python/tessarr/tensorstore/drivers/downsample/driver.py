@@ -30,7 +30,7 @@ from tessarr.tensorstore.futures.after import converted
 from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.handle.store import TensorStore, handle
-from tessarr.tensorstore.in_memory import check_finite, copied, look, outside
+from tessarr.tensorstore.in_memory import check_finite, copied, empty, look, outside
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_through
@@ -178,6 +178,10 @@ class DownsampleDriver(Driver):
 
         None where such blocks differ in size.
         """
+        self._blocks.check(view)
+        return self._behind(view)
+
+    def _behind(self, view: IndexTransform) -> TensorStore | None:
         found = self._blocks.behind(view)
         return None if found is None else self._of[found]
 
@@ -185,7 +189,7 @@ class DownsampleDriver(Driver):
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell what is stored of what is behind a view."""
-        base = self.base_of(view)
+        base = self._behind(view)
         if base is None:
             self._cannot("tell what is stored of blocks of several sizes")
         return base._driver.storage_statistics(
@@ -203,9 +207,7 @@ class DownsampleDriver(Driver):
                 return self._of._driver.read(strided, out, using)
             behind = self._cut.behind(view._as_view())
             if behind is None:
-                return finished(
-                    np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
-                )
+                return finished(empty(view.domain.shape, self.dtype.dtype) if out is None else out)
             if prod(behind.counts) > _WASTE * view.size + 1000:
                 return self._by_points(view, out, using)
             return self._by_product(behind, out, using)
@@ -221,7 +223,7 @@ class DownsampleDriver(Driver):
         counts, order = behind.counts, behind.order
         values = out if order is None else None
         if values is None:
-            values = np.empty(counts, self.dtype.dtype)
+            values = empty(counts, self.dtype.dtype)
         rows = counts[0] if counts else 1
         most = max(1, _SLAB_BYTES * rows // max(1, prod(counts) * self._block_bytes))
         if rows <= most:
@@ -271,7 +273,7 @@ class DownsampleDriver(Driver):
         kinds, group = np.unique(shapes, axis=0, return_inverse=True)
 
         def work() -> npt.NDArray[Any]:
-            result = np.empty(len(points[0]), self.dtype.dtype)
+            result = empty((len(points[0]),), self.dtype.dtype)
             for kind, lengths in enumerate(kinds.tolist()):
                 chosen = np.flatnonzero(group.reshape(-1) == kind)
                 most = max(1, _SLAB_BYTES // (prod(lengths) * 8 * rank))

@@ -142,7 +142,9 @@ class DownsampleSpec(BasedSpec):
         """Return the spec of what is behind a view: see `DownsampleDriver.base_of`."""
         base = self._nested[0]
         domain = IndexDomain(len(self._factors)) if base.domain is None else base.domain
-        found = BlockGrid(domain, self._factors, self._method).behind(view)
+        blocks = BlockGrid(domain, self._factors, self._method)
+        blocks.check(view)
+        found = blocks.behind(view)
         return None if found is None else base[found]
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.space import IndexTransform
 from tessarr.tensorstore.driver import NOTHING, Driver, Using
@@ -18,7 +16,7 @@ from tessarr.tensorstore.futures.after import all_done, chained, converted, writ
 from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.handle.store import TensorStore
-from tessarr.tensorstore.in_memory import assign, checked, near, selected
+from tessarr.tensorstore.in_memory import assign, checked, empty, near, selected, unmade
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.spec.driver_spec import Opening
@@ -123,7 +121,7 @@ class StackDriver(Driver):
             if seen.alone:
                 n, found, _ = seen.far()[0]
                 return self._read(n, found, out, using)
-            result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
+            result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
             checked(seen.take, result)
             stored = [_reading_stored(seen, result)] if seen.waits else []
             own = Together() if using.batch is None and using.together is None else None
@@ -132,7 +130,7 @@ class StackDriver(Driver):
             if own is not None:
                 own.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
-            return failed(error)
+            return failed(unmade(error, view))
         if stored and not reads:
             return stored[0]
         return all_done(stored + reads, lambda: result, begin=own is not None)

@@ -30,6 +30,8 @@ from tessarr.tensorstore.in_memory import (
     assign,
     check_finite,
     checked,
+    covers,
+    empty,
     outside,
     selected,
 )
@@ -154,7 +156,7 @@ class VirtualDriver(Driver):
 
         def work() -> Future[npt.NDArray[Any]]:
             check_finite(view)
-            result = np.empty(view.domain.shape, self.dtype.dtype) if out is None else out
+            result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
             if view.size == 0:
                 return finished(result)
             # That of the read is submitted by now: what functions read is collected by another.
@@ -191,7 +193,7 @@ class VirtualDriver(Driver):
             check_finite(view)
             if view.size == 0:
                 return NOTHING
-            chunks = [(*one, one[1].covers(one[0])) for one in self._chunks(view)]
+            chunks = [(*one, covers(one[1], one[0])) for one in self._chunks(view)]
             if aside is not None:
                 assert using.transaction is not None
                 for box, inside, place, _ in chunks:

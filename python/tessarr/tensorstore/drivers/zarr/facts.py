@@ -269,7 +269,7 @@ def _places_of(meta: ArrayMeta) -> npt.NDArray[np.intp] | None:
         return None
     places = np.arange(data_type.item_bytes)
     found = np.zeros_like(places)
-    for shift in (0, 8, 16):
+    for shift in (0, 8, 16):  # of numbers below `MAX_ITEM_BYTES`
         digits = (places >> shift & 0xFF).astype(np.uint8)
         found |= data_type.swapped(digits.tobytes()).astype(np.intp) << shift
     return found
