@@ -176,6 +176,26 @@ def test_what_a_server_says_is_still_so_is_not_asked_for_again(tmp_path: Path) -
     assert asked[0] == [2, 1, 2, 1, 1]
 
 
+@pytest.mark.parametrize("recheck", [True, False])
+@pytest.mark.parametrize("stored", ["chunks", "chunks, zstd"])
+def test_a_chunk_that_has_no_room_is_one_request(
+    stored: str, recheck: bool, tmp_path: Path
+) -> None:
+    """What is not remembered of it is not compared, and what is comes with what is read."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
+    with servers.files(tmp_path) as door:
+        context = ours.Context({"cache_pool": {"total_bytes_limit": 500_000}})
+        spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": recheck}
+        array = ours.open(spec, context=context).result()
+        for part in (np.s_[3, 5], np.s_[900, 7:9], np.s_[:1000, 3], np.s_[:1000, 3:]):
+            door.forget()
+            assert np.array_equal(array[part].read().result(), VALUES[part])
+            assert len(door.requests) == 1
+
+
 @pytest.mark.parametrize("limit", [600_000, 1_000_000])
 @pytest.mark.parametrize("inside", [None, (64, 64), (256, 256)])
 @pytest.mark.parametrize("encoded", [False, True])

@@ -264,21 +264,24 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path = Path(self.translate_path(self.path))
-        found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
-        if not self.ranges or found is None or not path.is_file():
+        if not path.is_file():
             super().do_GET()
             return
         data = path.read_bytes()
-        start, end = int(found[1] or 0), int(found[2] or len(data) - 1)
-        if not found[1]:
-            start, end = max(0, len(data) - end), len(data) - 1
-        if start >= len(data):
-            self.send_error(416)
-            return
-        part = data[start : end + 1]
-        self.send_response(206)
-        span = f"{start}-{start + len(part) - 1}/{len(data)}"
-        self.send_header("Content-Range", f"{self.unit} {span}")
+        found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
+        part, span = data, ""
+        if self.ranges and found is not None:
+            start, end = int(found[1] or 0), int(found[2] or len(data) - 1)
+            if not found[1]:
+                start, end = max(0, len(data) - end), len(data) - 1
+            if start >= len(data):
+                self.send_error(416)
+                return
+            part = data[start : end + 1]
+            span = f"{start}-{start + len(part) - 1}/{len(data)}"
+        self.send_response(206 if span else 200)
+        if span:
+            self.send_header("Content-Range", f"{self.unit} {span}")
         self.send_header("Content-Length", str(len(part)))
         for tells in self.tells:
             if tells == "ETag":

@@ -105,6 +105,11 @@ impl CachedStore {
             && !self.memory.with(|shelf| shelf.has_decoded(name))
     }
 
+    /// Nothing is remembered of a value, but that it is there.
+    fn lacks_parts(&self, name: &str) -> bool {
+        self.memory.with(|shelf| shelf.lacks_parts(name))
+    }
+
     fn is_small(&self, object: &dyn Object) -> bool {
         object.size() <= SMALL.min(self.memory.limit)
     }
@@ -219,7 +224,8 @@ impl CachedStore {
             let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
             return self.ask(key, name, want, asked);
         }
-        let object = self.inner.open(key, Want::Ranges)?;
+        let few = matches!(want, Want::Part { .. } | Want::Suffix(_));
+        let object = self.inner.open(key, if few { want } else { Want::Ranges })?;
         let same = |object: &dyn Object| object.size() == size && of.is_in(object);
         if !object.as_deref().is_some_and(same) {
             // What is there instead was opened just now; it is remembered, unless somebody has
@@ -271,10 +277,17 @@ impl Store for CachedStore {
         match found {
             Found::Fresh(Answer::Absent) => Ok(None),
             Found::Fresh(Answer::Whole(whole)) => Ok(Some(self.remembered(name, whole))),
-            Found::Fresh(Answer::Opened { size, same }) => match self.wants_whole(&name, want, size) {
-                true => self.ask(key, name, want, asked),
-                false => Ok(Some(self.ranged(key, name, size, *same, asked, None))),
-            },
+            Found::Fresh(Answer::Opened { size, same }) => {
+                let never_found = same.state().is_none() && self.lacks_parts(&name);
+                match never_found || self.wants_whole(&name, want, size) {
+                    true => self.ask(key, name, want, asked),
+                    false => Ok(Some(self.ranged(key, name, size, *same, asked, None))),
+                }
+            }
+            // There is nothing that could be still so.
+            Found::Stale(Answer::Opened { .. }) if self.lacks_parts(&name) => {
+                self.ask(key, name, want, asked)
+            }
             Found::Stale(old) => self.validated(key, name, want, asked, &old),
             _ => self.ask(key, name, want, asked),
         }

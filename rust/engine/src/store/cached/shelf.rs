@@ -138,6 +138,11 @@ impl Shelf {
         self.names.get(name).is_some_and(|known| known.parts.range(Part::FIRST_DECODED..).next().is_some())
     }
 
+    /// Whether no part of the value of `name` is remembered.
+    pub(super) fn lacks_parts(&self, name: &str) -> bool {
+        self.names.get(name).is_none_or(|known| known.parts.is_empty())
+    }
+
     /// Remembers bytes of the value `of`, or what was decoded of them, if that is still the value of `name`.
     pub(super) fn keep_of(&mut self, name: &str, part: Part, answer: Answer, of: Same) {
         if matches!(part, Part::Range { offset, count } if self.find_range(name, offset, count, of).is_some())
