@@ -43,7 +43,7 @@ const QUICK: Worth = Worth { gap: 8 << 10, span: 0, slab: 256 << 10, group: 1 <<
 
 /// Where each is answered by somebody else: there they are few rather than quick. Of slabs there may be as many under
 /// way as a store wants, each with its memory.
-const WAITED: Worth = Worth { gap: 64 << 10, span: 128 << 20, slab: 16 << 20, group: 128 << 20 };
+const WAITED: Worth = Worth { gap: 64 << 10, span: 16 << 20, slab: 16 << 20, group: 128 << 20 };
 
 /// Larger uncompressed chunks are read in parts also where decoded chunks are remembered.
 const KEPT_RAW_BYTES: usize = 16 << 20;

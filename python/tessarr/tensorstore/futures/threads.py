@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 from _thread import get_ident
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import partial
@@ -86,7 +86,7 @@ class _Pool:
             self._due -= 1
 
     @contextmanager
-    def waiting(self) -> Iterator[None]:
+    def waiting(self) -> Generator[None]:
         """Let another thread work meanwhile: what this one waits for may have none yet."""
         with self._lock:
             self._waiting += 1
@@ -177,7 +177,7 @@ def _help(task: Callable[[], None]) -> None:
 
 
 @contextmanager
-def waiting() -> Iterator[None]:
+def waiting() -> Generator[None]:
     """Wait for other work: in a thread for work, another one may begin meanwhile."""
     pool: _Pool | None = getattr(_this, "pool", None)
     if pool is None or pool._process != os.getpid():
