@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tessarr.errors import StoreError, UnsupportedError
@@ -277,10 +278,14 @@ def _is_old(modified: str | None, now: str | None) -> bool:
     if modified is None:
         return True
     try:
-        age = parsedate_to_datetime(now or "") - parsedate_to_datetime(modified)
+        return _time(now or "") - _time(modified) >= _RACY
     except (TypeError, ValueError):  # no time, or one without its zone
         return False
-    return age >= _RACY
+
+
+@lru_cache(64)  # many files are asked for within a second, and were changed in another one
+def _time(text: str) -> datetime:
+    return parsedate_to_datetime(text)
 
 
 _CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)", re.IGNORECASE)
