@@ -181,7 +181,7 @@ fn interruptibly<T>(
         }
         // None: Python shuts down; the operation may end as it began.
         let raised = |py: Python<'_>| py.check_signals().err().map(|raised| foreign(py, raised));
-        Python::try_attach(raised).flatten().is_some_and(|error| {
+        crate::ending::attached(raised).flatten().is_some_and(|error| {
             *pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             true
         })

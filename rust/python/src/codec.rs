@@ -38,7 +38,7 @@ impl PythonCodec {
         take: Take<'_>,
         call: impl Fn(Python<'_>, &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> + 'a,
     ) -> Result<()> {
-        let called = Python::try_attach(|py| {
+        let called = crate::ending::attached(|py| {
             let done = (|| {
                 // A codec may keep what it was given: it gets bytes of its own.
                 let view = PyMemoryView::from(PyBytes::new(py, input).as_any())?;

@@ -145,7 +145,7 @@ impl ForeignKeys for PythonKeys {
 
 /// What `call` gives, with the GIL; what it raises is passed on.
 fn attached<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-    Python::try_attach(|py| call(py).map_err(|error| foreign(py, error))).unwrap_or_else(|| {
+    crate::ending::attached(|py| call(py).map_err(|error| foreign(py, error))).unwrap_or_else(|| {
         Err(Error::internal("an extension written in Python was called while Python shuts down"))
     })
 }

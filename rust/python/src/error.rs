@@ -165,7 +165,7 @@ pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
 pub(crate) fn is_exit(error: &Error) -> bool {
     raised_by(error).is_some_and(|raised| {
         let ends = |py: Python<'_>| !raised.is_instance_of::<PyException>(py);
-        Python::try_attach(ends).unwrap_or(false)
+        crate::ending::attached(ends).unwrap_or(false)
     })
 }
 

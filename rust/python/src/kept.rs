@@ -1,7 +1,5 @@
 //! Python's objects on threads that do not hold the GIL.
 
-use pyo3::prelude::*;
-
 /// Something of Python's that is let go with the GIL held. PyO3 would queue what is
 /// dropped without it behind a mutex, which a fork at that moment copies locked.
 pub(crate) struct Kept<T>(Option<T>);
@@ -21,6 +19,6 @@ impl<T> Drop for Kept<T> {
     fn drop(&mut self) {
         let value = self.0.take();
         // None: Python shuts down, and takes the value with it.
-        let _ = Python::try_attach(|_| drop(value));
+        let _ = crate::ending::attached(|_| drop(value));
     }
 }

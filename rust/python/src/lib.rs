@@ -11,6 +11,7 @@ mod codec;
 mod convert;
 mod description;
 mod elements;
+mod ending;
 mod error;
 mod flag;
 mod handle;
@@ -41,6 +42,7 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     blocks::register(module)?;
     codec::register(module)?;
     convert::register(module)?;
+    ending::register(module)?;
     flag::register(module)?;
     handle::register(module)?;
     latch::register(module)?;

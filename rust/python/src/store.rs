@@ -52,7 +52,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Raises what a signal handler raised (Ctrl-C) in a thread that waits for another writer.
 fn check_signals() -> tessarr_engine::Result<()> {
-    let checked = Python::try_attach(|py| py.check_signals().map_err(|raised| foreign(py, raised)));
+    let checked = crate::ending::attached(|py| py.check_signals().map_err(|raised| foreign(py, raised)));
     checked.unwrap_or(Ok(()))
 }
 
@@ -156,7 +156,7 @@ impl Store {
                 let read = |object| engine::check_size(object, limit).and_then(|()| engine::read_all(object));
                 let current = current.map(read).transpose()?;
                 raised = None;
-                let made = Python::try_attach(|py| made_of(make.bind(py), current.as_deref()));
+                let made = crate::ending::attached(|py| made_of(make.bind(py), current.as_deref()));
                 made.and_then(|made| made.map_err(|error| raised = Some(error)).ok())
                     .ok_or_else(|| Error::internal("no value was made"))
             })
@@ -217,7 +217,7 @@ impl Store {
         let mut outcome: Option<PyResult<Py<PyAny>>> = None;
         let held = py.detach(|| {
             self.inner.hold(key, &mut || {
-                outcome = Python::try_attach(|py| work.call0(py));
+                outcome = crate::ending::attached(|py| work.call0(py));
                 Ok(())
             })
         });

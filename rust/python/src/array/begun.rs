@@ -99,7 +99,7 @@ fn run(transfers: Vec<Transfer>, runner: Runner, told: &Raised) {
     }
     // At interpreter exit nobody waits any more. What a transfer kept alive is let go where its future
     // is told: who waited may rely on that, as a file in a Zip file is whole when nobody has it open.
-    Python::try_attach(move |py| pending.into_iter().for_each(|one| one.tell(py)));
+    crate::ending::attached(move |py| pending.into_iter().for_each(|one| one.tell(py)));
 }
 
 /// Do the parts side by side, those that read the same array as one. The future of what waits for a
@@ -115,7 +115,7 @@ fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
     let end = |index: usize, done| {
         let (one, part) = places[index];
         if one.end(part, done) && left.fetch_sub(1, Ordering::Relaxed) > 1 && waits {
-            Python::try_attach(|py| one.tell(py));
+            crate::ending::attached(|py| one.tell(py));
         }
     };
     let alike = alike(&parts);

@@ -207,7 +207,7 @@ impl PyForeign {
 
 /// Runs `work` with the GIL; an exception becomes the error that carries it.
 fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
-    match Python::try_attach(|py| work(py).map_err(|raised| foreign(py, raised))) {
+    match crate::ending::attached(|py| work(py).map_err(|raised| foreign(py, raised))) {
         Some(done) => done,
         None => Err(Error::internal("a store written in Python was called while Python shuts down")),
     }

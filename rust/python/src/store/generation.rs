@@ -28,7 +28,7 @@ pub(super) fn digest(py: Python<'_>, value: &[u8]) -> PyResult<Vec<u8>> {
 
 /// Whether a value has the digest that a generation is.
 pub(super) fn has_digest(value: &[u8], generation: &[u8]) -> Result<bool> {
-    let compared = Python::try_attach(|py| {
+    let compared = crate::ending::attached(|py| {
         digest(py, value).map(|found| found == generation).map_err(|error| foreign(py, error))
     });
     compared.unwrap_or_else(|| Err(Error::internal("nothing can be compared when Python ends")))

@@ -103,7 +103,7 @@ impl std::fmt::Debug for PyWatch {
 
 impl engine::Watch for PyWatch {
     fn after(&self, call: engine::Call, key: &str, done: &engine::Done<'_>) -> Result<()> {
-        let told = Python::try_attach(|py| {
+        let told = crate::ending::attached(|py| {
             let Some(watch) = self.watch.get() else { return Ok(()) };
             let error = done.error.map(ToString::to_string);
             let arguments = (call.name(), key, done.bytes, done.took.as_secs_f64(), error);
@@ -240,7 +240,7 @@ fn retrying(
     };
     let judge = Kept::new(judge);
     let judged = move |mut error: Error| {
-        let answer = Python::try_attach(|py| {
+        let answer = crate::ending::attached(|py| {
             let raised = raised_by(&error)?;
             let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
             let (told, may_pass): (Bound<'_, PyAny>, bool) = judged.extract(py).ok()?;
@@ -255,7 +255,7 @@ fn retrying(
 
 /// What a function of Python makes of the value of a key.
 fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<New>> {
-    let made = Python::try_attach(|py| {
+    let made = crate::ending::attached(|py| {
         let current = current.map(|bytes| PyBytes::new(py, bytes));
         let made = redo.bind(py).call1((key, current.clone()))?;
         Ok(match () {
