@@ -35,7 +35,6 @@ use crate::error::{Error, Kind, Result};
 pub use helpers::wait_for;
 use helpers::HELPERS;
 pub use job::guarded;
-pub(crate) use job::{is_wanted, unwanted};
 use job::{Job, Watch};
 pub use pile::Pile;
 

@@ -1,57 +1,27 @@
 //! Numbered tasks, and who works on them.
 
 use std::any::Any;
-use std::cell::Cell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// How often a calling thread asks whether it was interrupted.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
-
-thread_local! {
-    /// The call whose task this thread runs.
-    static CURRENT: Cell<Option<&'static Call>> = const { Cell::new(None) };
-}
-
-/// One call of `parallel_for`, and the call in whose task it was made.
-struct Call {
-    /// Whether a task failed, or the caller was interrupted: what the others do is of no use.
-    ended: AtomicBool,
-    within: Option<&'static Call>,
-}
-
-impl Call {
-    fn is_wanted(&self) -> bool {
-        !self.ended.load(Ordering::Relaxed) && self.within.is_none_or(Call::is_wanted)
-    }
-}
-
-/// Whether what this thread does is of any use; not after another task of the same call failed.
-pub(crate) fn is_wanted() -> bool {
-    CURRENT.get().is_none_or(Call::is_wanted)
-}
-
-/// The error of a task that stopped because it is not wanted.
-pub(crate) fn unwanted() -> Error {
-    Error::new(Kind::Interrupted, "another task failed")
-}
 
 /// The numbered tasks of one `parallel_for`, on the stack of its caller.
 pub(super) struct Job<'a> {
     task: &'a (dyn Fn(usize) -> Result<()> + Sync),
     tasks: usize,
-    call: Call,
     /// The next task to hand out; `tasks` and more: none.
     next: AtomicUsize,
     /// Threads besides the caller that are at work; changed under the pool's lock.
     pub(super) active: AtomicUsize,
     /// Signals the end of the last of them.
     pub(super) done: Condvar,
-    /// The error of the lowest task so far, before those that were interrupted.
+    /// The error of the lowest task so far.
     error: Mutex<Option<(usize, Error)>>,
 }
 
@@ -60,7 +30,6 @@ impl<'a> Job<'a> {
         Job {
             task,
             tasks,
-            call: Call { ended: AtomicBool::new(false), within: CURRENT.get() },
             next: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
             done: Condvar::new(),
@@ -70,15 +39,6 @@ impl<'a> Job<'a> {
 
     /// Run tasks until there are none. Never unwinds.
     pub(super) fn work(&self, watch: &mut Watch<'_>) {
-        // SAFETY: only this thread sees it, and only until the end of this function, or of that
-        // whose task it runs, where it is what it was: the caller, who has the job, waits for both.
-        let call = unsafe { &*std::ptr::from_ref(&self.call) };
-        let before = CURRENT.replace(Some(call));
-        self.work_on(watch);
-        CURRENT.set(before);
-    }
-
-    fn work_on(&self, watch: &mut Watch<'_>) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             if index >= self.tasks {
@@ -99,17 +59,13 @@ impl<'a> Job<'a> {
 
     /// Hand out no more tasks.
     fn stop(&self) {
-        self.call.ended.store(true, Ordering::Relaxed);
         self.next.store(self.tasks, Ordering::Relaxed);
     }
 
     fn fail(&self, index: usize, error: Error) {
         self.stop();
         let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
-        // What stopped because another failed tells nothing.
-        let rank = |index, error: &Error| (error.kind == Kind::Interrupted, index);
-        let new = rank(index, &error);
-        let other = if first.as_ref().is_none_or(|(lowest, error)| new < rank(*lowest, error)) {
+        let other = if first.as_ref().is_none_or(|(lowest, _)| index < *lowest) {
             first.replace((index, error)).map(|(_, other)| other)
         } else {
             Some(error)

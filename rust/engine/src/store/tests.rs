@@ -467,23 +467,3 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
     assert_eq!((&shared as &dyn Store).get("k")?.as_deref(), Some(&[8; 100][..]));
     Ok(())
 }
-
-#[test]
-fn what_waits_ends_where_another_task_failed() {
-    for failing in 0..3 {
-        let begun = AtomicU64::new(0);
-        let nested = |index| {
-            begun.fetch_add(1, Ordering::Relaxed);
-            if index == failing {
-                while begun.load(Ordering::Relaxed) < 3 {
-                    std::thread::yield_now();
-                }
-                return Err(Error::data("bad"));
-            }
-            // As one that is asked again in the task of a task; it would take longer than any test.
-            crate::pool::wait_for(1, 1, None, &|_| wait::sleep(std::time::Duration::from_secs(1 << 20)))
-        };
-        let error = crate::pool::wait_for(3, 3, None, &nested).unwrap_err();
-        assert_eq!(error.kind, Kind::Data);
-    }
-}

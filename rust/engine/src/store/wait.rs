@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
-use crate::pool;
 
 /// How long a thread waits before it asks again.
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -17,15 +16,12 @@ pub fn while_waiting(check: fn() -> Result<()>) {
     let _ = CHECK.set(check);
 }
 
-/// Whether the wait may go on: the user does not interrupt, and what it is for is still wanted.
+/// Whether the wait may go on.
 pub(super) fn ask() -> Result<()> {
-    if !pool::is_wanted() {
-        return Err(pool::unwanted());
-    }
     CHECK.get().map_or(Ok(()), |check| check())
 }
 
-/// Sleeps, as long as [`ask`] lets it.
+/// Sleeps, unless the user interrupts.
 pub(super) fn sleep(duration: Duration) -> Result<()> {
     let mut left = duration;
     while left > ASK_EVERY {
