@@ -113,7 +113,7 @@ def test_a_program_ends_though_a_function_does_not() -> None:
 import tessarr.tensorstore as ts
 promise, future = ts.Promise.new()
 view = ts.virtual_chunked(lambda *_: future, lambda *_: future, dtype=ts.uint8, shape=[2])
-reads = [view[0].read(), view.write([1, 2]), view[1].write(1)]
+under_way = [view[0].read(), view.write([1, 2])]
 print(ts.array([1]).read().result())
 """
     done = subprocess.run(

@@ -268,9 +268,9 @@ async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
         data = await answer.read()
         content_range = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
         modified = answer.headers.get("Last-Modified")
-        weak = modified and f"W/{modified}"  # it may change again within the second
-        tag = answer.headers.get("ETag") or weak
-        return data, content_range, tag, _is_old(modified, answer.headers.get("Date"))
+        is_old = _is_old(modified, answer.headers.get("Date"))
+        weak = f"W/{modified}" if modified and is_old else None  # else it may be that of the answer
+        return data, content_range, answer.headers.get("ETag") or weak, is_old
 
 
 def _is_old(modified: str | None, now: str | None) -> bool:
@@ -279,7 +279,7 @@ def _is_old(modified: str | None, now: str | None) -> bool:
         return True
     try:
         return _time(now or "") - _time(modified) >= _RACY
-    except (TypeError, ValueError):  # no time, or one without its zone
+    except (TypeError, ValueError, OverflowError):  # no time, or one without its zone
         return False
 
 

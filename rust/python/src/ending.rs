@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 /// How many threads are inside of Python, or wait for the GIL. No lock, which a fork might copy locked.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
 
-/// The process that imported the module; children of it by fork have none of its threads.
+/// The process that has stores of Python; children of it by fork have none of its threads.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
 /// So long the end waits for threads that are inside: to let the GIL go, and have it again, takes far less. Who waits
@@ -22,10 +22,12 @@ const LONGEST: Duration = Duration::from_millis(200);
 ///
 /// Python ends each of them where it next asks for the GIL, with all calls of Rust that it has on the stack, which
 /// aborts the process.
-pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    PROCESS.get_or_init(process::id);
-    let leave = wrap_pyfunction!(leave, module)?;
-    module.py().import("atexit")?.call_method1("register", (leave,)).map(drop)
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    if PROCESS.set(process::id()).is_err() {
+        return Ok(());
+    }
+    let leave = wrap_pyfunction!(leave, py)?;
+    py.import("atexit")?.call_method1("register", (leave,)).map(drop)
 }
 
 #[pyfunction]

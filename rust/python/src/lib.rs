@@ -42,7 +42,6 @@ fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     blocks::register(module)?;
     codec::register(module)?;
     convert::register(module)?;
-    ending::register(module)?;
     flag::register(module)?;
     handle::register(module)?;
     latch::register(module)?;

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from tessarr.tensorstore.futures.future import DONE, Again, Future, failed
 from tessarr.tensorstore.futures.start import begun, start
-from tessarr.tensorstore.futures.threads import submit
 from tessarr.tensorstore.futures.writes import WriteFutures
 
-__all__ = ["Turns", "after", "all_done", "chained", "converted", "written"]
+__all__ = ["after", "all_done", "chained", "converted", "written"]
 
 U = TypeVar("U")
 
@@ -114,45 +112,6 @@ def after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]])
     ended = all_done(waiting, lambda: None)
     ended.add_done_callback(Again(lambda _: made._end_like(begun(begin))))
     return made
-
-
-class Turns:
-    """What is begun one after another, each when that before it has ended."""
-
-    __slots__ = ("_busy", "_lock", "_waiting")
-
-    def __init__(self) -> None:
-        self._lock = allocate_lock()
-        self._waiting: deque[tuple[Future[Any], Callable[[], Future[Any]]]] = deque()
-        self._busy = False
-
-    def take(self, begin: Callable[[], Future[U]]) -> Future[U]:
-        """Return the future of what is begun when it is its turn."""
-        made: Future[U] = Future._pending()
-        with self._lock:
-            self._waiting.append((made, begin))
-            idle, self._busy = not self._busy, True
-        if idle:
-            try:
-                self._go_on()
-            except BaseException:  # a signal: others still have their turn
-                submit(self._go_on)
-                raise
-        return made
-
-    def _go_on(self, _: object = None) -> None:
-        while True:
-            with self._lock:
-                if not self._waiting:
-                    self._busy = False
-                    return
-                made, begin = self._waiting[0]
-            done = after((), begin)
-            made._end_like(done)
-            with self._lock:  # now: until here it is begun again where a signal interrupts it
-                self._waiting.popleft()
-            if done._add(Again(self._go_on)):
-                return
 
 
 def written(parts: Sequence[WriteFutures]) -> WriteFutures:

@@ -186,6 +186,8 @@ class Future(Generic[T]):
             self._work = source._help
             source.add_done_callback(Again(lambda done: self._finish(done._state, done._value)))
             source.force()
+            if self._state != PENDING:  # cancelled meanwhile
+                self._work = None
         else:
             self._finish(source._state, source._value)
 

@@ -22,6 +22,9 @@ __all__ = ["is_interruptible", "submit", "submit_whole", "waiting"]
 _MOST: Final = 32
 """So many threads work at a time; others may wait for what these do."""
 
+_MOST_WAITING: Final = 512
+"""So many there are with those."""
+
 _this: Final = local()
 """Of which pool a thread is."""
 
@@ -99,7 +102,8 @@ class _Pool:
 
     def _begin_thread(self) -> None:
         """Begin another thread, if there is more to do than threads and there may be one."""
-        if self._due <= len(self._threads) or len(self._threads) >= _MOST + self._waiting:
+        most = min(_MOST + self._waiting, _MOST_WAITING)
+        if self._due <= len(self._threads) or len(self._threads) >= most:
             return
         made = Thread(target=self._run, name="tessarr", daemon=True)
         try:
@@ -107,6 +111,8 @@ class _Pool:
         except RuntimeError:  # there are no more threads, or Python ends
             return
         self._threads.append(made)
+        if self._ends:
+            self._tasks.put(None)  # as for those that were there
 
     def _is_too_many(self) -> bool:
         """Return whether this thread ends, as those that waited work again."""

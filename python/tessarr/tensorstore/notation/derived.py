@@ -43,6 +43,8 @@ def restore(value: Any, plain: Any, state: Any) -> None:
 def kept(copy: T, value: T, memo: dict[int, Any] | None = None) -> T:
     """Return a copy, with what is kept in the object; of that, too, with a memo, it has copies."""
     attributes = _attributes(value)
+    if memo is not None:
+        memo[id(value)] = copy  # which may be kept in itself
     if attributes:
         vars(copy).update(attributes if memo is None else deepcopy(attributes, memo))
     return copy

@@ -63,6 +63,10 @@ impl Ask for SplitAsk {
 }
 
 impl Store for SplitStore {
+    fn at_hand(&self) -> bool {
+        self.metadata.at_hand() && self.chunks.at_hand()
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.side(key).open(key, want)
     }

@@ -67,6 +67,7 @@ impl PyForeign {
     /// Finds out what `object` offers; also whether it can be changed at all.
     pub(super) fn new(object: &Bound<'_, PyAny>, read_only: bool) -> PyResult<(Self, bool)> {
         let py = object.py();
+        crate::ending::prepare(py)?;
         let abc = py.import("collections.abc")?;
         let has = |name: &str| object.getattr_opt(name).map(|method| method.is_some_and(|m| m.is_callable()));
         let mapping = object.is_instance(&abc.getattr("Mapping")?)? && !has("put")?;

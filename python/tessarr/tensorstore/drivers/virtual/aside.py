@@ -46,7 +46,7 @@ class ChunksAside:
     store : callable
         Begins to store a chunk, given its domain and its elements.
     change : callable
-        Begins to change a chunk, given its domain and what changes its elements.
+        Changes a chunk, given its domain and what changes its elements.
     cache
         Keeps what is read.
     """
@@ -55,7 +55,7 @@ class ChunksAside:
         self,
         new: Callable[[View], npt.NDArray[Any]],
         store: Callable[[View, npt.NDArray[Any]], Future[bool]],
-        change: Callable[[View, Callable[[npt.NDArray[Any]], None]], Future[None]],
+        change: Callable[[View, Callable[[npt.NDArray[Any]], None]], None],
         cache: ChunkCache,
     ) -> None:
         self.cache = cache
@@ -103,4 +103,4 @@ class ChunksAside:
             if kept.written.all():
                 self._store(kept.box, kept.values).result()
             else:
-                self._change(kept.box, partial(_Kept.onto, kept)).result()
+                self._change(kept.box, partial(_Kept.onto, kept))

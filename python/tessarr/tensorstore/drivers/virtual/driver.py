@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from _thread import allocate_lock
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -22,9 +23,10 @@ from tessarr.tensorstore.drivers.virtual.functions import (
     VirtualChunkedWriteParameters,
     stamp_of,
 )
-from tessarr.tensorstore.futures.after import Turns, after, all_done
+from tessarr.tensorstore.futures.after import after, all_done
 from tessarr.tensorstore.futures.future import NOTHING, Future, finished
 from tessarr.tensorstore.futures.start import begun
+from tessarr.tensorstore.futures.threads import waiting
 from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.in_memory import (
     assign,
@@ -80,11 +82,11 @@ class VirtualDriver(Driver):
         "_cache",
         "_domain",
         "_layout",
+        "_lock",
         "_order",
         "_origin",
         "_schema",
         "_shape",
-        "_turns",
         "functions",
         "references",
     )
@@ -99,7 +101,7 @@ class VirtualDriver(Driver):
         self._schema = schema
         self.dtype = schema.dtype
         self._cache = ChunkCache(memory_of(references.resource("cache_pool")).chunks)
-        self._turns = Turns()
+        self._lock = allocate_lock()
         domain = schema.domain
         if domain is None:
             domain = IndexDomain(schema.rank)
@@ -202,7 +204,7 @@ class VirtualDriver(Driver):
                 return NOTHING
             if not all(whole for *_, whole in chunks):
                 self._check_readable()
-            ends: list[Future[Any]] = []
+            ends = []
             for box, inside, place, whole in chunks:
                 items = selected(values, place)
                 if whole:
@@ -210,7 +212,7 @@ class VirtualDriver(Driver):
                     assign(chunk, inside, items)
                     ends.append(self._store(self._cache, box, chunk))
                 else:
-                    ends.append(self._change(self._cache, box, partial(_assign, inside, items)))
+                    self._change(self._cache, box, partial(_assign, inside, items))
             return all_done(ends, lambda: None)
 
         done = begun(work)
@@ -271,26 +273,22 @@ class VirtualDriver(Driver):
         cache: ChunkCache,
         box: View,
         change: Callable[[npt.NDArray[Any]], None],
-    ) -> Future[None]:
+    ) -> None:
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
         self._check_readable()
         parameters = VirtualChunkedReadParameters()
-
-        def once() -> Future[None]:
-            kept = cache.get(box.origin)
-            if kept is not None and kept[2] >= parameters.staleness_bound:
-                return write(*kept[:2])
-            reading = self._read(cache, box, parameters, kept)
-            return after([reading.called], lambda: write(*reading.end()))
-
-        def write(before: npt.NDArray[Any], generation: bytes) -> Future[None]:
-            chunk = self._new(box, clear=False)
-            chunk[...] = before
-            change(chunk)
-            writing = self._write(cache, box, chunk, generation)
-            return after([writing.called], lambda: NOTHING if writing.end() else once())
-
-        return self._turns.take(once)
+        with waiting(), self._lock:  # others may be needed for what the first one waits for
+            while True:
+                kept = cache.get(box.origin)
+                if kept is None or kept[2] < parameters.staleness_bound:
+                    before, generation = self._read(cache, box, parameters, kept).end()
+                else:
+                    before, generation, _ = kept
+                chunk = self._new(box, clear=False)
+                chunk[...] = before
+                change(chunk)
+                if self._write(cache, box, chunk, generation).end():
+                    return
 
     def _check_readable(self) -> None:
         if self.functions.read is None:
