@@ -36,7 +36,7 @@ def coded(error: BaseException) -> BaseException:
     That is another one, of the same class, with the same fields: whoever else has the error, as a
     function of the user's that raised it, finds it as it was.
     """
-    if isinstance(error, TessarrError) and type(error).__module__.startswith("tessarr."):
+    if isinstance(error, TessarrError):
         code = _code(error)
         if code is not None and error.message.partition(":")[0] not in _CODES:
             return _again(error, f"{code}: {error.message}")
@@ -45,7 +45,10 @@ def coded(error: BaseException) -> BaseException:
 
 def _again(error: E, message: str) -> E:
     """Return the same error with another message."""
-    made = type(error).__new__(type(error))  # as constructors have arguments
+    try:
+        made = type(error).__new__(type(error))  # constructors may be given anything else
+    except Exception:  # noqa: BLE001 (a class of the user's, whose error is told as it is)
+        return error
     made.__dict__.update(error.__dict__)
     made.message, made.args = message, (message,)
     number = getattr(error, "errno", None)
