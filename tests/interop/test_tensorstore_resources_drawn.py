@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import pickle
 import random
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -74,6 +76,10 @@ class Specs:
         }
 
 
+def _json(make: Callable[[], Any], *, include_defaults: bool) -> str:
+    return json.dumps(make().to_json(include_defaults=include_defaults))
+
+
 @pytest.mark.parametrize("first", range(0, 400, 50))
 def test_bound_specs(first: int) -> None:
     """Names are given in the same order; pickles keep what is like the default as well."""
@@ -96,7 +102,7 @@ def test_bound_specs(first: int) -> None:
                 return spec
 
             return [
-                plain_outcome(lambda one=one: json.dumps(one().to_json(include_defaults=whole)))
+                plain_outcome(partial(_json, one, include_defaults=whole))
                 for one in (bound, pickled, unbound)
                 for whole in (False, True)
             ]

@@ -67,9 +67,10 @@ def test_parts(program: list[tuple[slice, str | None]], limit: int, staged: bool
         for k, (place, generation) in enumerate(program):
             writer.generation = generation
             txn = ts.Transaction() if staged else None
-            end = outcome(lambda: store.with_transaction(txn)[place].write(k).result())  # noqa: B023
-            if staged:
-                end = outcome(lambda: txn.commit_sync())  # noqa: B023
+            view = store.with_transaction(txn)[place]
+            end = outcome(lambda view=view, k=k: view.write(k).result())
+            if txn is not None:
+                end = outcome(txn.commit_sync)
             found.append((end, writer.taken()))
         return found
 
