@@ -202,8 +202,9 @@ class VirtualDriver(Driver):
                     aside.put(box, inside, selected(values, place))
                 using.transaction._check_places()
                 return NOTHING
-            if not all(whole for *_, whole in chunks):
-                self._check_readable()
+            for box, *_, whole in chunks:
+                if not whole:
+                    self._check_known(self._cache.get(box.origin))
             ends = []
             for box, inside, place, whole in chunks:
                 items = selected(values, place)
@@ -275,11 +276,11 @@ class VirtualDriver(Driver):
         change: Callable[[npt.NDArray[Any]], None],
     ) -> None:
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
-        self._check_readable()
         parameters = VirtualChunkedReadParameters()
         with waiting(), self._lock:  # others may be needed for what the first one waits for
             while True:
                 kept = cache.get(box.origin)
+                self._check_known(kept)
                 if kept is None or kept[2] < parameters.staleness_bound:
                     before, generation = self._read(cache, box, parameters, kept).end()
                 else:
@@ -290,8 +291,9 @@ class VirtualDriver(Driver):
                 if self._write(cache, box, chunk, generation).end():
                     return
 
-    def _check_readable(self) -> None:
-        if self.functions.read is None:
+    def _check_known(self, kept: Kept | None) -> None:
+        """Refuse to change a chunk that is not in the cache, and cannot be read."""
+        if kept is None and self.functions.read is None:
             raise ArgumentError(
                 "parts of chunks cannot be written without a function that reads chunks"
             )
