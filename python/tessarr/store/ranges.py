@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.errors import StoreError
 from tessarr.store.fsspec_files import Files
 from tessarr.store.loops import Fail, begun, closed, reentry, under_way, waited
-from tessarr.store.servers import Part, Server, changed, fetched, server_of, version_of
+from tessarr.store.servers import (
+    Part,
+    Server,
+    changed,
+    fetched,
+    refusal,
+    server_of,
+    site_of,
+    version_of,
+)
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -19,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["FarFiles", "SharedFiles", "files_of"]
 
 _FIRST_BYTES: Final = 1 << 16
+_TAG_BYTES: Final = 40  # what is longer could not be told
 
 
 def files_of(
@@ -54,6 +64,7 @@ class FarFiles(Files):
     ) -> None:
         super().__init__(fs, root, missing, concurrency)
         self.server = server
+        self._site = site_of(fs, root)
 
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
@@ -137,6 +148,18 @@ class FarFiles(Files):
         except self._missing:
             return None
 
+    # What the engine has asked for itself
+
+    def _opened_by(self, key: str, *part: Any) -> _Opened:
+        """Return a file that was opened by a part of it."""
+        return _Opened(self, self._at(key), Part(*part))
+
+    def _refused(self, key: str, status: int) -> Exception:
+        """Return the error for a status that a server has answered with."""
+        return refusal(self._fs, self._at(key), status)
+
+    # Changes
+
     def put(self, key: str, data: bytes) -> bytes | bool | None:
         """Replace a file; give its version."""
         if self.server.change is None:
@@ -174,7 +197,8 @@ class _Opened:
     @property
     def state(self) -> bytes | None:
         """What tells the state from most others; None where the server tells nothing."""
-        return sha256(self._part.tag.encode()).digest() if self._part.tag else None
+        tag = self._part.tag.encode()
+        return (tag if len(tag) <= _TAG_BYTES else sha256(tag).digest()) or None
 
     def read(self, offset: int, count: int) -> bytes:
         part = self._part

@@ -16,7 +16,17 @@ from tessarr.store.passing import causes, status_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["Part", "Server", "changed", "fetched", "server_of", "version_of"]
+__all__ = [
+    "Part",
+    "Server",
+    "Site",
+    "changed",
+    "fetched",
+    "refusal",
+    "server_of",
+    "site_of",
+    "version_of",
+]
 
 
 class Part(NamedTuple):
@@ -47,6 +57,24 @@ Answer: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
 """The bytes, the header ``Content-Range``, a tag as ``ETag`` has it, and whether that lasts."""
 
 
+class Site(NamedTuple):
+    """Where the engine finds files of the web itself.
+
+    Parameters
+    ----------
+    root
+        The URL of a folder.
+    query
+        What follows the path of a file.
+    headers
+        Those of each request.
+    """
+
+    root: str
+    query: str
+    headers: list[tuple[str, str]]
+
+
 class Server(NamedTuple):
     """How servers of one kind are asked.
 
@@ -70,6 +98,33 @@ def server_of(fs: Any) -> Server | None:
     """Return how the server of a file system is asked; None: only as fsspec does."""
     found = (_SERVERS[name] for name in protocols(fs) if name in _SERVERS)
     return next((server for server in found if hasattr(fs, server.needs)), None)
+
+
+def site_of(fs: Any, root: str) -> Site | None:
+    """Return where files of a file system of the web are.
+
+    None: it is another file system, or asks in a way of its own: with other sessions, by proxies.
+    """
+    if type(fs).__module__ != "fsspec.implementations.http" or fs.encoded:
+        return None
+    from fsspec.implementations import http
+
+    if type(fs) is not http.HTTPFileSystem or fs.get_client is not http.get_client:
+        return None
+    options, session = dict(fs.kwargs), dict(fs.client_kwargs)
+    headers = [*_pairs(session.pop("headers", ())), *_pairs(options.pop("headers", ()))]
+    params = options.pop("params", ())
+    if options or session or not all(isinstance(text, str) for pair in headers for text in pair):
+        return None
+    url = fs.encode_url(root)
+    if url.raw_query_string or url.raw_fragment:
+        return None
+    query = url.extend_query(params).raw_query_string
+    return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers)
+
+
+def _pairs(headers: Any) -> list[tuple[Any, Any]]:
+    return [*(headers.items() if hasattr(headers, "items") else headers or ())]
 
 
 async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
@@ -271,6 +326,19 @@ async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
         is_old = _is_old(modified, answer.headers.get("Date"))
         weak = f"W/{modified}" if modified and is_old else None  # else it may be that of the answer
         return data, content_range, answer.headers.get("ETag") or weak, is_old
+
+
+def refusal(fs: Any, path: str, status: int) -> Exception:
+    """Return the error with which a file system of the web tells of a status."""
+    from http import HTTPStatus
+
+    from aiohttp import ClientResponseError, RequestInfo
+    from multidict import CIMultiDict, CIMultiDictProxy
+
+    url = fs.encode_url(path)
+    asked = RequestInfo(url, "GET", CIMultiDictProxy(CIMultiDict()), url)
+    known = {one.value: one.phrase for one in HTTPStatus}
+    return ClientResponseError(asked, (), status=status, message=known.get(status, ""))
 
 
 def _is_old(modified: str | None, now: str | None) -> bool:

@@ -9,6 +9,7 @@ mod local;
 mod memory;
 mod python;
 mod reading;
+mod site;
 mod split;
 mod stamped;
 mod transaction;

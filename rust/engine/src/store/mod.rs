@@ -23,6 +23,7 @@ mod staged;
 mod version;
 mod wait;
 mod watched;
+mod web;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -52,6 +53,7 @@ pub use version::Version;
 pub use wait::while_waiting;
 pub(crate) use wait::Wait;
 pub use watched::{Call, Done, Latency, Looked, Watch, WatchedStore};
+pub use web::{Answer, Piece, Web};
 
 /// How often a value is read again that was replaced while it was read.
 const ATTEMPTS: usize = 100;

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use tessarr_engine::pool::guarded;
+use tessarr_engine::pool::{guarded, spawn, threads};
 use tessarr_engine::store::{Ask, Opened, Told, Want};
 
 use super::foreign::{Opening, PyForeign};
+use super::site::{self, Site, Wanted};
 use crate::error::foreign;
 
 thread_local! {
@@ -21,20 +22,28 @@ pub(super) struct PyAsk(pub(super) Arc<PyForeign>);
 
 impl Ask for PyAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
-        let (store, key, opening) = (self.0.clone(), key.to_owned(), self.0.opening(want));
-        let asked = Asked { store, key, opening, told: Mutex::new(Some(told)) };
-        if !self.0.asked.add(asked) || TELLS.get() == Arc::as_ptr(&self.0) {
-            return; // who has added the first one has it taken with that
+        let (store, key) = (self.0.clone(), key.to_owned());
+        if !store.site.as_ref().is_some_and(Site::is_answered) {
+            return ask(&store, key, want, told);
         }
-        let store = self.0.clone();
-        let call = || {
-            self.0.call(|object| {
-                object.call_method1(intern!(object.py(), "_answer"), (Taker { store },)).map(drop)
-            })
-        };
-        if let Err(error) = guarded(call) {
-            self.0.asked.take().iter().for_each(|asked| asked.told(Err(error.clone())));
-        }
+        let Some(wanted) = site::next(Wanted { store, key, want, told }) else { return };
+        let together = self.0.concurrency.max(threads() + 1); // they wait: not those that work
+        spawn(together, move |_| wanted.open_all());
+    }
+}
+
+/// Have Python open a value.
+pub(super) fn ask(store: &Arc<PyForeign>, key: String, want: Want, told: Told) {
+    let opening = store.opening(want);
+    let asked = Asked { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
+    if !store.asked.add(asked) || TELLS.get() == Arc::as_ptr(store) {
+        return; // who has added the first one has it taken with that
+    }
+    let taker = Taker { store: store.clone() };
+    let call =
+        || store.call(|object| object.call_method1(intern!(object.py(), "_answer"), (taker,)).map(drop));
+    if let Err(error) = guarded(call) {
+        store.asked.take().iter().for_each(|asked| asked.told(Err(error.clone())));
     }
 }
 

@@ -18,6 +18,7 @@ use tessarr_engine::{Error, Result};
 
 use super::asked::{Asked, PyAsk};
 use super::bytes_of;
+use super::site::Site;
 use crate::error::{foreign, to_py};
 use crate::kept::Kept;
 
@@ -38,7 +39,9 @@ pub(super) struct PyForeign {
     has_answer: bool,
     /// What is asked for, until it is taken.
     pub(super) asked: Pile<Asked>,
-    concurrency: usize,
+    pub(super) concurrency: usize,
+    /// Where the engine finds the values itself.
+    pub(super) site: Option<Site>,
     /// Stands for the store, among all whose values have versions.
     number: u64,
 }
@@ -57,7 +60,7 @@ pub(super) struct Opening {
     /// How many these are; None: all.
     pub(super) count: Option<u64>,
     /// Values of at most so many bytes are then read whole.
-    whole: u64,
+    pub(super) whole: u64,
 }
 
 /// Counts the stores that do not say what they are.
@@ -107,6 +110,7 @@ impl PyForeign {
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
             has_answer: !mapping && has("_answer")? && has("open_head")?,
             asked: Pile::default(),
+            site: if mapping { None } else { Site::of(object)? },
             object: object.clone().unbind(),
         };
         Ok((foreign, changeable))
@@ -159,7 +163,11 @@ impl PyForeign {
         if tag.is_none() || tag.is_instance_of::<PyBool>() {
             return Ok(None);
         }
-        Ok(Version::foreign(self.number, key, &bytes_of(tag)?))
+        Ok(self.version_named(key, &bytes_of(tag)?))
+    }
+
+    pub(super) fn version_named(&self, key: &str, tag: &[u8]) -> Option<Version> {
+        Version::foreign(self.number, key, tag)
     }
 
     /// How a value is opened whose method is not `get`.
@@ -207,7 +215,7 @@ impl PyForeign {
 }
 
 /// Runs `work` with the GIL; an exception becomes the error that carries it.
-fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+pub(super) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     match crate::ending::attached(|py| work(py).map_err(|raised| foreign(py, raised))) {
         Some(done) => done,
         None => Err(Error::internal("a store written in Python was called while Python shuts down")),
@@ -436,7 +444,7 @@ impl Drop for Entered {
 const COPIED_BYTES: usize = 64 << 10;
 
 /// Bytes that Python gave.
-enum Bytes {
+pub(super) enum Bytes {
     Copied(Box<[u8]>),
     Kept(Kept<PyBackedBytes>),
 }
@@ -451,9 +459,9 @@ impl Bytes {
 }
 
 /// A value that the store gave whole.
-struct Whole {
-    bytes: Bytes,
-    version: Option<Version>,
+pub(super) struct Whole {
+    pub(super) bytes: Bytes,
+    pub(super) version: Option<Version>,
 }
 
 impl Whole {

@@ -1,0 +1,238 @@
+//! Files of web servers: one request each, by threads that wait and need no lock of Python.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use ureq::config::Config;
+use ureq::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::Agent;
+
+use super::fork;
+
+/// How long a request takes at most: as long as in Python.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// So many connections stay open while nothing is asked for.
+const IDLE: usize = 256;
+
+/// So many bytes of answers and of requests a connection has memory for.
+const RECEIVED: usize = 32 << 10;
+const SENT: usize = 8 << 10;
+
+/// Memory for so many bytes is made at once where a server says that they come.
+const BELIEVED: u64 = 64 << 20;
+
+/// Servers count seconds: a file that was changed so long ago gets another time when it changes again.
+const RACY: Duration = Duration::from_secs(2);
+
+/// So long it is remembered where a server is.
+const REMEMBERED: Duration = Duration::from_secs(10);
+
+/// Servers that have never answered are asked so often.
+const ATTEMPTS: i32 = 3;
+
+/// Asks web servers. A forked child has connections of its own.
+pub struct Web {
+    headers: HeaderMap,
+    client: fork::Own<Client>,
+    /// How many requests had no answer before any had one; below 0 where one had.
+    silent: AtomicI32,
+}
+
+impl std::fmt::Debug for Web {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Web").finish_non_exhaustive() // headers may be secrets
+    }
+}
+
+struct Client(Agent);
+
+/// A part of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The bytes; all, where the server knows no ranges.
+    pub data: Vec<u8>,
+    /// Where they begin in the file.
+    pub first: u64,
+    /// How many bytes the file has.
+    pub size: u64,
+    /// What tells this state of the file from others; empty where the server does not say.
+    pub tag: String,
+    /// Whether no other state has this tag.
+    pub lasts: bool,
+}
+
+impl Piece {
+    /// Whether some bytes are known.
+    pub fn has(&self, offset: u64, count: u64) -> bool {
+        let end = self.first.saturating_add(self.data.len() as u64);
+        count == 0 || self.first <= offset && offset.checked_add(count).is_some_and(|until| until <= end)
+    }
+}
+
+/// What became of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// There is a file.
+    Piece(Piece),
+    /// There is none.
+    Absent,
+    /// The server answers with this status.
+    Refused(u16),
+    /// No answer, or one that means something else.
+    Unclear,
+}
+
+impl Web {
+    /// Each request has `headers`. None: some are none.
+    pub fn new(headers: &[(String, String)]) -> Option<Self> {
+        let mut all = HeaderMap::new();
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().ok()?;
+            all.append(name, HeaderValue::from_str(value).ok()?);
+        }
+        let plain = header::HeaderValue::from_static("identity"); // of an encoding a part says nothing
+        all.entry(header::ACCEPT_ENCODING).or_insert(plain);
+        Some(Web { headers: all, client: fork::Own::new(), silent: AtomicI32::new(0) })
+    }
+
+    /// Whether servers answer, as far as is known.
+    pub fn is_answered(&self) -> bool {
+        self.silent.load(Ordering::Relaxed) < ATTEMPTS
+    }
+
+    /// Ask for a range of a file, as the header says it, or for all.
+    pub fn get(&self, url: &str, range: Option<&str>) -> Answer {
+        match self.asked(url, range) {
+            Some(Answer::Refused(416)) if range.is_some() => {
+                self.asked(url, None).unwrap_or(Answer::Unclear) // there may be nothing in it
+            }
+            Some(answer) => {
+                self.silent.store(i32::MIN, Ordering::Relaxed);
+                answer
+            }
+            None => {
+                self.silent.fetch_add(1, Ordering::Relaxed);
+                Answer::Unclear
+            }
+        }
+    }
+
+    /// None: there is no answer.
+    fn asked(&self, url: &str, range: Option<&str>) -> Option<Answer> {
+        let mut request = self.client.get().0.get(url);
+        if let Some(headers) = request.headers_mut() {
+            headers.extend(self.headers.clone());
+        }
+        if let Some(range) = range {
+            request = request.header(header::RANGE, range);
+        }
+        let (head, body) = request.call().ok()?.into_parts();
+        let status = head.status;
+        if status == StatusCode::NOT_FOUND {
+            return Some(Answer::Absent);
+        }
+        if status.is_client_error() || status.is_server_error() {
+            return Some(Answer::Refused(status.as_u16()));
+        }
+        let text = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
+        let coded = text(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
+        if coded || !matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
+            return Some(Answer::Unclear);
+        }
+        let mut data = Vec::new();
+        let size = body.content_length().unwrap_or(0);
+        data.try_reserve_exact(size.min(BELIEVED) as usize).ok()?;
+        body.into_with_config().limit(u64::MAX).reader().read_to_end(&mut data).ok()?;
+        let (first, size) = match text(header::CONTENT_RANGE) {
+            Some(told) if status == StatusCode::PARTIAL_CONTENT => match range_of(told) {
+                Some(range) => range,
+                None => return Some(Answer::Unclear),
+            },
+            _ => (0, data.len() as u64),
+        };
+        let (modified, now) = (text(header::LAST_MODIFIED), text(header::DATE));
+        let old = is_old(modified, now);
+        let tag = match (text(header::ETAG), modified) {
+            (Some(tag), _) => tag.to_owned(),
+            (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
+            _ => String::new(),
+        };
+        let lasts = old && !tag.is_empty() && !tag.starts_with("W/");
+        Some(Answer::Piece(Piece { data, first, size, tag, lasts }))
+    }
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        let roots = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .timeout_global(Some(PATIENCE))
+            .max_idle_connections(IDLE)
+            .max_idle_connections_per_host(IDLE)
+            .proxy(None)
+            .input_buffer_size(RECEIVED)
+            .output_buffer_size(SENT)
+            .tls_config(roots);
+        Client(Agent::with_parts(config.build(), DefaultConnector::default(), Names::default()))
+    }
+}
+
+/// Where servers are, which is asked for each request, and remembered for some seconds.
+#[derive(Debug, Default)]
+struct Names {
+    known: Mutex<HashMap<String, (Instant, Vec<SocketAddr>)>>,
+    resolver: DefaultResolver,
+}
+
+impl Resolver for Names {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let name = format!("{:?}:{:?}", uri.scheme_str(), uri.authority());
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = |since: &Instant| since.elapsed() < REMEMBERED;
+        if let Some((_, found)) = lock().get(&name).filter(|(since, _)| fresh(since)) {
+            let mut addresses = self.empty();
+            found.iter().for_each(|address| addresses.push(*address));
+            return Ok(addresses);
+        }
+        let found = self.resolver.resolve(uri, config, timeout)?;
+        lock().insert(name, (Instant::now(), found.to_vec()));
+        Ok(found)
+    }
+}
+
+/// Where a part begins, and how many bytes the file has.
+fn range_of(told: &str) -> Option<(u64, u64)> {
+    let (unit, rest) = told.split_once(' ')?;
+    let (range, size) = rest.split_once('/')?;
+    let (first, _) = range.split_once('-')?;
+    if !unit.eq_ignore_ascii_case("bytes") {
+        return None;
+    }
+    Some((first.parse().ok()?, size.parse().ok()?))
+}
+
+/// Whether a file that changes again gets another time: many servers make tags of it.
+fn is_old(modified: Option<&str>, now: Option<&str>) -> bool {
+    let time = |text: Option<&str>| -> Option<SystemTime> { httpdate::parse_http_date(text?).ok() };
+    match modified {
+        None => true,
+        Some(_) => match (time(modified), time(now)) {
+            (Some(modified), Some(now)) => now.duration_since(modified).is_ok_and(|since| since >= RACY),
+            _ => false,
+        },
+    }
+}
