@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import pytest
+from multidict import CIMultiDict
 
 __all__ = ["Door", "Files", "files", "gcs", "s3", "serving", "spec"]
 
@@ -46,7 +47,7 @@ class Door:
     def __init__(self, port: int) -> None:
         self.port = port
         self.requests: list[str] = []
-        self.headers: list[dict[str, str]] = []
+        self.headers: list[CIMultiDict[str]] = []
         self.refusals: list[int] = []
         self.delay_s = 0.0
         self.then: list[Callable[[], object]] = []
@@ -59,7 +60,7 @@ class Door:
         """Note a request; give the status with which it is refused, or 0."""
         with self.lock:
             self.requests.append(line)
-            self.headers.append(headers)
+            self.headers.append(CIMultiDict(headers))
             self.now += 1
             self.most = max(self.most, self.now)
             status = self.refusals.pop(0) if self.refusals else 0

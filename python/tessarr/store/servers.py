@@ -103,13 +103,17 @@ def server_of(fs: Any) -> Server | None:
 def site_of(fs: Any, root: str) -> Site | None:
     """Return where files of a file system of the web are.
 
-    None: it is another file system, or asks in a way of its own: with other sessions, by proxies.
+    None: it is another file system, or asks in a way of its own: in another event loop, with
+    other sessions, by proxies.
     """
     if type(fs).__module__ != "fsspec.implementations.http" or fs.encoded:
         return None
+    from fsspec.asyn import get_loop
     from fsspec.implementations import http
 
     if type(fs) is not http.HTTPFileSystem or fs.get_client is not http.get_client:
+        return None
+    if fs.loop is not get_loop():
         return None
     options, session = dict(fs.kwargs), dict(fs.client_kwargs)
     headers = [*_pairs(session.pop("headers", ())), *_pairs(options.pop("headers", ()))]
@@ -117,7 +121,7 @@ def site_of(fs: Any, root: str) -> Site | None:
     if options or session or not all(isinstance(text, str) for pair in headers for text in pair):
         return None
     url = fs.encode_url(root)
-    if url.raw_query_string or url.raw_fragment:
+    if url.raw_query_string or url.raw_fragment or url.user:
         return None
     query = url.extend_query(params).raw_query_string
     return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers)

@@ -50,8 +50,8 @@ pub use shared::SharedStore;
 pub use split::SplitStore;
 pub use staged::{Outcome, Redo, StagedStore};
 pub use version::Version;
-pub use wait::while_waiting;
 pub(crate) use wait::Wait;
+pub use wait::{received, while_waiting};
 pub use watched::{Call, Done, Latency, Looked, Watch, WatchedStore};
 pub use web::{Answer, Piece, Web};
 

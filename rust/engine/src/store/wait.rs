@@ -1,5 +1,6 @@
 //! Waiting, for others or for some time, that can be interrupted.
 
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,20 @@ pub fn while_waiting(check: fn() -> Result<()>) {
 /// Whether the wait may go on.
 pub(super) fn ask() -> Result<()> {
     CHECK.get().map_or(Ok(()), |check| check())
+}
+
+/// What another thread sends, unless the user interrupts; None: it sends nothing.
+///
+/// # Errors
+/// Where the user does.
+pub fn received<T>(from: &Receiver<T>) -> Result<Option<T>> {
+    loop {
+        match from.recv_timeout(ASK_EVERY) {
+            Ok(found) => return Ok(Some(found)),
+            Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => ask()?,
+        }
+    }
 }
 
 /// Sleeps, unless the user interrupts.

@@ -11,7 +11,7 @@ use ureq::config::Config;
 use ureq::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
+use ureq::unversioned::transport::{time, DefaultConnector, NextTimeout};
 use ureq::Agent;
 
 use super::fork;
@@ -208,7 +208,9 @@ impl Resolver for Names {
             found.iter().for_each(|address| addresses.push(*address));
             return Ok(addresses);
         }
-        let found = self.resolver.resolve(uri, config, timeout)?;
+        // With a time limit it would have a thread of its own for each request.
+        let patient = NextTimeout { after: time::Duration::NotHappening, ..timeout };
+        let found = self.resolver.resolve(uri, config, patient)?;
         lock().insert(name, (Instant::now(), found.to_vec()));
         Ok(found)
     }
@@ -236,3 +238,6 @@ fn is_old(modified: Option<&str>, now: Option<&str>) -> bool {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

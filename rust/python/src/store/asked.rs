@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use tessarr_engine::pool::{guarded, spawn, threads};
+use tessarr_engine::pool::{guarded, spawn};
 use tessarr_engine::store::{Ask, Opened, Told, Want};
 
 use super::foreign::{Opening, PyForeign};
@@ -27,8 +27,7 @@ impl Ask for PyAsk {
             return ask(&store, key, want, told);
         }
         let Some(wanted) = site::next(Wanted { store, key, want, told }) else { return };
-        let together = self.0.concurrency.max(threads() + 1); // they wait: not those that work
-        spawn(together, move |_| wanted.open_all());
+        spawn(self.0.together(), move |_| wanted.open_all());
     }
 }
 

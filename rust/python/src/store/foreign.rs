@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict};
-use tessarr_engine::pool::Pile;
+use tessarr_engine::pool::{threads, Pile};
 use tessarr_engine::store::{
     read_all, Ask, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
 };
@@ -39,7 +39,7 @@ pub(super) struct PyForeign {
     has_answer: bool,
     /// What is asked for, until it is taken.
     pub(super) asked: Pile<Asked>,
-    pub(super) concurrency: usize,
+    concurrency: usize,
     /// Where the engine finds the values itself.
     pub(super) site: Option<Site>,
     /// Stands for the store, among all whose values have versions.
@@ -123,6 +123,11 @@ impl PyForeign {
 
     pub(super) fn object(&self) -> &Py<PyAny> {
         &self.object
+    }
+
+    /// How many threads may ask for its values: they wait, and are not those that work.
+    pub(super) fn together(&self) -> usize {
+        self.concurrency.max(threads() + 1)
     }
 
     /// Whether it is a mapping without the methods of a store.
@@ -234,6 +239,9 @@ fn unless_missing<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<Option<T>> {
 
 impl Foreign for PyForeign {
     fn get(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        if let Some(opened) = self.opened_there(key, want)? {
+            return opened;
+        }
         self.call(|object| {
             let py = object.py();
             let opens = match want {

@@ -2,13 +2,15 @@
 
 use std::cell::RefCell;
 use std::fmt::Write;
+use std::sync::mpsc::channel;
 use std::sync::Arc;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tessarr_engine::pool::guarded;
-use tessarr_engine::store::{Answer, Opened, Piece, Told, Version, Want, Web};
+use tessarr_engine::pool::{guarded, spawn};
+use tessarr_engine::store::{received, Answer, Opened, Piece, Told, Version, Want, Web};
+use tessarr_engine::Result;
 
 use super::asked::ask;
 use super::foreign::{attached, Bytes, Opening, PyForeign, Whole};
@@ -18,8 +20,9 @@ use crate::error::foreign;
 const TAG_BYTES: usize = 40;
 
 /// Where the values of a store are.
+#[derive(Clone)]
 pub(super) struct Site {
-    web: Web,
+    web: Arc<Web>,
     root: String,
     query: String,
 }
@@ -81,11 +84,12 @@ impl Site {
     /// None: only Python knows how to ask for values.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Site>> {
         let told = object.getattr_opt(intern!(object.py(), "_site"))?;
-        let Some((root, query, headers)) = told.map(|told| told.extract::<Option<Place>>()).transpose()?.flatten()
+        let Some((root, query, headers)) =
+            told.map(|told| told.extract::<Option<Place>>()).transpose()?.flatten()
         else {
             return Ok(None);
         };
-        Ok(Web::new(&headers).map(|web| Site { web, root, query }))
+        Ok(Web::new(&headers).map(|web| Site { web: web.into(), root, query }))
     }
 
     pub(super) fn is_answered(&self) -> bool {
@@ -133,17 +137,38 @@ fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
 const FIRST_BYTES: u64 = 1 << 16;
 
 impl PyForeign {
-    /// What the engine itself has opened; None: Python is to be asked.
-    pub(super) fn opened_at(&self, site: &Site, key: &str, want: Want) -> Option<Opened> {
-        let opening = self.opening(want);
-        let (range, known) = wanted(&opening);
-        let piece = match site.web.get(&site.url(key), range.as_deref()) {
+    /// Open a value; None: Python is to be asked.
+    ///
+    /// It is asked for by a thread of the engine: another one may have to look for signals while it waits.
+    pub(super) fn opened_there(&self, key: &str, want: Want) -> Result<Option<Opened>> {
+        let Some(site) = self.site.as_ref().filter(|site| site.is_answered()) else { return Ok(None) };
+        if std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-")) {
+            return Ok(self.opened_at(site, key, want));
+        }
+        let (there, url, range) = (site.clone(), site.url(key), wanted(&self.opening(want)).0);
+        let (told, answers) = channel();
+        spawn(self.together(), move |_| {
+            let _ = told.send(there.web.get(&url, range.as_deref())); // unless nobody waits any more
+        });
+        Ok(received(&answers)?.and_then(|answer| self.answered(answer, key, want)))
+    }
+
+    /// The same in this thread.
+    fn opened_at(&self, site: &Site, key: &str, want: Want) -> Option<Opened> {
+        let (range, _) = wanted(&self.opening(want));
+        self.answered(site.web.get(&site.url(key), range.as_deref()), key, want)
+    }
+
+    /// What an answer says; None: Python is to be asked.
+    fn answered(&self, answer: Answer, key: &str, want: Want) -> Option<Opened> {
+        let piece = match answer {
             Answer::Piece(piece) => piece,
             Answer::Absent => return Some(Ok(None)),
             Answer::Refused(status) => return Some(self.refused(key, status)),
             Answer::Unclear => return None,
         };
-        let (begin, count) = known(piece.size);
+        let opening = self.opening(want);
+        let (begin, count) = wanted(&opening).1(piece.size);
         if !piece.has(begin, count) {
             return None;
         }

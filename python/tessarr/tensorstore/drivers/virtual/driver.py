@@ -21,7 +21,6 @@ from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.in_memory import (
     assign,
     check_finite,
-    checked,
     covers,
     empty,
     outside,

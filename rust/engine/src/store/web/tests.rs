@@ -1,0 +1,112 @@
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::thread::{spawn, JoinHandle};
+
+use super::*;
+
+/// A server that gives each request the next answer, on one connection, and then tells what it was asked.
+fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let serving = spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut asked = Vec::new();
+        for answer in answers {
+            let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
+            asked.push(head.collect::<Vec<_>>().join("\n"));
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+        asked
+    });
+    (url, serving)
+}
+
+fn web() -> Web {
+    Web::new(&[("X-Mine".to_owned(), "1".to_owned())]).unwrap()
+}
+
+fn piece(data: &[u8], first: u64, size: u64, tag: &str, lasts: bool) -> Answer {
+    Answer::Piece(Piece { data: data.to_vec(), first, size, tag: tag.to_owned(), lasts })
+}
+
+#[test]
+fn gives_files_and_parts_of_them_on_one_connection() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nETag: \"x\"\r\n\r\nabc",
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\nContent-Range: Bytes 1-2/9\r\n\r\nbc",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+    ]);
+    let web = web();
+    assert_eq!(web.get(&url, None), piece(b"abc", 0, 3, "\"x\"", true));
+    assert_eq!(web.get(&url, Some("bytes=1-2")), piece(b"bc", 1, 9, "", false));
+    assert_eq!(web.get(&url, None), Answer::Absent);
+    let asked = serving.join().unwrap();
+    assert!(asked[0].starts_with("GET /a HTTP/1.1\n") && !asked[0].contains("bytes="), "{}", asked[0]);
+    assert!(asked[1].to_lowercase().contains("range: bytes=1-2"), "{}", asked[1]);
+    assert!(asked.iter().all(|head| head.to_lowercase().contains("x-mine: 1")));
+    assert!(asked.iter().all(|head| head.to_lowercase().contains("accept-encoding: identity")));
+}
+
+#[test]
+fn a_file_without_bytes_has_no_ranges() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    assert_eq!(web().get(&url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
+    assert_eq!(serving.join().unwrap().len(), 2);
+}
+
+#[test]
+fn other_answers_are_told_as_what_they_are() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/*\r\nContent-Length: 2\r\n\r\nbc",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+    ]);
+    let web = web();
+    assert_eq!(web.get(&url, None), Answer::Refused(503));
+    assert_eq!(web.get(&url, None), Answer::Unclear);
+    assert_eq!(web.get(&url, None), Answer::Unclear);
+    assert_eq!(web.get(&url, None), Answer::Unclear); // it ends too early
+    assert_eq!(serving.join().unwrap().len(), 4);
+    assert!(web.is_answered()); // it was, before
+}
+
+#[test]
+fn who_never_answers_is_not_asked_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    drop(listener);
+    let web = web();
+    for _ in 0..ATTEMPTS {
+        assert!(web.is_answered());
+        assert_eq!(web.get(&url, None), Answer::Unclear);
+    }
+    assert!(!web.is_answered());
+}
+
+#[test]
+fn tags_last_if_files_are_old() {
+    let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
+    assert!(is_old(None, None) && is_old(Some(then), Some(later)));
+    assert!(!is_old(Some(then), Some(then)) && !is_old(Some(later), Some(then)));
+    assert!(!is_old(Some(then), None) && !is_old(Some("yesterday"), Some(later)));
+}
+
+#[test]
+fn headers_that_are_none_are_refused() {
+    assert!(Web::new(&[("a b".to_owned(), "1".to_owned())]).is_none());
+    assert!(Web::new(&[("a".to_owned(), "1\n".to_owned())]).is_none());
+}
+
+#[test]
+fn pieces_know_what_they_have() {
+    let piece = Piece { data: vec![0; 4], first: 2, size: 9, tag: String::new(), lasts: false };
+    assert!(piece.has(2, 4) && piece.has(3, 1) && piece.has(100, 0));
+    assert!(!piece.has(1, 2) && !piece.has(3, 4) && !piece.has(u64::MAX, 1));
+}
