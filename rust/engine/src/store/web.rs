@@ -178,6 +178,7 @@ impl Default for Client {
             .timeout_global(Some(PATIENCE))
             .max_idle_connections(IDLE)
             .max_idle_connections_per_host(IDLE)
+            .user_agent(concat!("tessarr/", env!("CARGO_PKG_VERSION")))
             .proxy(None)
             .input_buffer_size(RECEIVED)
             .output_buffer_size(SENT)
