@@ -326,7 +326,8 @@ class References:
                 name = naming.refer(
                     value, include_defaults=include_defaults, in_context=self.in_context
                 )
-                if all_names or name != kind:
+                kept = naming.brief and member in self.optional  # absent it would mean nothing
+                if all_names or kept or name != kind:
                     found[member] = name
             elif value is not None and (all_names or value != kind):
                 whole = include_defaults and not isinstance(value, str)

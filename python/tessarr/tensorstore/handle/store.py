@@ -90,11 +90,8 @@ class TensorStore(Facts):
 
     # Indexing
 
-    def _as_view(self) -> View:
-        return self._view._view
-
     def _after(self, view: View) -> TensorStore:
-        return handle(self._driver, self._view._after(view), self._mode, self._transaction)
+        return handle(self._driver, view, self._mode, self._transaction)
 
     def __setitem__(self, key: Any, source: Any) -> None:
         self[key].write(source).result()
@@ -369,15 +366,22 @@ class TensorStore(Facts):
         >>> store.resolve(fix_resizable_bounds=True).result().domain
         { [0, 9) }
         """
-        begin = partial(self._driver.resolve, self._using(batch))
+        using = self._using(batch)
+        begin = partial(self._driver.resolve, using)
         fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
         future = during(self._transaction, begin)
-        return converted(future, lambda driver: self._settled(driver, fix=fix))
+        return converted(future, partial(self._fixed, using) if fix else self._settled)
 
-    def _settled(self, driver: Driver, *, fix: bool = False) -> TensorStore:
+    def _settled(self, driver: Driver) -> TensorStore:
         view = propagated(self._view, driver.domain)
-        found = explicit(view, driver.domain) if fix else view
-        return handle(driver, found, self._mode, self._transaction)
+        return handle(driver, view, self._mode, self._transaction)
+
+    def _fixed(self, using: Using, driver: Driver) -> TensorStore:
+        """Return what is settled with explicit bounds, once it is clear that it can be read."""
+        now = self._settled(driver)._now(using)
+        return handle(
+            now._driver, explicit(now._view, now._driver.domain), self._mode, self._transaction
+        )
 
     def resize(  # noqa: PLR0917 (as TensorStore has them)
         self,
@@ -634,7 +638,7 @@ class TensorStore(Facts):
 
 def handle(
     driver: Driver,
-    view: IndexTransform | None = None,
+    view: IndexTransform | View | None = None,
     mode: str | None = None,
     transaction: Any = None,
 ) -> TensorStore:

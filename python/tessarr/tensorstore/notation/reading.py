@@ -41,6 +41,7 @@ __all__ = [
     "stated",
     "take",
     "text",
+    "without_fractions",
 ]
 
 T = TypeVar("T")
@@ -175,11 +176,12 @@ def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
 
 
 def choice(*allowed: Any) -> Callable[[Any, str], Any]:
-    """Return what reads one of some values."""
+    """Return what reads one of some values; 3.0 is 3."""
 
     def read(value: Any, what: str) -> Any:
         for one in allowed:
-            if type(one) is type(value) and one == value:
+            alike = type(one) is type(value) or (type(one), type(value)) == (int, float)
+            if alike and one == value:
                 return one
         raise refusal(value)(
             f"{what}: {brief(value)} is not one of {', '.join(map(repr, allowed))}"
@@ -236,6 +238,15 @@ def compare(what: str, wanted: Any, found: Any) -> None:
     if wanted is not None and wanted != found:
         wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
         raise ArgumentError(f"{what}: {brief(wanted)} is expected, there is {brief(found)}")
+
+
+def without_fractions(json: Any) -> Any:
+    """Return a copy of JSON in which floats without a fraction are integers."""
+    if isinstance(json, dict):
+        return {name: without_fractions(value) for name, value in json.items()}
+    if isinstance(json, list):
+        return [*map(without_fractions, json)]
+    return int(json) if isinstance(json, float) and json.is_integer() else json
 
 
 def copied(json: Any) -> Any:

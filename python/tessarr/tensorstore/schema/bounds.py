@@ -6,7 +6,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.space import Dim, IndexDomain, IndexTransform
 from tessarr.space.bounds import check_inside, extent
 
-__all__ = ["explicit", "extents", "propagated"]
+__all__ = ["check_fits", "explicit", "extents", "propagated"]
 
 
 def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
@@ -40,16 +40,27 @@ def explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     ArgumentError
         If it is not inside of that, but for index arrays.
     """
-    try:
-        check_inside(view.output, view.domain._dims, domain._dims, arrays=False)
-    except SelectionError as error:
-        raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
+    check_fits(view, domain)
     followed = {one.input_dimension for one in view.output}
     fixed = tuple(
         Dim._of(dim.inclusive_min, dim.exclusive_max, dim.label) if k in followed else dim
         for k, dim in enumerate(view.domain._dims)
     )
     return IndexTransform._of(IndexDomain._of(fixed), view.output)
+
+
+def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
+    """Refuse a view that is not inside of what it views, but for index arrays.
+
+    Raises
+    ------
+    ArgumentError
+        ``out_of_bounds``.
+    """
+    try:
+        check_inside(view.output, view.domain._dims, domain._dims, arrays=False)
+    except SelectionError as error:
+        raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
 
 
 def extents(view: IndexTransform) -> list[tuple[int, int]]:

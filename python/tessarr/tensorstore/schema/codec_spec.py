@@ -21,6 +21,7 @@ from tessarr.tensorstore.notation.reading import (
     members_of,
     nothing_else,
     plain,
+    without_fractions,
 )
 from tessarr.tensorstore.notation.recall import Recall, check_integers
 from tessarr.tensorstore.notation.show import ordered, shown
@@ -44,6 +45,7 @@ OPEN: Final = _Open()
 """A member that is not stated, where None says that there is none."""
 
 _LEVELS: Final = {"zlib": (0, 9), "gzip": (0, 9), "bz2": (1, 9), "zstd": (-131072, 22)}
+_BLOSC: Final = {"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0}
 
 
 def filters_from_json(value: Any) -> list[Any] | None:
@@ -77,7 +79,7 @@ def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | N
         return {"id": codec_id, "level": level}
     try:
         if codec_id == "blosc":
-            members = {"cname": "lz4", "clevel": 5, "shuffle": -1, "blocksize": 0, **members}
+            members = {**_BLOSC, **without_fractions(members)}
             codecs.of(members)
             return members
         return codecs.of(members).get_config() if codec_of_id(codec_id) else _foreign(members)

@@ -31,7 +31,7 @@ from tessarr.tensorstore.futures.future import failed, finished
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.handle.store import TensorStore, handle
 from tessarr.tensorstore.in_memory import check_finite, copied, empty, look, outside
-from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.tensorstore.schema.bounds import check_fits, propagated
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_through
 
@@ -118,6 +118,7 @@ class DownsampleDriver(Driver):
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
         of = self._of._now(using)
+        check_fits(of._view, of._driver.domain)  # also where nothing is read of what is missing
         driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
         if driver is self and not view._follows:
             return self, view

@@ -102,8 +102,8 @@ class StackSpec(ViewSpec):
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
+        self._references.see(naming)  # before the layers, as TensorStore numbers them
         super().see(naming)
-        self._references.see(naming)
 
     def same(self, other: DriverSpec) -> bool:
         """Return whether bound resources are the very same."""

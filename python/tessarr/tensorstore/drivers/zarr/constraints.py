@@ -20,7 +20,7 @@ from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
 from tessarr.replacing import replacing
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
-from tessarr.tensorstore.notation.reading import compare, lengths, refuse
+from tessarr.tensorstore.notation.reading import compare, lengths, refuse, without_fractions
 from tessarr.tensorstore.notation.recall import check_integers
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
@@ -531,7 +531,7 @@ def data_type_from_json(value: Any, zarr_format: ZarrFormat, what: str) -> data_
         If it is none.
     """
     problems = Problems()
-    found = data_types.from_json(value, zarr_format, what, problems)
+    found = data_types.from_json(without_fractions(value), zarr_format, what, problems)
     refuse(problems)
     assert found is not None
     return found
