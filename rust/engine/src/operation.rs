@@ -290,7 +290,27 @@ impl Operation<'_> {
                 return arrivals::each(ask, tasks, most, self.interrupt, request, work);
             }
         }
-        run.each(tasks, self.interrupt, &|task, scratch| work(task, None, scratch))
+        let order = self.remembered_first(tasks, request);
+        let at = |number: usize| order.as_ref().map_or(number, |order| order[number]);
+        run.each(tasks, self.interrupt, &|number, scratch| work(at(number), None, scratch))
+    }
+
+    /// The order of tasks in which values are used that are in memory, before others are read that push them out;
+    /// None: any will do.
+    fn remembered_first(self, tasks: usize, request: arrivals::Prepare<'_>) -> Option<Vec<usize>> {
+        if tasks < 2 || !self.store.keeps(0) {
+            return None;
+        }
+        let here = |scratch: &mut Scratch, task| {
+            // What is wrong with it, the task itself finds, too.
+            let asked = request(task, scratch).ok().flatten();
+            asked.is_some_and(|(key, _)| self.store.remembers(&key))
+        };
+        let (mut first, rest): (Vec<usize>, Vec<usize>) =
+            Scratch::with(|scratch| (0..tasks).partition(|&task| here(scratch, task)));
+        let matters = !first.is_empty() && !rest.is_empty();
+        first.extend(rest);
+        matters.then_some(first)
     }
 
     /// Do `work` with how many chunks `selection` touches, how they are run, and what does something with one of them.

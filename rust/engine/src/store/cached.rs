@@ -196,6 +196,7 @@ impl CachedStore {
             chunks,
             size,
             asked,
+            stays: matches!(self.fresh, Fresh::Always | Fresh::Since(_)),
             opened,
             opening: Mutex::default(),
             inner,
@@ -268,6 +269,11 @@ impl Store for CachedStore {
 
     fn keeps(&self, bytes: usize) -> bool {
         bytes as u64 <= self.memory.limit
+    }
+
+    fn remembers(&self, key: &str) -> bool {
+        let name = self.name(key);
+        self.memory.with(|shelf| shelf.knows(&name))
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {

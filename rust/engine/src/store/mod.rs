@@ -253,6 +253,11 @@ pub trait Store: Send + Sync + Debug {
         self.inner().is_some_and(|inner| inner.keeps(bytes))
     }
 
+    /// Whether something of the value of `key` is in memory, that others may push out of it.
+    fn remembers(&self, key: &str) -> bool {
+        self.inner().is_some_and(|inner| inner.remembers(key))
+    }
+
     /// How many changes should be under way at a time.
     fn write_concurrency(&self) -> usize {
         self.inner().map_or_else(|| self.concurrency(), |inner| inner.write_concurrency())

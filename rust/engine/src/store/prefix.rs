@@ -69,6 +69,10 @@ impl Store for PrefixStore {
         Some(&*self.inner)
     }
 
+    fn remembers(&self, key: &str) -> bool {
+        self.inner.remembers(&self.below(key))
+    }
+
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.inner.open(&self.key(key)?, want)
     }

@@ -144,6 +144,10 @@ impl Store for SplitStore {
         self.chunks.keeps(bytes)
     }
 
+    fn remembers(&self, key: &str) -> bool {
+        self.chunks.remembers(key)
+    }
+
     fn write_concurrency(&self) -> usize {
         self.metadata.write_concurrency().max(self.chunks.write_concurrency())
     }

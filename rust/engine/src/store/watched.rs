@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::limits::{Enter, Turn};
 use super::wait;
 use super::{
-    Ask, Change, Exchange, How, Known, Listing, Made, Need, New, Object, Part, Store, Told, Updater, Version,
-    Want,
+    Ask, Change, Decoded, Exchange, How, Known, Listing, Made, Need, New, Object, Part, Store, Told, Updater,
+    Version, Want,
 };
 use crate::error::{Error, Result};
 
@@ -337,6 +337,14 @@ impl<W: Watch> Object for WatchedObject<W> {
             found.bytes = out.len() as u64;
             self.inner.read_as(offset, out, how)
         })
+    }
+
+    fn remembers(&self, offset: u64, count: u64) -> bool {
+        self.inner.remembers(offset, count)
+    }
+
+    fn decoded(&self) -> Option<&dyn Decoded> {
+        self.inner.decoded()
     }
 
     fn bytes(&self) -> Option<&[u8]> {

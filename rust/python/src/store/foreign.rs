@@ -147,9 +147,15 @@ impl PyForeign {
         found.map_or(Ok(None), |tag| self.tagged(&tag, key))
     }
 
-    fn whole(&self, value: &Bound<'_, PyAny>, key: &str, version: Option<Version>) -> PyResult<Whole> {
+    /// `told`: its version and state.
+    fn whole(
+        &self,
+        value: &Bound<'_, PyAny>,
+        key: &str,
+        told: (Option<Version>, Option<Version>),
+    ) -> PyResult<Whole> {
         let bytes = bytes_of(value).map_err(|_| self.no_bytes(value, key))?;
-        Ok(Whole { bytes: Bytes::of(bytes), version })
+        Ok(Whole { bytes: Bytes::of(bytes), version: told.0, state: told.1 })
     }
 
     fn no_bytes(&self, value: &Bound<'_, PyAny>, key: &str) -> PyErr {
@@ -200,16 +206,16 @@ impl PyForeign {
         let py = value.py();
         let size = value.getattr(intern!(py, "size"))?.extract()?;
         let version = self.version(value, key)?;
+        let state = if version.is_some() { version } else { self.state(value, key)? };
         if size <= opening.whole {
             let bytes = value.call_method1(intern!(py, "read"), (0, size))?;
-            let whole = self.whole(&bytes, key, version)?;
+            let whole = self.whole(&bytes, key, (version, state))?;
             if whole.size() != size {
                 let error = wrong_count(whole.slice(), 0, size);
                 return Err(to_py(py, error.at_key(key)));
             }
             return Ok(Some(Box::new(whole)));
         }
-        let state = if version.is_some() { version } else { self.state(value, key)? };
         let (key, value) = (key.to_owned(), Kept::new(value.clone().unbind()));
         Ok(Some(Box::new(Ranged { key, value, size, version, state })))
     }
@@ -245,7 +251,7 @@ impl Foreign for PyForeign {
         self.call(|object| {
             let py = object.py();
             let opens = match want {
-                Want::Whole => self.has_replace_version,
+                Want::Whole => self.has_open_head,
                 _ => self.has_open_value,
             };
             if !opens {
@@ -254,7 +260,7 @@ impl Foreign for PyForeign {
                     false => object.call_method1(intern!(py, "get"), (key,)),
                 };
                 let value = unless_missing(py, found)?.filter(|value| !value.is_none());
-                let whole = |value| Ok(Box::new(self.whole(&value, key, None)?) as Box<dyn Object>);
+                let whole = |value| Ok(Box::new(self.whole(&value, key, (None, None))?) as Box<dyn Object>);
                 return value.map(whole).transpose();
             }
             let opening = self.opening(want);
@@ -470,6 +476,7 @@ impl Bytes {
 pub(super) struct Whole {
     pub(super) bytes: Bytes,
     pub(super) version: Option<Version>,
+    pub(super) state: Option<Version>,
 }
 
 impl Whole {
@@ -488,6 +495,10 @@ impl Object for Whole {
 
     fn version(&self) -> Option<Version> {
         self.version
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.state
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {

@@ -173,18 +173,23 @@ impl PyForeign {
             return None;
         }
         Some(match self.whole_of(&piece, key, &opening) {
-            Some(version) => Ok(Some(Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version }))),
+            Some([version, state]) => {
+                let bytes = Bytes::Copied(piece.data.into());
+                Ok(Some(Box::new(Whole { bytes, version, state })))
+            }
             None => self.opened_by(piece, key, &opening),
         })
     }
 
-    /// The version of a value, if all of it is there, and it is read whole; None: it is another one.
-    fn whole_of(&self, piece: &Piece, key: &str, opening: &Opening) -> Option<Option<Version>> {
+    /// The version and the state of a value, if all of it is there, and it is read whole; None: it is another.
+    fn whole_of(&self, piece: &Piece, key: &str, opening: &Opening) -> Option<[Option<Version>; 2]> {
         let all = piece.first == 0 && piece.size == piece.data.len() as u64 && piece.size <= opening.whole;
         if !all || piece.tag.len() > TAG_BYTES {
             return None;
         }
-        Some(if piece.lasts { self.version_named(key, piece.tag.as_bytes()) } else { None })
+        let told = !piece.tag.is_empty();
+        let state = told.then(|| self.version_named(key, piece.tag.as_bytes())).flatten();
+        Some([state.filter(|_| piece.lasts), state])
     }
 
     /// A value that is read on.

@@ -102,8 +102,10 @@ pub(super) enum Answer {
 /// Bytes of a value, and where they begin.
 pub(super) type Piece = (Arc<Vec<u8>>, u64);
 
-/// About how many bytes an answer takes beside those that it holds.
-const OVERHEAD: u64 = 384;
+/// What counts for a value, and for a part of one, beside the bytes that are held, whatever the name. Both together
+/// are no more than TensorStore counts for a chunk, of which a pool that is small then holds as many.
+const VALUE: u64 = 96;
+const PART: u64 = 160;
 
 impl Answer {
     /// Which value it is.
@@ -117,14 +119,13 @@ impl Answer {
 
     pub(super) fn size(&self) -> u64 {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() as u64 + 24).sum::<u64>();
-        OVERHEAD
-            + match self {
-                Answer::Absent | Answer::Opened { .. } => 0,
-                Answer::Whole(whole) => whole.bytes.len() as u64,
-                Answer::Range(bytes) | Answer::Decoded(bytes) => bytes.len() as u64,
-                Answer::Keys(keys) => texts(keys),
-                Answer::Level(level) => texts(&level.keys) + texts(&level.prefixes),
-            }
+        match self {
+            Answer::Absent | Answer::Opened { .. } => VALUE,
+            Answer::Whole(whole) => VALUE + whole.bytes.len() as u64,
+            Answer::Range(bytes) | Answer::Decoded(bytes) => PART + bytes.len() as u64,
+            Answer::Keys(keys) => PART + texts(keys),
+            Answer::Level(level) => PART + texts(&level.keys) + texts(&level.prefixes),
+        }
     }
 }
 

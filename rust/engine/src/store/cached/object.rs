@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::answer::{Answer, Part, Same, Whole};
 use super::memory::{Asked, Memory};
+use super::SMALL;
 use crate::error::Result;
 use crate::store::{self, read_from, Decoded, How, Object, Store, Version, Want};
 
@@ -71,6 +72,8 @@ pub(super) struct RangedObject {
     pub(super) chunks: Chunks,
     pub(super) size: u64,
     pub(super) asked: Asked,
+    /// What is remembered now will do when it is opened again.
+    pub(super) stays: bool,
     pub(super) opened: OnceLock<Box<dyn Object>>,
     pub(super) opening: Mutex<()>,
     pub(super) inner: Arc<dyn Store>,
@@ -122,6 +125,9 @@ impl Object for RangedObject {
     fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
         let count = out.len() as u64;
         if !self.recalled(offset, out)? {
+            if self.is_read_whole() {
+                return self.read_whole();
+            }
             // What came before may be remembered, and nothing asked for.
             let more = how.more && self.opened.get().is_some();
             self.opened(offset, count)?.read_as(offset, out, How { more, ..how })?;
@@ -143,6 +149,27 @@ impl Object for RangedObject {
 }
 
 impl RangedObject {
+    /// Some of it is remembered, and nothing tells whether what is read now is of the same value.
+    fn is_read_whole(&self) -> bool {
+        self.stays
+            && self.chunks.of.state().is_none()
+            && self.size <= SMALL.min(self.memory.limit)
+            && !self.memory.with(|shelf| shelf.lacks_parts(&self.name))
+    }
+
+    /// Remembers all of the value that is there now, which is read from the beginning: of that, nothing is asked again.
+    fn read_whole(&self) -> Result<()> {
+        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.memory.with(|shelf| shelf.whole(&self.name)).is_none() {
+            let answer = match self.inner.open(&self.key, Want::Whole)? {
+                Some(object) => Answer::Whole(Arc::new(Whole::of(&*object)?)),
+                None => Answer::Absent,
+            };
+            self.memory.keep(&self.name, Part::Value, answer, self.asked);
+        }
+        Err(store::replaced(&self.key))
+    }
+
     /// Fills `out`, if these bytes are remembered.
     fn recalled(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let count = out.len() as u64;

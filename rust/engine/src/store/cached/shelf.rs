@@ -22,7 +22,7 @@ pub(super) struct Shelf {
     names: BTreeMap<Arc<str>, Known>,
     /// When each was used last: the first goes first.
     order: BTreeMap<u64, (Arc<str>, Part)>,
-    /// Values that are there as the chunk that was decoded of all of them, too: they go before.
+    /// Values of which decoded chunks are there, too, so that they are no loss: they go before.
     twice: BTreeSet<Arc<str>>,
     clock: u64,
     bytes: u64,
@@ -138,6 +138,15 @@ impl Shelf {
         self.names.get(name).is_some_and(|known| known.parts.range(Part::FIRST_DECODED..).next().is_some())
     }
 
+    /// Whether anything of a value, or its absence, is remembered, of any age.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        let has = |known: &Known| {
+            !known.parts.is_empty()
+                || known.value.as_ref().is_some_and(|slot| !matches!(slot.answer, Answer::Opened { .. }))
+        };
+        self.names.get(name).is_some_and(has)
+    }
+
     /// Whether no part of the value of `name` is remembered.
     pub(super) fn lacks_parts(&self, name: &str) -> bool {
         self.names.get(name).is_none_or(|known| known.parts.is_empty())
@@ -152,13 +161,13 @@ impl Shelf {
         let Some(known) = self.names.get(name).filter(|known| known.is(of)) else { return };
         if let Some(Slot { answer: Answer::Whole(whole), bytes, .. }) = &known.value {
             let is_all = matches!(part, Part::Decoded { size, .. } if size == whole.bytes.len() as u64);
-            let both = bytes + answer.size() + name.len() as u64;
+            let both = bytes + answer.size();
             // It would push out the value, without which it is of no use.
             let instead = both > self.limit && !is_all && whole.same.version().is_none();
             if instead || matches!(part, Part::Range { .. }) {
                 return;
             }
-            if is_all {
+            if is_all || whole.same.version().is_some() {
                 self.twice.insert(name.into());
             }
         }
@@ -221,7 +230,7 @@ impl Shelf {
 
     /// Remembers an answer, unless it may be outdated or is too large.
     pub(super) fn keep(&mut self, name: &str, part: Part, answer: Answer, asked: Epoch, checked: Instant) {
-        let bytes = answer.size() + name.len() as u64;
+        let bytes = answer.size();
         if bytes > self.limit || asked != self.epoch(name) {
             return;
         }
