@@ -20,6 +20,7 @@ mod memory;
 mod object;
 mod shelf;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -198,6 +199,7 @@ impl CachedStore {
             asked,
             opened,
             opening: Mutex::default(),
+            ahead: AtomicBool::default(),
             inner,
             memory,
             space,

@@ -1,5 +1,6 @@
 //! Values of which something is remembered.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::answer::{Answer, Part, Same, Whole};
@@ -73,6 +74,8 @@ pub(super) struct RangedObject {
     pub(super) asked: Asked,
     pub(super) opened: OnceLock<Box<dyn Object>>,
     pub(super) opening: Mutex<()>,
+    /// What belongs to a read before was asked for in place of that.
+    pub(super) ahead: AtomicBool,
     pub(super) inner: Arc<dyn Store>,
     pub(super) memory: Arc<Memory>,
     pub(super) space: Arc<str>,
@@ -122,8 +125,7 @@ impl Object for RangedObject {
     fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
         let count = out.len() as u64;
         if !self.recalled(offset, out)? {
-            // What came before may be remembered, and nothing asked for.
-            let more = how.more && self.opened.get().is_some();
+            let more = self.is_more(how);
             self.opened(offset, count)?.read_as(offset, out, How { more, ..how })?;
             if !how.once && count <= self.memory.limit {
                 let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
@@ -143,6 +145,16 @@ impl Object for RangedObject {
 }
 
 impl RangedObject {
+    /// Whether a read belongs to another one that was asked for.
+    fn is_more(&self, how: How) -> bool {
+        match how.more {
+            // What came before may be remembered, and nothing asked for.
+            true => self.opened.get().is_some() || self.ahead.swap(true, Ordering::Relaxed),
+            // Threads read what belongs together in any order: the one that comes first is the request.
+            false => self.ahead.swap(false, Ordering::Relaxed),
+        }
+    }
+
     /// Fills `out`, if these bytes are remembered.
     fn recalled(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let count = out.len() as u64;
