@@ -122,7 +122,7 @@ def test_what_is_told_of_resources(
 @pytest.mark.parametrize("stated", [True, False], ids=["stated", "by default"])
 def test_a_resource_stays_that_of_its_context_within_a_pickle(
     resource: str,
-    stated: bool,  # noqa: FBT001
+    stated: bool,
 ) -> None:
     def is_same(ts: Any) -> bool:
         context = ts.Context({resource: RESOURCES[resource]} if stated else {})
