@@ -65,7 +65,7 @@ SLICES = [
     *(slice(0, 3), slice(None), slice(2, None), slice(-3, None), slice(3, 2), slice(5, 20)),
     *(slice(True, 3), slice(np.int8(1), np.uint64(3)), slice(0, 3, 1), slice(0, 3, 0)),
     *(slice("1", "3"), slice(1.0, 3), slice(b"1", None)),
-    *(slice(2**63, None), slice(None, 2**64), slice(0, -(2**70)), (0, 3), 5),
+    *((0, 3), 5),
 ]
 TIMES = [True, False, np.True_, np.float32(1), np.int8(1), np.array(1.0), 1, -np.inf, None, "1", 1j]
 

@@ -8,7 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
 from tessarr.brief import brief
-from tessarr.errors import ArgumentError, ConflictError, UnsupportedError
+from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
 from tessarr.space.names import LEAST, MOST
 from tessarr.store.kept import RememberingStore
 from tessarr.tensorstore.batch import Batch
@@ -516,5 +516,5 @@ def _offset(value: Any) -> int:
     """Return the number of a byte that is stated."""
     found = index(value)
     if not LEAST <= found <= MOST:
-        raise TypeError(f"byte_range: {brief(found)} is beyond 64 bits")
+        raise TooLargeError(f"byte_range: {brief(found)} is beyond 64 bits")
     return found
