@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from _thread import allocate_lock
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -278,10 +279,10 @@ class VirtualDriver(Driver):
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
         parameters = VirtualChunkedReadParameters()
         with waiting(), self._lock:  # others may be needed for what the first one waits for
+            kept, last = cache.get(box.origin), None
             while True:
-                kept = cache.get(box.origin)
-                self._check_known(kept)
                 if kept is None or kept[2] < parameters.staleness_bound:
+                    self._check_known(None)
                     before, generation = self._read(cache, box, parameters, kept).end()
                 else:
                     before, generation, _ = kept
@@ -290,6 +291,9 @@ class VirtualDriver(Driver):
                 change(chunk)
                 if self._write(cache, box, chunk, generation).end():
                     return
+                # It need not be given again if it is still this, which nobody believes twice.
+                kept, last = (before, generation, -inf) if generation != last else None, generation
+                parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
 
     def _check_known(self, kept: Kept | None) -> None:
         """Refuse to change a chunk that is not in the cache, and cannot be read."""
