@@ -981,8 +981,9 @@ class HandleBase:
 
     @staticmethod
     def _made(
-        class_: type[_Handle], driver: Any, view: Any, mode: str, transaction: Any, /
+        class_: type[_Handle], driver: Any, view: View | PlacedBase, mode: str, transaction: Any, /
     ) -> _Handle: ...
+    def _as_view(self) -> View: ...
     @property
     def _driver(self) -> Any: ...
     @property

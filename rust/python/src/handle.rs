@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 use pyo3::{PyTraverseError, PyVisit};
 
+use crate::space::{transforms, PlacedBase, View};
 use crate::store::{KvStoreBase, Master};
 use crate::subclass::made_as;
 
@@ -17,8 +18,9 @@ use crate::subclass::made_as;
 pub(crate) struct HandleBase {
     #[pyo3(get, name = "_driver")]
     driver: Py<PyAny>,
-    #[pyo3(get, name = "_view")]
-    view: Py<PyAny>,
+    seen: Py<View>,
+    /// The transform of the view: made when it is asked for, as many handles are only indexed further.
+    view: OnceLock<Py<PlacedBase>>,
     #[pyo3(get, name = "_mode")]
     mode: Py<PyAny>,
     #[pyo3(get, name = "_transaction")]
@@ -28,21 +30,48 @@ pub(crate) struct HandleBase {
 
 #[pymethods]
 impl HandleBase {
+    /// One of a class that derives from this; the view is a view, or a transform.
     #[staticmethod]
     fn _made<'py>(
         class: &Bound<'py, PyType>,
         driver: Py<PyAny>,
-        view: Py<PyAny>,
+        view: &Bound<'py, PyAny>,
         mode: Py<PyAny>,
         transaction: Py<PyAny>,
     ) -> PyResult<Bound<'py, Self>> {
+        let (seen, view) = match view.cast::<View>() {
+            Ok(seen) => (seen.clone().unbind(), OnceLock::new()),
+            Err(_) => {
+                let placed = view.cast::<PlacedBase>()?;
+                let seen = placed.get()._as_view(class.py())?.clone().unbind();
+                (seen, OnceLock::from(placed.clone().unbind()))
+            }
+        };
         let kvstore = OnceLock::new();
-        made_as(class, HandleBase { driver, view, mode, transaction, kvstore })
+        made_as(class, HandleBase { driver, seen, view, mode, transaction, kvstore })
+    }
+
+    /// What acts of indexing are applied to.
+    fn _as_view<'a>(&'a self, py: Python<'a>) -> &'a Bound<'a, View> {
+        self.seen.bind(py)
+    }
+
+    /// The view, as a transform.
+    #[getter]
+    fn _view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PlacedBase>> {
+        if let Some(view) = self.view.get() {
+            return Ok(view.bind(py));
+        }
+        let made = made_as(transforms(py)?, PlacedBase::from(self.seen.clone_ref(py)))?;
+        Ok(self.view.get_or_init(|| made.unbind()).bind(py))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for one in [&self.driver, &self.view, &self.transaction] {
+        for one in [&self.driver, &self.transaction] {
             visit.call(one)?;
+        }
+        if let Some(view) = self.view.get() {
+            visit.call(view)?;
         }
         self.kvstore.get().map_or(Ok(()), |master| master.traverse(&visit))
     }

@@ -90,11 +90,8 @@ class TensorStore(Facts):
 
     # Indexing
 
-    def _as_view(self) -> View:
-        return self._view._view
-
     def _after(self, view: View) -> TensorStore:
-        return handle(self._driver, self._view._after(view), self._mode, self._transaction)
+        return handle(self._driver, view, self._mode, self._transaction)
 
     def __setitem__(self, key: Any, source: Any) -> None:
         self[key].write(source).result()
@@ -641,7 +638,7 @@ class TensorStore(Facts):
 
 def handle(
     driver: Driver,
-    view: IndexTransform | None = None,
+    view: IndexTransform | View | None = None,
     mode: str | None = None,
     transaction: Any = None,
 ) -> TensorStore:

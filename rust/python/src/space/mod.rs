@@ -23,7 +23,8 @@ use crate::error::to_py;
 use dim::Dim;
 use keys::{act_of, copied, integer, is_parsed, mode_of, name_of, terms};
 use map::{index, OutputIndexMap};
-use placed::{Bracket, PlacedBase};
+use placed::Bracket;
+pub(crate) use placed::{transforms, PlacedBase};
 use rows::Grids;
 use stated::Stated;
 

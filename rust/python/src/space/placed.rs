@@ -19,7 +19,7 @@ fn domains(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 }
 
 /// The class of transforms, in Python.
-fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+pub(crate) fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     CLASS.import(py, "tessarr.space.transform", "IndexTransform")
 }
@@ -29,7 +29,7 @@ fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// What is made of the view when it is first asked for is kept. A view is had once: to call `__init__` again
 /// does nothing.
 #[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
-pub(super) struct PlacedBase {
+pub(crate) struct PlacedBase {
     view: OnceLock<Py<View>>,
     domain: PyOnceLock<Py<PlacedBase>>,
     dims: PyOnceLock<Py<PyTuple>>,
@@ -96,7 +96,7 @@ impl PlacedBase {
     }
 
     /// What acts of indexing are applied to.
-    fn _as_view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, View>> {
+    pub(crate) fn _as_view<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, View>> {
         let view = self.view.get().map(|view| view.bind(py));
         view.ok_or_else(|| PyTypeError::new_err("super().__init__() has to be called first"))
     }

@@ -42,8 +42,6 @@ RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 
 _OPEN: Final = References(RESOURCES, {})
 
-_whole: Final = IndexTransform._of_view  # Bound once: to find it takes as long as to call it.
-
 
 class LayersKeywords(TypedDict, total=False):
     """What layers are for, what they are opened with, and what they have to be: see `overlay`."""
@@ -185,7 +183,7 @@ def layered(
     driver = StackDriver(found, placed, data_type, units, references)
     if ways:
         mode = _mode(mode, ways)
-    return handle(driver, _whole(placed.whole), mode, transaction)
+    return handle(driver, placed.whole, mode, transaction)
 
 
 def _asked(keywords: LayersKeywords) -> _Asked:
@@ -214,7 +212,7 @@ def _agreed(
     for layer in layers:
         if isinstance(layer, TensorStore):
             found, own, mode = layer._driver.dtype, layer._transaction, layer._mode
-            view = layer._view._view
+            view = layer._as_view()
         elif isinstance(layer, Spec):
             if layer.domain is None:
                 raise ArgumentError(f"layer {len(views)} has to have a domain")

@@ -1,0 +1,87 @@
+"""A server of files by HTTP that is far away: ``python bench/slow_server.py FOLDER SECONDS``.
+
+Each answer comes so many seconds after its request. Files are kept in memory once they were asked
+for, so that an answer takes little work. It prints its port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+_RANGE = re.compile(rb"\r\nrange: *bytes=(\d*)-(\d*)", re.IGNORECASE)
+
+
+@cache
+def found(folder: str, path: str) -> bytes | None:
+    """Return what a file holds, or None."""
+    file = Path(folder + path)
+    return file.read_bytes() if file.is_file() else None
+
+
+def answer(folder: str, request: bytes) -> bytes:
+    """Return the answer to a request."""
+    method, path = request.split(b" ", 2)[:2]
+    whole = found(folder, path.decode())
+    if whole is None:
+        return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+    part, status, about = whole, b"200 OK", b""
+    wanted = _RANGE.search(request)
+    if wanted:
+        first, last = wanted.groups()
+        begin = int(first) if first else max(len(whole) - int(last), 0)
+        end = min(int(last) + 1, len(whole)) if first and last else len(whole)
+        if begin >= end:
+            return b"HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n"
+        part, status = whole[begin:end], b"206 Partial Content"
+        about = b"Content-Range: bytes %d-%d/%d\r\n" % (begin, end - 1, len(whole))
+    head = b'HTTP/1.1 %s\r\nETag: "%x"\r\nContent-Length: %d\r\n%s\r\n'
+    head %= status, hash(whole) & 2**64 - 1, len(part), about
+    return head if method == b"HEAD" else head + part
+
+
+class Connection(asyncio.Protocol):
+    """Answers requests, one after another.
+
+    Parameters
+    ----------
+    folder
+        Where files are.
+    delay
+        Seconds until an answer.
+    """
+
+    def __init__(self, folder: str, delay: float) -> None:
+        self._folder = folder
+        self._delay = delay
+        self._come = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep what answers are written to."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each request that is there."""
+        self._come += data
+        while (end := self._come.find(b"\r\n\r\n")) >= 0:
+            request, self._come = self._come[: end + 4], self._come[end + 4 :]
+            asyncio.get_running_loop().call_later(self._delay, self._answer, request)
+
+    def _answer(self, request: bytes) -> None:
+        self._transport.write(answer(self._folder, request))
+
+
+async def serve(folder: str, delay: float) -> None:
+    """Serve for ever."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(folder, delay), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1], float(sys.argv[2])))
