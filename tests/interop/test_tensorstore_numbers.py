@@ -1,10 +1,12 @@
-"""Integers that a spec writes as floats, as `3.0`, are taken where TensorStore takes them."""
+"""Numbers of any type, and integers that a spec writes as `3.0`, are taken as by TensorStore."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tessarr.tensorstore as ours
@@ -57,3 +59,40 @@ def test_members_that_are_merged() -> None:
         return ts.Spec(spec | {"schema": {"codec": blosc}}).codec.to_json()
 
     assert told(ours) == told(theirs)
+
+
+SLICES = [
+    *(slice(0, 3), slice(None), slice(2, None), slice(-3, None), slice(3, 2), slice(5, 20)),
+    *(slice(True, 3), slice(np.int8(1), np.uint64(3)), slice(0, 3, 1), slice(0, 3, 0)),
+    *(slice("1", "3"), slice(1.0, 3), slice(b"1", None)),
+    *((0, 3), 5),
+]
+TIMES = [True, False, np.True_, np.float32(1), np.int8(1), np.array(1.0), 1, -np.inf, None, "1", 1j]
+
+
+@pytest.mark.parametrize("bounds", SLICES, ids=repr)
+def test_bytes_of_a_value(bounds: Any) -> None:
+    """Only integers count bytes."""
+
+    def read(ts: Any) -> Any:
+        store = ts.KvStore.open("memory://").result()
+        store["a"] = b"0123456789"
+        return store.read("a", byte_range=bounds).result().value
+
+    assert outcome(lambda: read(ours)) == outcome(lambda: read(theirs))
+
+
+@pytest.mark.parametrize("time", TIMES, ids=repr)
+def test_since_when_what_is_known_is_fresh(time: Any) -> None:
+    def read(ts: Any) -> Any:
+        store = ts.KvStore.open("memory://").result()
+        store["a"] = b"0"
+        return store.read("a", staleness_bound=time).result().value
+
+    def told(ts: Any) -> Any:
+        spec = ts.Spec({"driver": "zarr3", "kvstore": "memory://"})
+        spec.update(recheck_cached_data=time)
+        return bool(spec.to_json().get("recheck_cached_data", True))
+
+    for work in (read, told):
+        assert outcome(partial(work, ours)) == outcome(partial(work, theirs))

@@ -480,3 +480,11 @@ def test_a_downsampled_view_of_layers_with_a_dimension_less() -> None:
     assert spec(ours).rank == 2
     with pytest.raises(ValueError, match="rank"):
         spec(theirs)
+
+
+@pytest.mark.parametrize("items", [[], [[], []], [[[]]], [1], [[1]], 1], ids=repr)
+@pytest.mark.parametrize("rank", [0, 1, 2, 3, 4])
+def test_lists_of_another_rank(items: Any, rank: int) -> None:
+    """Empty lists have no axes inside, either."""
+    spec = {"driver": "array", "dtype": "int8", "array": items, "rank": rank}
+    compare(lambda ts: ts.open(spec).result().shape)

@@ -116,3 +116,18 @@ def test_what_is_told_of_resources(
         assert told(ours) == told(theirs), (given, context)
     given, context = cases[-1]
     assert _opened(ours, given, context) == _opened(theirs, given, context)
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+@pytest.mark.parametrize("stated", [True, False], ids=["stated", "by default"])
+def test_a_resource_stays_that_of_its_context_within_a_pickle(
+    resource: str,
+    stated: bool,
+) -> None:
+    def is_same(ts: Any) -> bool:
+        context = ts.Context({resource: RESOURCES[resource]} if stated else {})
+        again, one = pickle.loads(pickle.dumps((context, context[resource])))
+        return bool(again[resource] == one)
+
+    assert is_same(ours)
+    assert is_same(theirs)

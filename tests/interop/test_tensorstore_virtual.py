@@ -270,7 +270,10 @@ def test_a_write_that_somebody_forestalled_is_done_again() -> None:
     kept = {"value": [1, 2], "generation": 1}
     seen = []
 
+    asked = []
+
     def read(domain: Any, chunk: Any, parameters: Any) -> Any:
+        asked.append(parameters.if_not_equal)
         chunk[...] = kept["value"]
         return stamp(str(kept["generation"]).encode(), time.time())
 
@@ -285,7 +288,27 @@ def test_a_write_that_somebody_forestalled_is_done_again() -> None:
     store = ts.virtual_chunked(read, write, dtype="int32", shape=[2])
     store[0] = 9
     assert seen == [b"1", b"2"]
+    assert asked == [b"", b"1"]  # so that what is as before need not be given again
     assert kept["value"] == [9, 6]
+
+
+def test_a_chunk_that_is_said_to_be_as_before_is_read_once_more() -> None:
+    """A function that tells no generations is not asked without end."""
+    stamp = ts.KvStore.TimestampedStorageGeneration
+    seen: list[bytes] = []
+
+    def read(domain: Any, chunk: Any, parameters: Any) -> None:
+        chunk[...] = len(seen)
+
+    def write(domain: Any, chunk: Any, parameters: Any) -> Any:
+        seen.append(parameters.if_equal)
+        return stamp(b"" if parameters.if_equal else b"1", time.time())
+
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 100}})
+    store = ts.virtual_chunked(read, write, dtype="int32", shape=[2], context=context)
+    store.write(7).result()
+    store[0] = 9
+    assert seen == [b"", b"1", b"1", b""]
 
 
 def test_coroutines_run_on_the_loop() -> None:

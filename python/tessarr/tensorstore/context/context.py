@@ -330,8 +330,7 @@ class Context:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._alone:  # views of one array, in one pickle, have one again
             return Context, (), (True, {})
-        # What was had from it, and is more than its JSON, stays the same within a pickle.
-        found = {name: one for name, one in self._found.items() if not one._kind.plain}
+        found = self._found.copy()  # what was had from it stays the same within a pickle
         given = () if self._spec is None else (self._spec, self._parent)
         new, arguments, *derived = pickled(self, Context, *given)
         state = (False, found, *derived) if found or derived else None

@@ -503,7 +503,7 @@ def _ends_of(chosen: KeyRange | None) -> _Ends:
 
 def _span_of(chosen: Any) -> tuple[int, int | None]:
     """Return which bytes a slice means: the first, and the one behind the last."""
-    if not isinstance(chosen, slice) or chosen.step not in {None, 1}:
+    if not isinstance(chosen, slice) or chosen.step is not None:
         raise TypeError(f"byte_range is a slice without a step, not {brief(chosen)}")
     first = 0 if chosen.start is None else _offset(chosen.start)
     last = None if chosen.stop is None else _offset(chosen.stop)
@@ -514,7 +514,7 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
 
 def _offset(value: Any) -> int:
     """Return the number of a byte that is stated."""
-    found = int(value)
+    found = index(value)
     if not LEAST <= found <= MOST:
         raise TooLargeError(f"byte_range: {brief(found)} is beyond 64 bits")
     return found

@@ -152,7 +152,7 @@ def as_float(value: Any, what: str) -> float:
     TooLargeError
         If it is beyond all floats.
     """
-    if isinstance(value, (bool, str, bytes)):
+    if isinstance(value, (str, bytes)):
         raise TypeError(f"{what}: {brief(value)} is not a number")
     try:
         return float(value)

@@ -64,6 +64,8 @@ def _length(value: Any) -> Wish | None:
 
 
 def _ratio(value: Any) -> Wish | None:
+    if isinstance(value, bool):
+        raise TypeError
     number = as_float(value, "aspect_ratio")
     if not 0 <= number < float("inf"):
         raise ValueError

@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from tessarr.brief import brief
 from tessarr.errors import ArgumentError
+from tessarr.tensorstore.notation.reading import stated
 
 __all__ = ["Recheck", "asked", "recheck_of"]
 
@@ -16,6 +17,7 @@ _LAST: Final = 2.0**63  # seconds since 1970: after all that can happen
 
 def recheck_of(value: Any, name: str) -> Recheck:
     """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
+    value = stated(value)
     if isinstance(value, bool) or value == "open":
         found: Recheck = value
         return found

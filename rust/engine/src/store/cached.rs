@@ -20,6 +20,7 @@ mod memory;
 mod object;
 mod shelf;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -199,6 +200,7 @@ impl CachedStore {
             stays: matches!(self.fresh, Fresh::Always | Fresh::Since(_)),
             opened,
             opening: Mutex::default(),
+            ahead: AtomicBool::default(),
             inner,
             memory,
             space,

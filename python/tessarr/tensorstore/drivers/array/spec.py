@@ -246,9 +246,10 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
             raise ArgumentError(f'"array": {brief(inner)} is not a list, and rank {rank} is wanted')
         shape.append(len(inner))
         if not inner:
-            shape += [0] * (rank - len(shape))
             break
         inner = inner[0]
+    if len(shape) < rank:
+        raise ArgumentError(f'"array": lists of rank {len(shape)}, {rank} is wanted')
     flat: list[Any] = []
     _flatten(items, shape, flat, lists=lists)
     values = np.empty(len(flat), "O")

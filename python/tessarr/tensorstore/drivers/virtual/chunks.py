@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from _thread import allocate_lock
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -154,10 +156,10 @@ class Chunks:
         """Read a chunk, change a part of it, and write it, until nobody else did in between."""
         parameters = VirtualChunkedReadParameters()
         with waiting(), self._lock:  # others may be needed for what the first one waits for
+            kept, last = cache.get(box.origin), None
             while True:
-                kept = cache.get(box.origin)
-                self.check_known(kept)
                 if kept is None or kept[2] < parameters.staleness_bound:
+                    self.check_known(None)
                     before, generation = self.read(cache, box, parameters, kept).end()
                 else:
                     before, generation, _ = kept
@@ -166,6 +168,9 @@ class Chunks:
                 change(chunk)
                 if self._write(cache, box, chunk, generation).end():
                     return
+                # It need not be given again if it is still this, which nobody believes twice.
+                kept, last = (before, generation, -inf) if generation != last else None, generation
+                parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
 
     def check_known(self, kept: Kept | None) -> None:
         """Refuse to change a chunk that is not in the cache, and cannot be read."""

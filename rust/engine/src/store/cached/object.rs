@@ -1,5 +1,6 @@
 //! Values of which something is remembered.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::answer::{Answer, Part, Same, Whole};
@@ -76,6 +77,8 @@ pub(super) struct RangedObject {
     pub(super) stays: bool,
     pub(super) opened: OnceLock<Box<dyn Object>>,
     pub(super) opening: Mutex<()>,
+    /// What belongs to a read before was asked for in place of that.
+    pub(super) ahead: AtomicBool,
     pub(super) inner: Arc<dyn Store>,
     pub(super) memory: Arc<Memory>,
     pub(super) space: Arc<str>,
@@ -128,8 +131,7 @@ impl Object for RangedObject {
             if self.is_read_whole() {
                 return self.read_whole();
             }
-            // What came before may be remembered, and nothing asked for.
-            let more = how.more && self.opened.get().is_some();
+            let more = self.is_more(how);
             self.opened(offset, count)?.read_as(offset, out, How { more, ..how })?;
             if !how.once && count <= self.memory.limit {
                 let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
@@ -168,6 +170,16 @@ impl RangedObject {
             self.memory.keep(&self.name, Part::Value, answer, self.asked);
         }
         Err(store::replaced(&self.key))
+    }
+
+    /// Whether a read belongs to another one that was asked for.
+    fn is_more(&self, how: How) -> bool {
+        match how.more {
+            // What came before may be remembered, and nothing asked for.
+            true => self.opened.get().is_some() || self.ahead.swap(true, Ordering::Relaxed),
+            // Threads read what belongs together in any order: the one that comes first is the request.
+            false => self.ahead.swap(false, Ordering::Relaxed),
+        }
     }
 
     /// Fills `out`, if these bytes are remembered.

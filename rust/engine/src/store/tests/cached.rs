@@ -112,6 +112,26 @@ fn a_cache_keeps_the_ranges_of_a_large_value() {
 }
 
 #[test]
+fn what_belongs_together_is_one_read_in_any_order() -> Result<()> {
+    let folder = Folder::new();
+    let local = local_in(&folder, "root");
+    local.put("shard", b"0123456789")?;
+    for order in [[false, true, true], [true, false, true], [true, true, false]] {
+        let counting = Arc::new(CountingStore::new(local.clone()));
+        let cache = CachedStore::new(counting.clone(), u64::MAX, None);
+        let known = cache.open("shard", Want::Suffix(2))?.unwrap();
+        known.read_at(8, &mut [0; 2])?;
+        let object = cache.open("shard", Want::Suffix(2))?.unwrap(); // below only where more is wanted
+        let before = counting.counts().reads;
+        for (number, more) in order.into_iter().enumerate() {
+            object.read_as(number as u64 * 2, &mut [0; 2], How { more, ..How::default() })?;
+        }
+        assert_eq!(counting.counts().reads - before, 1, "{order:?}");
+    }
+    Ok(())
+}
+
+#[test]
 fn a_value_that_is_replaced_between_two_parts_is_read_again() {
     let (_, _, inner) = cached(0);
     let cache: &dyn Store = &CachedStore::new(inner, 20 << 10, None);
