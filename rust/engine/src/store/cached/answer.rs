@@ -107,6 +107,9 @@ pub(super) type Piece = (Arc<Vec<u8>>, u64);
 const VALUE: u64 = 96;
 const PART: u64 = 160;
 
+/// What counts for a value that is absent: more than half of what it takes.
+const ABSENT: u64 = 300;
+
 impl Answer {
     /// Which value it is.
     pub(super) fn same(&self) -> Option<Same> {
@@ -120,7 +123,8 @@ impl Answer {
     pub(super) fn size(&self) -> u64 {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() as u64 + 24).sum::<u64>();
         match self {
-            Answer::Absent | Answer::Opened { .. } => VALUE,
+            Answer::Absent => ABSENT,
+            Answer::Opened { .. } => VALUE,
             Answer::Whole(whole) => VALUE + whole.bytes.len() as u64,
             Answer::Range(bytes) | Answer::Decoded(bytes) => PART + bytes.len() as u64,
             Answer::Keys(keys) => PART + texts(keys),
