@@ -13,6 +13,7 @@ from tessarr.store.loops import Fail, begun, closed, reentry, under_way, waited
 from tessarr.store.servers import (
     Part,
     Server,
+    as_sent,
     changed,
     fetched,
     refusal,
@@ -64,7 +65,8 @@ class FarFiles(Files):
     ) -> None:
         super().__init__(fs, root, missing, concurrency)
         self.server = server
-        self._site = site_of(fs, root)
+        usual = FileNotFoundError in missing and all(issubclass(one, OSError) for one in missing)
+        self._site = site_of(fs, root) if usual else None
 
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
@@ -197,7 +199,7 @@ class _Opened:
     @property
     def state(self) -> bytes | None:
         """What tells the state from most others; None where the server tells nothing."""
-        tag = self._part.tag.encode()
+        tag = as_sent(self._part.tag)
         return (tag if len(tag) <= _TAG_BYTES else sha256(tag).digest()) or None
 
     def read(self, offset: int, count: int) -> bytes:

@@ -20,6 +20,7 @@ __all__ = [
     "Part",
     "Server",
     "Site",
+    "as_sent",
     "changed",
     "fetched",
     "refusal",
@@ -116,14 +117,17 @@ def site_of(fs: Any, root: str) -> Site | None:
     if fs.loop is not get_loop():
         return None
     options, session = dict(fs.kwargs), dict(fs.client_kwargs)
-    headers = [*_pairs(session.pop("headers", ())), *_pairs(options.pop("headers", ()))]
+    mine = _pairs(options.pop("headers", ()))
+    names = {str(name).lower() for name, _ in mine}  # they replace those of the session
+    others = _pairs(session.pop("headers", ()))
+    headers = [*(pair for pair in others if str(pair[0]).lower() not in names), *mine]
     params = options.pop("params", ())
     if options or session or not all(isinstance(text, str) for pair in headers for text in pair):
         return None
     url = fs.encode_url(root)
     if url.raw_query_string or url.raw_fragment or url.user:
         return None
-    query = url.extend_query(params).raw_query_string
+    query = url.with_query(params).raw_query_string if params else ""
     return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers)
 
 
@@ -181,7 +185,12 @@ def changed(
 
 def version_of(tag: str | None) -> bytes | None:
     """Return what a tag says of the state of a file; None if that is not sure."""
-    return tag.encode() if tag and not tag.startswith("W/") else None
+    return as_sent(tag) if tag and not tag.startswith("W/") else None
+
+
+def as_sent(tag: str) -> bytes:
+    """Return the bytes of a tag, which need not be text."""
+    return tag.encode("utf-8", "surrogateescape")
 
 
 def _says_empty(error: BaseException) -> bool:

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use ureq::config::Config;
@@ -16,8 +16,12 @@ use ureq::Agent;
 
 use super::fork;
 
-/// How long a request takes at most: as long as in Python.
+/// How long a request takes at most, and until there is a connection: as long as in Python.
 const PATIENCE: Duration = Duration::from_secs(300);
+const CONNECTED: Duration = Duration::from_secs(30);
+
+/// So many bytes are read of answers that are no files, so that the connection can be used again.
+const REST: u64 = 64 << 10;
 
 /// So many connections stay open while nothing is asked for.
 const IDLE: usize = 256;
@@ -35,15 +39,14 @@ const RACY: Duration = Duration::from_secs(2);
 /// So long it is remembered where a server is.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
-/// Servers that have never answered are asked so often.
-const ATTEMPTS: i32 = 3;
+/// So many answers in a row may be unclear.
+const ATTEMPTS: u32 = 3;
 
-/// Asks web servers. A forked child has connections of its own.
+/// Asks web servers.
 pub struct Web {
     headers: HeaderMap,
-    client: fork::Own<Client>,
-    /// How many requests had no answer before any had one; below 0 where one had.
-    silent: AtomicI32,
+    /// How many answers were unclear since one was not.
+    unclear: AtomicU32,
 }
 
 impl std::fmt::Debug for Web {
@@ -52,7 +55,15 @@ impl std::fmt::Debug for Web {
     }
 }
 
+/// Sends the requests of a process: a forked child has connections of its own.
 struct Client(Agent);
+
+impl Client {
+    fn get() -> Agent {
+        static CLIENT: OnceLock<fork::Own<Client>> = OnceLock::new();
+        CLIENT.get_or_init(fork::Own::new).get().0.clone()
+    }
+}
 
 /// A part of a file.
 #[derive(Debug, PartialEq, Eq)]
@@ -86,6 +97,8 @@ pub enum Answer {
     Absent,
     /// The server answers with this status.
     Refused(u16),
+    /// There was none for so long that nobody asks again.
+    Late,
     /// No answer, or one that means something else.
     Unclear,
 }
@@ -100,67 +113,67 @@ impl Web {
         }
         let plain = header::HeaderValue::from_static("identity"); // of an encoding a part says nothing
         all.entry(header::ACCEPT_ENCODING).or_insert(plain);
-        Some(Web { headers: all, client: fork::Own::new(), silent: AtomicI32::new(0) })
+        Some(Web { headers: all, unclear: AtomicU32::new(0) })
     }
 
-    /// Whether servers answer, as far as is known.
-    pub fn is_answered(&self) -> bool {
-        self.silent.load(Ordering::Relaxed) < ATTEMPTS
+    /// Whether answers were clear, of late.
+    pub fn is_clear(&self) -> bool {
+        self.unclear.load(Ordering::Relaxed) < ATTEMPTS
     }
 
     /// Ask for a range of a file, as the header says it, or for all.
     pub fn get(&self, url: &str, range: Option<&str>) -> Answer {
-        match self.asked(url, range) {
-            Some(Answer::Refused(416)) if range.is_some() => {
-                self.asked(url, None).unwrap_or(Answer::Unclear) // there may be nothing in it
-            }
-            Some(answer) => {
-                self.silent.store(i32::MIN, Ordering::Relaxed);
-                answer
-            }
-            None => {
-                self.silent.fetch_add(1, Ordering::Relaxed);
-                Answer::Unclear
-            }
+        let mut answer = self.asked(url, range);
+        if range.is_some() && matches!(answer, Some(Answer::Refused(416))) {
+            answer = self.asked(url, None); // there may be nothing in it
         }
+        match answer {
+            None => self.unclear.fetch_add(1, Ordering::Relaxed),
+            Some(_) => self.unclear.swap(0, Ordering::Relaxed),
+        };
+        answer.unwrap_or(Answer::Unclear)
     }
 
-    /// None: there is no answer.
+    /// None: the answer is unclear.
     fn asked(&self, url: &str, range: Option<&str>) -> Option<Answer> {
-        let mut request = self.client.get().0.get(url);
+        let mut request = Client::get().get(url);
         if let Some(headers) = request.headers_mut() {
             headers.extend(self.headers.clone());
         }
         if let Some(range) = range {
             request = request.header(header::RANGE, range);
         }
-        let (head, body) = request.call().ok()?.into_parts();
+        let (head, body) = match request.call() {
+            Ok(answer) => answer.into_parts(),
+            Err(ureq::Error::Timeout(_)) => return Some(Answer::Late),
+            Err(_) => return None,
+        };
         let status = head.status;
-        if status == StatusCode::NOT_FOUND {
-            return Some(Answer::Absent);
+        if !matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
+            let rest = body.into_with_config().limit(REST).reader().read_to_end(&mut Vec::new());
+            drop(rest); // what is more closes the connection
+            return match status {
+                StatusCode::NOT_FOUND => Some(Answer::Absent),
+                _ if status.is_client_error() || status.is_server_error() => {
+                    Some(Answer::Refused(status.as_u16()))
+                }
+                _ => None, // it is elsewhere, or something else
+            };
         }
-        if status.is_client_error() || status.is_server_error() {
-            return Some(Answer::Refused(status.as_u16()));
-        }
-        let text = |name: HeaderName| head.headers.get(name).and_then(|value| value.to_str().ok());
-        let coded = text(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity");
-        if coded || !matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
-            return Some(Answer::Unclear);
+        let told = Headers::of(&head.headers)?;
+        if told.coding.is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+            return None;
         }
         let mut data = Vec::new();
         let size = body.content_length().unwrap_or(0);
         data.try_reserve_exact(size.min(BELIEVED) as usize).ok()?;
         body.into_with_config().limit(u64::MAX).reader().read_to_end(&mut data).ok()?;
-        let (first, size) = match text(header::CONTENT_RANGE) {
-            Some(told) if status == StatusCode::PARTIAL_CONTENT => match range_of(told) {
-                Some(range) => range,
-                None => return Some(Answer::Unclear),
-            },
+        let (first, size) = match told.range {
+            Some(range) if status == StatusCode::PARTIAL_CONTENT => range_of(range)?,
             _ => (0, data.len() as u64),
         };
-        let (modified, now) = (text(header::LAST_MODIFIED), text(header::DATE));
-        let old = is_old(modified, now);
-        let tag = match (text(header::ETAG), modified) {
+        let old = is_old(told.modified, told.now)?;
+        let tag = match (told.tag, told.modified) {
             (Some(tag), _) => tag.to_owned(),
             (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
             _ => String::new(),
@@ -170,12 +183,37 @@ impl Web {
     }
 }
 
+/// What headers say of a file.
+struct Headers<'h> {
+    coding: Option<&'h str>,
+    range: Option<&'h str>,
+    tag: Option<&'h str>,
+    modified: Option<&'h str>,
+    now: Option<&'h str>,
+}
+
+impl<'h> Headers<'h> {
+    /// None: some are not plain text, which others may read in another way.
+    fn of(headers: &'h HeaderMap) -> Option<Self> {
+        let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str).transpose().ok();
+        Some(Headers {
+            coding: text(header::CONTENT_ENCODING)?,
+            range: text(header::CONTENT_RANGE)?,
+            tag: text(header::ETAG)?,
+            modified: text(header::LAST_MODIFIED)?,
+            now: text(header::DATE)?,
+        })
+    }
+}
+
 impl Default for Client {
     fn default() -> Self {
         let roots = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .timeout_global(Some(PATIENCE))
+            .timeout_connect(Some(CONNECTED))
+            .max_redirects(0) // Python knows what of a request is sent elsewhere
             .max_idle_connections(IDLE)
             .max_idle_connections_per_host(IDLE)
             .user_agent(concat!("tessarr/", env!("CARGO_PKG_VERSION")))
@@ -228,16 +266,21 @@ fn range_of(told: &str) -> Option<(u64, u64)> {
     Some((first.parse().ok()?, size.parse().ok()?))
 }
 
-/// Whether a file that changes again gets another time: many servers make tags of it.
-fn is_old(modified: Option<&str>, now: Option<&str>) -> bool {
-    let time = |text: Option<&str>| -> Option<SystemTime> { httpdate::parse_http_date(text?).ok() };
-    match modified {
-        None => true,
-        Some(_) => match (time(modified), time(now)) {
-            (Some(modified), Some(now)) => now.duration_since(modified).is_ok_and(|since| since >= RACY),
-            _ => false,
-        },
+/// Whether a file that changes again gets another time: many servers make tags of it. None: a time is told in
+/// another way than servers do.
+fn is_old(modified: Option<&str>, now: Option<&str>) -> Option<bool> {
+    let time = |text: Option<&str>| {
+        let Some(text) = text else { return Some(None) };
+        let time: SystemTime = httpdate::parse_http_date(text).ok()?;
+        (httpdate::fmt_http_date(time) == text).then_some(Some(time))
+    };
+    if modified.is_none() {
+        return Some(true);
     }
+    Some(match (time(modified)?, time(now)?) {
+        (Some(modified), Some(now)) => now.duration_since(modified).is_ok_and(|since| since >= RACY),
+        _ => false,
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use tessarr_engine::pool::{guarded, spawn};
+use tessarr_engine::pool::{self, guarded};
 use tessarr_engine::store::{Ask, Opened, Told, Want};
 
 use super::foreign::{Opening, PyForeign};
@@ -23,11 +23,11 @@ pub(super) struct PyAsk(pub(super) Arc<PyForeign>);
 impl Ask for PyAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
         let (store, key) = (self.0.clone(), key.to_owned());
-        if !store.site.as_ref().is_some_and(Site::is_answered) {
+        if !store.site.as_ref().is_some_and(Site::is_clear) {
             return ask(&store, key, want, told);
         }
         let Some(wanted) = site::next(Wanted { store, key, want, told }) else { return };
-        spawn(self.0.together(), move |_| wanted.open_all());
+        pool::ask(move |_| wanted.open_all());
     }
 }
 

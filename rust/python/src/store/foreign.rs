@@ -10,7 +10,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict};
-use tessarr_engine::pool::{threads, Pile};
+use tessarr_engine::pool::Pile;
 use tessarr_engine::store::{
     read_all, Ask, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
 };
@@ -123,11 +123,6 @@ impl PyForeign {
 
     pub(super) fn object(&self) -> &Py<PyAny> {
         &self.object
-    }
-
-    /// How many threads may ask for its values: they wait, and are not those that work.
-    pub(super) fn together(&self) -> usize {
-        self.concurrency.max(threads() + 1)
     }
 
     /// Whether it is a mapping without the methods of a store.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tessarr_engine::pool::{guarded, spawn};
-use tessarr_engine::store::{received, Answer, Opened, Piece, Told, Version, Want, Web};
-use tessarr_engine::Result;
+use tessarr_engine::pool::{self, guarded};
+use tessarr_engine::store::{received, Answer, Foreign, Opened, Piece, Told, Version, Want, Web};
+use tessarr_engine::{Error, Kind, Result};
 
 use super::asked::ask;
 use super::foreign::{attached, Bytes, Opening, PyForeign, Whole};
@@ -25,6 +25,10 @@ pub(super) struct Site {
     web: Arc<Web>,
     root: String,
     query: String,
+}
+
+fn late() -> Error {
+    Error::new(Kind::Store { retryable: true, errno: None }, "the server did not answer in time")
 }
 
 /// A value that is asked for.
@@ -92,8 +96,8 @@ impl Site {
         Ok(Web::new(&headers).map(|web| Site { web: web.into(), root, query }))
     }
 
-    pub(super) fn is_answered(&self) -> bool {
-        self.web.is_answered()
+    pub(super) fn is_clear(&self) -> bool {
+        self.web.is_clear()
     }
 
     fn url(&self, key: &str) -> String {
@@ -141,13 +145,14 @@ impl PyForeign {
     ///
     /// It is asked for by a thread of the engine: another one may have to look for signals while it waits.
     pub(super) fn opened_there(&self, key: &str, want: Want) -> Result<Option<Opened>> {
-        let Some(site) = self.site.as_ref().filter(|site| site.is_answered()) else { return Ok(None) };
+        let Some(site) = self.site.as_ref().filter(|site| site.is_clear()) else { return Ok(None) };
         if std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-")) {
             return Ok(self.opened_at(site, key, want));
         }
+        self.may_wait()?;
         let (there, url, range) = (site.clone(), site.url(key), wanted(&self.opening(want)).0);
         let (told, answers) = channel();
-        spawn(self.together(), move |_| {
+        pool::ask(move |_| {
             let _ = told.send(there.web.get(&url, range.as_deref())); // unless nobody waits any more
         });
         Ok(received(&answers)?.and_then(|answer| self.answered(answer, key, want)))
@@ -165,6 +170,7 @@ impl PyForeign {
             Answer::Piece(piece) => piece,
             Answer::Absent => return Some(Ok(None)),
             Answer::Refused(status) => return Some(self.refused(key, status)),
+            Answer::Late => return Some(Err(late())),
             Answer::Unclear => return None,
         };
         let opening = self.opening(want);

@@ -74,7 +74,18 @@ fn other_answers_are_told_as_what_they_are() {
     assert_eq!(web.get(&url, None), Answer::Unclear);
     assert_eq!(web.get(&url, None), Answer::Unclear); // it ends too early
     assert_eq!(serving.join().unwrap().len(), 4);
-    assert!(web.is_answered()); // it was, before
+    assert!(!web.is_clear());
+}
+
+#[test]
+fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 5\r\n\r\nthere",
+        "HTTP/1.1 200 OK\r\nETag: \"\u{e9}\"\r\nContent-Length: 1\r\n\r\na",
+    ]);
+    let web = web();
+    assert_eq!((web.get(&url, None), web.get(&url, None)), (Answer::Unclear, Answer::Unclear));
+    drop(serving);
 }
 
 #[test]
@@ -84,18 +95,23 @@ fn who_never_answers_is_not_asked_for_ever() {
     drop(listener);
     let web = web();
     for _ in 0..ATTEMPTS {
-        assert!(web.is_answered());
+        assert!(web.is_clear());
         assert_eq!(web.get(&url, None), Answer::Unclear);
     }
-    assert!(!web.is_answered());
+    assert!(!web.is_clear());
 }
 
 #[test]
 fn tags_last_if_files_are_old() {
     let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
-    assert!(is_old(None, None) && is_old(Some(then), Some(later)));
-    assert!(!is_old(Some(then), Some(then)) && !is_old(Some(later), Some(then)));
-    assert!(!is_old(Some(then), None) && !is_old(Some("yesterday"), Some(later)));
+    assert_eq!((is_old(None, None), is_old(Some(then), Some(later))), (Some(true), Some(true)));
+    assert_eq!((is_old(Some(then), Some(then)), is_old(Some(later), Some(then))), (Some(false), Some(false)));
+    assert_eq!((is_old(Some(then), None), is_old(None, Some("now"))), (Some(false), Some(true)));
+    for odd in
+        ["yesterday", "Tue, 3 Nov 2026 10:00:00 GMT", "03 Nov 2026 10:00:00 GMT", &then.replace("GMT", "UTC")]
+    {
+        assert_eq!((is_old(Some(odd), Some(later)), is_old(Some(then), Some(odd))), (None, None), "{odd}");
+    }
 }
 
 #[test]

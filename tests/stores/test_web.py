@@ -1,0 +1,154 @@
+"""Web servers, which the engine asks itself unless an answer means something else than a file."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import fsspec.asyn
+import numpy as np
+import pytest
+from fsspec.implementations.http import HTTPFileSystem
+
+import tessarr
+from tessarr.stores import FsspecStore
+
+VALUES = np.arange(4096, dtype="u2").reshape(64, 64)
+OLD = "Tue, 03 Nov 2026 10:00:00 GMT"
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves files with some headers; notes the requests, and who sent them."""
+
+    protocol_version = "HTTP/1.1"
+    tells: ClassVar[dict[str, str]] = {}
+    asked: ClassVar[list[tuple[str, str]]] = []
+    moved = ""
+
+    def do_GET(self) -> None:
+        self.asked.append((self.path, self.headers["User-Agent"]))
+        path = self.path.removeprefix(self.moved) if self.moved else self.path
+        if path == self.path and self.moved:
+            self.send_response(302)
+            self.send_header("Location", self.moved + self.path)
+            self.send_header("Content-Length", "0")
+            return self.end_headers()
+        file = Path(self.directory + path)
+        data = file.read_bytes() if file.is_file() else b"nothing is here"
+        self.send_response(200 if file.is_file() else 404)
+        for name, value in self.tells.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+        return None
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def serving(folder: Path, **how: Any) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Serve a folder; give its URL, and what is asked."""
+    asked: list[tuple[str, str]] = []
+    handler = type("Handler", (Handler,), {"asked": asked, **how})
+    made = partial(handler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+
+
+def stored(folder: Path, **how: Any) -> None:
+    """Store the values."""
+    tessarr.create_array(folder, data=VALUES, chunks=(4, 64), **how)
+
+
+def test_the_engine_sends_the_requests(tmp_path: Path) -> None:
+    stored(tmp_path)
+    with serving(tmp_path) as (url, asked):
+        array = tessarr.open_array(url, mode="r")
+        asked.clear()
+        assert (array[:] == VALUES).all()
+        assert len(asked) == 16
+        assert {agent.partition("/")[0] for _, agent in asked} == {"tessarr"}
+        assert array.store.get("none") is None  # and the connection goes on
+        assert array[5, 6] == VALUES[5, 6]
+
+
+@pytest.mark.parametrize(
+    "tells",
+    [
+        {"ETag": '"\u00e9"'},
+        {"Last-Modified": "Tue, 03 Nov 2026 10:00:00 +0000"},
+        {"Last-Modified": "03 Nov 2026 10:00:00 GMT"},
+        {"ETag": '"a"', "Last-Modified": OLD, "Date": "now"},
+        {"ETag": 'W/"a"', "Content-Encoding": "Identity"},
+    ],
+)
+@pytest.mark.parametrize("shards", [None, (64, 64)])
+def test_whatever_headers_say_the_values_are_read(
+    tmp_path: Path, tells: dict[str, str], shards: tuple[int, int] | None
+) -> None:
+    stored(tmp_path, shards=shards)
+    with serving(tmp_path, tells=tells) as (url, _):
+        array = tessarr.open_array(url, mode="r")
+        for _ in range(3):
+            assert (array[:] == VALUES).all()
+            assert (array[3:9, 5] == VALUES[3:9, 5]).all()
+
+
+def test_what_is_elsewhere_is_read_there(tmp_path: Path) -> None:
+    """The engine follows nobody, and soon leaves it to who does."""
+    stored(tmp_path)
+    with serving(tmp_path, moved="/there") as (url, asked):
+        array = tessarr.open_array(url, mode="r")
+        assert (array[:] == VALUES).all()
+        asked.clear()
+        assert (array[:] == VALUES).all()
+        assert len(asked) == 2 * 16
+        assert not any(agent.startswith("tessarr") for _, agent in asked)
+
+
+def test_very_many_reads_at_a_time_have_their_answers(tmp_path: Path) -> None:
+    """More than threads that wait for the end of a read: those that ask are others."""
+    stored(tmp_path)
+    with serving(tmp_path) as (url, asked):
+        fs = fsspec.filesystem("http")
+        arrays = [tessarr.open_array(FsspecStore(fs, url), mode="r") for _ in range(40)]
+        asked.clear()
+        futures = [array.read(slice(None)) for array in arrays]
+        assert all((future.result() == VALUES).all() for future in futures)
+        assert len(asked) == 40 * 16
+
+
+def test_what_is_forbidden_may_count_as_absent(tmp_path: Path) -> None:
+    from aiohttp import ClientResponseError
+
+    with serving(tmp_path, do_GET=lambda self: self.send_error(403)) as (url, _):
+        store = FsspecStore.from_url(url, allowed_exceptions=(ClientResponseError,))
+        assert store.get("a") is None
+        with pytest.raises(ClientResponseError, match="403"):
+            FsspecStore.from_url(url).get("a")
+
+
+def test_a_file_system_with_its_own_ways_asks_by_itself(tmp_path: Path) -> None:
+    """Headers alone are none, and those of requests replace those of a session."""
+    stored(tmp_path)
+    session = {"headers": {"User-Agent": "a", "X": "b"}}
+    mine = {"client_kwargs": session, "headers": [("user-agent", "mine")]}
+    own = {"client_kwargs": {"trust_env": True}}
+    with serving(tmp_path) as (url, asked):
+        for options, agent in ((own, "Python"), (mine, "mine")):
+            fs = HTTPFileSystem(**options, skip_instance_cache=True)
+            array = tessarr.open_array(FsspecStore(fs, url), mode="r")
+            asked.clear()
+            assert (array[:] == VALUES).all()
+            assert {sent.partition("/")[0] for _, sent in asked} == {agent}
+            if fs._session is not None:
+                fsspec.asyn.sync(fs.loop, fs._session.close)
