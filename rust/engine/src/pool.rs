@@ -503,7 +503,7 @@ fn forget_pools_in_children() {
 
     extern "C" fn forget() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        for pool in [&WORKERS, &WAITERS] {
+        for pool in [&WORKERS, &WAITERS, &ASKERS] {
             pool.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
         HELPERS.store(0, Ordering::Relaxed);
