@@ -27,10 +27,6 @@ pub(super) struct Site {
     query: String,
 }
 
-fn late() -> Error {
-    Error::new(Kind::Store { retryable: true, errno: None }, "the server did not answer in time")
-}
-
 /// A value that is asked for.
 pub(super) struct Wanted {
     pub(super) store: Arc<PyForeign>,
@@ -61,7 +57,6 @@ impl Wanted {
     pub(super) fn open_all(self) {
         let mut wanted = Some(self);
         while let Some(one) = wanted {
-            NEXT.set((true, None));
             // After a panic, of which its hook tells, others are opened all the same.
             let _ = guarded(|| {
                 one.open();
@@ -75,7 +70,11 @@ impl Wanted {
         let Wanted { store, key, want, told } = self;
         let Some(site) = store.site.as_ref().filter(|_| told.is_wanted()) else { return };
         match store.opened_at(site, &key, want) {
-            Some(opened) => told.tell(opened),
+            Some(opened) => {
+                // Not before: what Python does here may read, and wait for it.
+                NEXT.set((true, None));
+                told.tell(opened);
+            }
             None => ask(&store, key, want, told),
         }
     }
@@ -139,6 +138,10 @@ fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
 
 /// As many bytes a value is opened by.
 const FIRST_BYTES: u64 = 1 << 16;
+
+fn late() -> Error {
+    Error::new(Kind::Store { retryable: true, errno: None }, "the server did not answer in time")
+}
 
 impl PyForeign {
     /// Open a value; None: Python is to be asked.
