@@ -78,7 +78,9 @@ class Connection(asyncio.Protocol):
 async def serve(folder: str, delay: float) -> None:
     """Serve for ever."""
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(folder, delay), "127.0.0.1", 0)
+    server = await loop.create_server(
+        lambda: Connection(folder, delay), "127.0.0.1", 0, backlog=1024
+    )
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 

@@ -140,7 +140,7 @@ def main() -> None:
                 for layout in ("zstd", "shards"):
                     far: list[Act] = [futures, batch, awaited, everything]
                     url = f"http://127.0.0.1:{port}/{layout}/"
-                    compare(f"HTTP, {layout}", url, 100, max(rounds // 3, 1), far)
+                    compare(f"HTTP, {layout}", url, 100, rounds, far)
             finally:
                 server.kill()
 
