@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,6 +126,32 @@ def test_very_many_reads_at_a_time_have_their_answers(tmp_path: Path) -> None:
         futures = [array.read(slice(None)) for array in arrays]
         assert all((future.result() == VALUES).all() for future in futures)
         assert len(asked) == 40 * 16
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted by /proc")
+def test_requests_need_few_threads(tmp_path: Path) -> None:
+    stored(tmp_path)
+    here = threading.Barrier(16 + 1)
+
+    def threads() -> int:
+        names = [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+        return sum(name.startswith("tessarr-web") for name in names)
+
+    def get(self: Handler) -> None:
+        if "/c/" in self.path:
+            here.wait(20)  # until all have come
+            here.wait(20)
+        Handler.do_GET(self)
+
+    with serving(tmp_path, do_GET=get) as (url, _):
+        array = tessarr.open_array(url, mode="r")
+        before = threads()
+        future = array.read(slice(None))
+        here.wait(20)
+        during = threads()
+        here.wait(20)
+        assert (future.result() == VALUES).all()
+    assert 1 <= during <= before
 
 
 def test_what_is_forbidden_may_count_as_absent(tmp_path: Path) -> None:

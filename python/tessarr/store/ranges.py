@@ -152,10 +152,6 @@ class FarFiles(Files):
 
     # What the engine has asked for itself
 
-    def _opened_by(self, key: str, *part: Any) -> _Opened:
-        """Return a file that was opened by a part of it."""
-        return _Opened(self, self._at(key), Part(*part))
-
     def _refused(self, key: str, status: int) -> Exception:
         """Return the error for a status that a server has answered with."""
         return refusal(self._fs, self._at(key), status)

@@ -1,8 +1,7 @@
 //! The engine's worker threads.
 //!
-//! Three pools per process, made on first use: of threads that work, as many as there are cores; of
-//! threads that wait for something far away most of the time; and of threads that ask for it, on which
-//! nothing is done that waits for other work, so that those get their answers. Work comes in two forms:
+//! Two pools per process, made on first use: of threads that work, as many as there are cores; and of
+//! threads that wait for something far away most of the time. Work comes in two forms:
 //!
 //! * [`parallel_for`]: numbered tasks, run by the calling thread and whoever is
 //!   idle. The job lives on the caller's stack; tasks are handed out by an atomic
@@ -51,17 +50,11 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The most threads that run operations which wait.
 const MOST_WAITERS: usize = 256;
 
-/// The most threads that ask.
-const MOST_ASKERS: usize = 512;
-
 /// The threads of this process that work; null before first use and in a forked child.
 static WORKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Those that wait.
 static WAITERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
-
-/// Those that ask.
-static ASKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -134,11 +127,6 @@ pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -
     let pool = Pool::get(if together > threads() { Duty::Wait } else { Duty::Work });
     pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
     pool.queue(operation)
-}
-
-/// Run `operation`, which asks for something far away and waits for nothing else, on a thread for that.
-pub fn ask(operation: impl FnOnce(Runner) + Send + 'static) {
-    Pool::get(Duty::Ask).queue(operation);
 }
 
 /// Whose thread runs an operation.
@@ -251,7 +239,6 @@ impl State {
 enum Duty {
     Work,
     Wait,
-    Ask,
 }
 
 impl Duty {
@@ -260,7 +247,6 @@ impl Duty {
         match self {
             Duty::Work => &WORKERS,
             Duty::Wait => &WAITERS,
-            Duty::Ask => &ASKERS,
         }
     }
 }
@@ -319,7 +305,6 @@ impl Pool {
         match self.duty {
             Duty::Work => threads().max(1),
             Duty::Wait => self.most.load(Ordering::Relaxed),
-            Duty::Ask => MOST_ASKERS,
         }
     }
 
@@ -411,7 +396,6 @@ impl Pool {
         let name = match self.duty {
             Duty::Work => "tessarr",
             Duty::Wait => "tessarr-far",
-            Duty::Ask => "tessarr-ask",
         };
         let named = std::thread::Builder::new().name(format!("{name}-{number}"));
         if named.spawn(move || self.serve(number)).is_ok() {
@@ -503,7 +487,7 @@ fn forget_pools_in_children() {
 
     extern "C" fn forget() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        for pool in [&WORKERS, &WAITERS, &ASKERS] {
+        for pool in [&WORKERS, &WAITERS] {
             pool.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
         HELPERS.store(0, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::error::{Error, Kind, Result};
 /// What a foreign store has to offer. Keys are checked before it is called.
 pub trait Foreign: Send + Sync + Debug {
     /// The value, opened; None if the key is absent.
-    fn get(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
+    fn get(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
 
     /// Replaces the value; gives its version, where that is known.
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>>;

@@ -58,7 +58,7 @@ impl Object for Bytes {
 }
 
 impl Foreign for Map {
-    fn get(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn get(self: &Arc<Self>, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
         let found = self.items.lock().unwrap().get(key).cloned();
         Ok(found.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn Object>))
     }

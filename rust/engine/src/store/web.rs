@@ -1,43 +1,37 @@
-//! Files of web servers: one request each, by threads that wait and need no lock of Python.
+//! Files of web servers: one request each, for which no thread waits.
 
-use std::collections::HashMap;
-use std::io::Read;
-use std::net::SocketAddr;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use ureq::config::Config;
-use ureq::http::{header, HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
-use ureq::tls::{RootCerts, TlsConfig};
-use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{time, DefaultConnector, NextTimeout};
-use ureq::Agent;
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Incoming};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::response::Parts;
+use hyper::{Request, StatusCode, Uri};
 
-use super::fork;
+use crate::pool;
 
-/// How long a request takes at most, and until there is a connection: as long as in Python.
+mod client;
+
+pub use client::aside;
+use client::Client;
+
+/// How long a request takes at most: as long as in Python.
 const PATIENCE: Duration = Duration::from_secs(300);
-const CONNECTED: Duration = Duration::from_secs(30);
 
 /// So many bytes are read of answers that are no files, so that the connection can be used again.
-const REST: u64 = 64 << 10;
-
-/// So many connections stay open while nothing is asked for.
-const IDLE: usize = 256;
-
-/// So many bytes of answers and of requests a connection has memory for.
-const RECEIVED: usize = 32 << 10;
-const SENT: usize = 8 << 10;
+const REST: usize = 64 << 10;
 
 /// Memory for so many bytes is made at once where a server says that they come.
 const BELIEVED: u64 = 64 << 20;
 
+/// What servers call a state is told as it is up to so many bytes, as Python does.
+const TAG_BYTES: usize = 40;
+
 /// Servers count seconds: a file that was changed so long ago gets another time when it changes again.
 const RACY: Duration = Duration::from_secs(2);
-
-/// So long it is remembered where a server is.
-const REMEMBERED: Duration = Duration::from_secs(10);
 
 /// So many answers in a row may be unclear.
 const ATTEMPTS: u32 = 3;
@@ -52,16 +46,6 @@ pub struct Web {
 impl std::fmt::Debug for Web {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Web").finish_non_exhaustive() // headers may be secrets
-    }
-}
-
-/// Sends the requests of a process: a forked child has connections of its own.
-struct Client(Agent);
-
-impl Client {
-    fn get() -> Agent {
-        static CLIENT: OnceLock<fork::Own<Client>> = OnceLock::new();
-        CLIENT.get_or_init(fork::Own::new).get().0.clone()
     }
 }
 
@@ -85,6 +69,31 @@ impl Piece {
     pub fn has(&self, offset: u64, count: u64) -> bool {
         let end = self.first.saturating_add(self.data.len() as u64);
         count == 0 || self.first <= offset && offset.checked_add(count).is_some_and(|until| until <= end)
+    }
+
+    /// Whether all bytes are known.
+    pub fn is_whole(&self) -> bool {
+        self.first == 0 && self.size == self.data.len() as u64
+    }
+
+    /// Copy bytes, if they are known.
+    pub fn copy_to(&self, offset: u64, out: &mut [u8]) -> bool {
+        let at = offset.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
+        let found = at.and_then(|at| self.data.get(at..)?.get(..out.len()));
+        found.is_some_and(|bytes| {
+            out.copy_from_slice(bytes);
+            true
+        })
+    }
+
+    /// What tells its state from others, in few bytes.
+    pub fn state(&self) -> Cow<'_, [u8]> {
+        match self.tag.len() <= TAG_BYTES {
+            true => self.tag.as_bytes().into(),
+            false => {
+                ring::digest::digest(&ring::digest::SHA256, self.tag.as_bytes()).as_ref().to_vec().into()
+            }
+        }
     }
 }
 
@@ -111,8 +120,10 @@ impl Web {
             let name: HeaderName = name.parse().ok()?;
             all.append(name, HeaderValue::from_str(value).ok()?);
         }
-        let plain = header::HeaderValue::from_static("identity"); // of an encoding a part says nothing
+        let plain = HeaderValue::from_static("identity"); // of an encoding a part says nothing
         all.entry(header::ACCEPT_ENCODING).or_insert(plain);
+        let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
+        all.entry(header::USER_AGENT).or_insert(here);
         Some(Web { headers: all, unclear: AtomicU32::new(0) })
     }
 
@@ -121,66 +132,113 @@ impl Web {
         self.unclear.load(Ordering::Relaxed) < ATTEMPTS
     }
 
-    /// Ask for a range of a file, as the header says it, or for all.
-    pub fn get(&self, url: &str, range: Option<&str>) -> Answer {
-        let mut answer = self.asked(url, range);
-        if range.is_some() && matches!(answer, Some(Answer::Refused(416))) {
-            answer = self.asked(url, None); // there may be nothing in it
-        }
-        match answer {
-            None => self.unclear.fetch_add(1, Ordering::Relaxed),
-            Some(_) => self.unclear.swap(0, Ordering::Relaxed),
+    /// Ask for a range of a file, as the header says it, or for all. `told` is told by a thread on which other
+    /// answers wait: it does what takes long [`aside`].
+    pub fn get(self: &Arc<Self>, url: &str, range: Option<&str>, told: impl FnOnce(Answer) + Send + 'static) {
+        let parsed: Option<Uri> = url.parse().ok();
+        let range = range.map(HeaderValue::from_str).transpose().ok();
+        let (Some(client), Some(url), Some(range)) = (Client::get(), parsed, range) else {
+            self.unclear.fetch_add(1, Ordering::Relaxed);
+            return told(Answer::Unclear);
         };
-        answer.unwrap_or(Answer::Unclear)
+        let web = self.clone();
+        client.begin(async move {
+            let answer = tokio::time::timeout(PATIENCE, web.answer(client, url, range)).await;
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(_) => Some(Answer::Late),
+            };
+            match answer {
+                None => web.unclear.fetch_add(1, Ordering::Relaxed),
+                Some(_) => web.unclear.swap(0, Ordering::Relaxed),
+            };
+            // The panic hook tells of a panic.
+            let _ = pool::guarded(|| {
+                told(answer.unwrap_or(Answer::Unclear));
+                Ok(())
+            });
+        });
     }
 
-    /// None: the answer is unclear.
-    fn asked(&self, url: &str, range: Option<&str>) -> Option<Answer> {
-        let mut request = Client::get().get(url);
-        if let Some(headers) = request.headers_mut() {
-            headers.extend(self.headers.clone());
+    /// None: it is unclear.
+    async fn answer(&self, client: &Client, url: Uri, range: Option<HeaderValue>) -> Option<Answer> {
+        let turn = client.turns.acquire().await;
+        let ranged = range.is_some();
+        let mut answer = self.asked(client, &url, range).await;
+        if ranged && matches!(answer, Some(Answer::Refused(416))) {
+            answer = self.asked(client, &url, None).await; // there may be nothing in it
         }
-        if let Some(range) = range {
-            request = request.header(header::RANGE, range);
-        }
-        let (head, body) = match request.call() {
-            Ok(answer) => answer.into_parts(),
-            Err(ureq::Error::Timeout(_)) => return Some(Answer::Late),
-            Err(_) => return None,
-        };
-        let status = head.status;
-        if !matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
-            let rest = body.into_with_config().limit(REST).reader().read_to_end(&mut Vec::new());
-            drop(rest); // what is more closes the connection
-            return match status {
-                StatusCode::NOT_FOUND => Some(Answer::Absent),
-                _ if status.is_client_error() || status.is_server_error() => {
-                    Some(Answer::Refused(status.as_u16()))
-                }
-                _ => None, // it is elsewhere, or something else
-            };
-        }
-        let told = Headers::of(&head.headers)?;
-        if told.coding.is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
-            return None;
-        }
-        let mut data = Vec::new();
-        let size = body.content_length().unwrap_or(0);
-        data.try_reserve_exact(size.min(BELIEVED) as usize).ok()?;
-        body.into_with_config().limit(u64::MAX).reader().read_to_end(&mut data).ok()?;
-        let (first, size) = match told.range {
-            Some(range) if status == StatusCode::PARTIAL_CONTENT => range_of(range)?,
-            _ => (0, data.len() as u64),
-        };
-        let old = is_old(told.modified, told.now)?;
-        let tag = match (told.tag, told.modified) {
-            (Some(tag), _) => tag.to_owned(),
-            (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
-            _ => String::new(),
-        };
-        let lasts = old && !tag.is_empty() && !tag.starts_with("W/");
-        Some(Answer::Piece(Piece { data, first, size, tag, lasts }))
+        drop(turn);
+        answer
     }
+
+    async fn asked(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = url.clone();
+        *request.headers_mut() = self.headers.clone();
+        if let Some(range) = range {
+            request.headers_mut().insert(header::RANGE, range);
+        }
+        let again = request.clone();
+        let answer = match client.send(request).await? {
+            // A connection may have been closed when it was used again.
+            Err(error) if !error.is_connect() => client.send(again).await?,
+            answer => answer,
+        };
+        let (head, body) = answer.ok()?.into_parts();
+        match head.status {
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => file(&head, body).await.map(Answer::Piece),
+            status => {
+                read_past(body).await;
+                match status {
+                    StatusCode::NOT_FOUND => Some(Answer::Absent),
+                    _ if status.is_client_error() || status.is_server_error() => {
+                        Some(Answer::Refused(status.as_u16()))
+                    }
+                    _ => None, // it is elsewhere, or something else
+                }
+            }
+        }
+    }
+}
+
+/// Read what is no file, so that its connection can be used again; of more it is closed.
+async fn read_past(mut body: Incoming) {
+    let mut count = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        count += frame.data_ref().map_or(0, |data| data.len());
+        if count > REST {
+            return;
+        }
+    }
+}
+
+/// The file that an answer has; None: it is unclear.
+async fn file(head: &Parts, mut body: Incoming) -> Option<Piece> {
+    let told = Headers::of(&head.headers)?;
+    if told.coding.is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        return None;
+    }
+    let mut data = Vec::new();
+    let size = body.size_hint().exact().unwrap_or(0);
+    data.try_reserve_exact(size.min(BELIEVED) as usize).ok()?;
+    while let Some(frame) = body.frame().await {
+        let Ok(bytes) = frame.ok()?.into_data() else { continue };
+        data.try_reserve(bytes.len()).ok()?;
+        data.extend_from_slice(&bytes);
+    }
+    let (first, size) = match told.range {
+        Some(range) if head.status == StatusCode::PARTIAL_CONTENT => range_of(range)?,
+        _ => (0, data.len() as u64),
+    };
+    let old = is_old(told.modified, told.now)?;
+    let tag = match (told.tag, told.modified) {
+        (Some(tag), _) => tag.to_owned(),
+        (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
+        _ => String::new(),
+    };
+    let lasts = old && !tag.is_empty() && !tag.starts_with("W/");
+    Some(Piece { data, first, size, tag, lasts })
 }
 
 /// What headers say of a file.
@@ -203,55 +261,6 @@ impl<'h> Headers<'h> {
             modified: text(header::LAST_MODIFIED)?,
             now: text(header::DATE)?,
         })
-    }
-}
-
-impl Default for Client {
-    fn default() -> Self {
-        let roots = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .timeout_global(Some(PATIENCE))
-            .timeout_connect(Some(CONNECTED))
-            .max_redirects(0) // Python knows what of a request is sent elsewhere
-            .max_idle_connections(IDLE)
-            .max_idle_connections_per_host(IDLE)
-            .user_agent(concat!("tessarr/", env!("CARGO_PKG_VERSION")))
-            .proxy(None)
-            .input_buffer_size(RECEIVED)
-            .output_buffer_size(SENT)
-            .tls_config(roots);
-        Client(Agent::with_parts(config.build(), DefaultConnector::default(), Names::default()))
-    }
-}
-
-/// Where servers are, which is asked for each request, and remembered for some seconds.
-#[derive(Debug, Default)]
-struct Names {
-    known: Mutex<HashMap<String, (Instant, Vec<SocketAddr>)>>,
-    resolver: DefaultResolver,
-}
-
-impl Resolver for Names {
-    fn resolve(
-        &self,
-        uri: &Uri,
-        config: &Config,
-        timeout: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
-        let name = format!("{:?}:{:?}", uri.scheme_str(), uri.authority());
-        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = |since: &Instant| since.elapsed() < REMEMBERED;
-        if let Some((_, found)) = lock().get(&name).filter(|(since, _)| fresh(since)) {
-            let mut addresses = self.empty();
-            found.iter().for_each(|address| addresses.push(*address));
-            return Ok(addresses);
-        }
-        // With a time limit it would have a thread of its own for each request.
-        let patient = NextTimeout { after: time::Duration::NotHappening, ..timeout };
-        let found = self.resolver.resolve(uri, config, patient)?;
-        lock().insert(name, (Instant::now(), found.to_vec()));
-        Ok(found)
     }
 }
 

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use tessarr_engine::pool::{self, guarded};
+use tessarr_engine::pool::guarded;
 use tessarr_engine::store::{Ask, Opened, Told, Want};
 
 use super::foreign::{Opening, PyForeign};
-use super::site::{self, Site, Wanted};
 use crate::error::foreign;
 
 thread_local! {
@@ -22,12 +21,9 @@ pub(super) struct PyAsk(pub(super) Arc<PyForeign>);
 
 impl Ask for PyAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
-        let (store, key) = (self.0.clone(), key.to_owned());
-        if !store.site.as_ref().is_some_and(Site::is_clear) {
-            return ask(&store, key, want, told);
+        if let Some((key, told)) = self.0.ask_there(key.to_owned(), want, told) {
+            ask(&self.0, key, want, told);
         }
-        let Some(wanted) = site::next(Wanted { store, key, want, told }) else { return };
-        pool::ask(move |_| wanted.open_all());
     }
 }
 

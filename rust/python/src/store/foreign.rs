@@ -239,7 +239,7 @@ fn unless_missing<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<Option<T>> {
 }
 
 impl Foreign for PyForeign {
-    fn get(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn get(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         if let Some(opened) = self.opened_there(key, want)? {
             return opened;
         }
@@ -418,7 +418,7 @@ impl Foreign for PyForeign {
 }
 
 /// The error of a store that gave `piece` where `count` bytes were asked for.
-fn wrong_count(piece: &[u8], offset: u64, count: u64) -> Error {
+pub(super) fn wrong_count(piece: &[u8], offset: u64, count: u64) -> Error {
     Error::size(format!("the store gave {} bytes at offset {offset}, not {count}", piece.len()))
 }
 

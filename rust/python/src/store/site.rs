@@ -1,23 +1,19 @@
 //! Values of web servers, which the engine asks for itself where a store of Python says where they are.
 
-use std::cell::RefCell;
 use std::fmt::Write;
 use std::sync::mpsc::channel;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use tessarr_engine::pool::{self, guarded};
-use tessarr_engine::store::{received, Answer, Foreign, Opened, Piece, Told, Version, Want, Web};
+use tessarr_engine::store::{
+    aside, received, replaced, Answer, Foreign, Object, Opened, Piece, Told, Version, Want, Web,
+};
 use tessarr_engine::{Error, Kind, Result};
 
 use super::asked::ask;
-use super::foreign::{attached, Bytes, Opening, PyForeign, Whole};
+use super::foreign::{attached, wrong_count, Bytes, Opening, PyForeign, Whole};
 use crate::error::foreign;
-
-/// What servers call a state is told as it is up to so many bytes; Python makes something shorter of others.
-const TAG_BYTES: usize = 40;
 
 /// Where the values of a store are.
 #[derive(Clone)]
@@ -25,59 +21,6 @@ pub(super) struct Site {
     web: Arc<Web>,
     root: String,
     query: String,
-}
-
-/// A value that is asked for.
-pub(super) struct Wanted {
-    pub(super) store: Arc<PyForeign>,
-    pub(super) key: String,
-    pub(super) want: Want,
-    pub(super) told: Told,
-}
-
-thread_local! {
-    /// What a thread opens next, if it tells of something, and whether it does.
-    static NEXT: RefCell<(bool, Option<Wanted>)> = const { RefCell::new((false, None)) };
-}
-
-/// Have a thread open a value that tells of another one: to wake another thread takes longer. Give it back
-/// where there is none.
-pub(super) fn next(wanted: Wanted) -> Option<Wanted> {
-    NEXT.with_borrow_mut(|(tells, next)| {
-        if !*tells || next.is_some() {
-            return Some(wanted);
-        }
-        *next = Some(wanted);
-        None
-    })
-}
-
-impl Wanted {
-    /// Open it, and what is asked for then.
-    pub(super) fn open_all(self) {
-        let mut wanted = Some(self);
-        while let Some(one) = wanted {
-            // After a panic, of which its hook tells, others are opened all the same.
-            let _ = guarded(|| {
-                one.open();
-                Ok(())
-            });
-            wanted = NEXT.take().1;
-        }
-    }
-
-    fn open(self) {
-        let Wanted { store, key, want, told } = self;
-        let Some(site) = store.site.as_ref().filter(|_| told.is_wanted()) else { return };
-        match store.opened_at(site, &key, want) {
-            Some(opened) => {
-                // Not before: what Python does here may read, and wait for it.
-                NEXT.set((true, None));
-                told.tell(opened);
-            }
-            None => ask(&store, key, want, told),
-        }
-    }
 }
 
 /// What a store of Python tells of it: a URL, what follows keys in URLs, and headers.
@@ -99,6 +42,19 @@ impl Site {
         self.web.is_clear()
     }
 
+    /// Ask for a range of a value, as the header says it, or for all, and wait.
+    fn asked(&self, key: &str, range: Option<&str>) -> Result<Answer> {
+        let (told, answers) = channel();
+        self.web.get(&self.url(key), range, move |answer| {
+            let _ = told.send(answer); // unless nobody waits any more
+        });
+        let answer = aside(|| match is_ours() {
+            true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
+            false => received(&answers),
+        });
+        Ok(answer?.unwrap_or(Answer::Unclear))
+    }
+
     fn url(&self, key: &str) -> String {
         let mut url = String::with_capacity(self.root.len() + key.len() + 16);
         url.push_str(&self.root);
@@ -115,6 +71,11 @@ impl Site {
         url.push_str(&self.query);
         url
     }
+}
+
+/// Whether this thread is one of the engine's.
+fn is_ours() -> bool {
+    std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-"))
 }
 
 /// The header that asks for what is read at once, and, of a file of so many bytes, where that begins and ends.
@@ -144,35 +105,35 @@ fn late() -> Error {
 }
 
 impl PyForeign {
-    /// Open a value; None: Python is to be asked.
-    ///
-    /// It is asked for by a thread of the engine: another one may have to look for signals while it waits.
-    pub(super) fn opened_there(&self, key: &str, want: Want) -> Result<Option<Opened>> {
-        let Some(site) = self.site.as_ref().filter(|site| site.is_clear()) else { return Ok(None) };
-        if std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-")) {
-            return Ok(self.opened_at(site, key, want));
-        }
-        self.may_wait()?;
-        let (there, url, range) = (site.clone(), site.url(key), wanted(&self.opening(want)).0);
-        let (told, answers) = channel();
-        pool::ask(move |_| {
-            let _ = told.send(there.web.get(&url, range.as_deref())); // unless nobody waits any more
+    /// Have a server asked for a value, where it is known how; gives back what only Python can be asked for.
+    pub(super) fn ask_there(self: &Arc<Self>, key: String, want: Want, told: Told) -> Option<(String, Told)> {
+        let Some(site) = self.site.as_ref().filter(|site| site.is_clear()) else { return Some((key, told)) };
+        let store = self.clone();
+        let (url, range) = (site.url(&key), wanted(&self.opening(want)).0);
+        site.web.get(&url, range.as_deref(), move |answer| match store.answered(answer, &key, want) {
+            Some(opened) => told.tell(opened),
+            None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
+            None => {}
         });
-        Ok(received(&answers)?.and_then(|answer| self.answered(answer, key, want)))
+        None
     }
 
-    /// The same in this thread.
-    fn opened_at(&self, site: &Site, key: &str, want: Want) -> Option<Opened> {
-        let (range, _) = wanted(&self.opening(want));
-        self.answered(site.web.get(&site.url(key), range.as_deref()), key, want)
+    /// Open a value; None: Python is to be asked.
+    pub(super) fn opened_there(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Opened>> {
+        let Some(site) = self.site.as_ref().filter(|site| site.is_clear()) else { return Ok(None) };
+        if !is_ours() {
+            self.may_wait()?;
+        }
+        let answer = site.asked(key, wanted(&self.opening(want)).0.as_deref())?;
+        Ok(self.answered(answer, key, want))
     }
 
     /// What an answer says; None: Python is to be asked.
-    fn answered(&self, answer: Answer, key: &str, want: Want) -> Option<Opened> {
+    fn answered(self: &Arc<Self>, answer: Answer, key: &str, want: Want) -> Option<Opened> {
         let piece = match answer {
             Answer::Piece(piece) => piece,
             Answer::Absent => return Some(Ok(None)),
-            Answer::Refused(status) => return Some(self.refused(key, status)),
+            Answer::Refused(status) => return Some(Err(self.refused(key, status))),
             Answer::Late => return Some(Err(late())),
             Answer::Unclear => return None,
         };
@@ -181,41 +142,107 @@ impl PyForeign {
         if !piece.has(begin, count) {
             return None;
         }
-        Some(match self.whole_of(&piece, key, &opening) {
-            Some([version, state]) => {
-                let bytes = Bytes::Copied(piece.data.into());
-                Ok(Some(Box::new(Whole { bytes, version, state })))
+        let state = self.version_named(key, &piece.state()).filter(|_| !piece.tag.is_empty());
+        let version = state.filter(|_| piece.lasts);
+        Some(Ok(Some(match piece.is_whole() && piece.size <= opening.whole {
+            true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
+            false => {
+                let (size, tag) = (piece.size, piece.tag.clone());
+                let (store, key, known) = (self.clone(), key.to_owned(), Mutex::new(piece.into()));
+                Box::new(Far { store, key, size, tag, version, state, known })
             }
-            None => self.opened_by(piece, key, &opening),
-        })
+        })))
     }
 
-    /// The version and the state of a value, if all of it is there, and it is read whole; None: it is another.
-    fn whole_of(&self, piece: &Piece, key: &str, opening: &Opening) -> Option<[Option<Version>; 2]> {
-        let all = piece.first == 0 && piece.size == piece.data.len() as u64 && piece.size <= opening.whole;
-        if !all || piece.tag.len() > TAG_BYTES {
-            return None;
+    fn refused(&self, key: &str, status: u16) -> Error {
+        let error = || {
+            attached(|py| {
+                let error = self.object().bind(py).call_method1(intern!(py, "_refused"), (key, status))?;
+                Ok(foreign(py, PyErr::from_value(error)))
+            })
+        };
+        aside(error).unwrap_or_else(|error| error)
+    }
+}
+
+/// A value of a server, of which a part is known.
+struct Far {
+    store: Arc<PyForeign>,
+    key: String,
+    size: u64,
+    tag: String,
+    version: Option<Version>,
+    state: Option<Version>,
+    known: Mutex<Arc<Piece>>,
+}
+
+impl Far {
+    fn known(&self) -> Arc<Piece> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ask for bytes; false: Python is to be asked.
+    fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
+        let Some(site) = self.store.site.as_ref().filter(|site| site.is_clear()) else { return Ok(false) };
+        let last = offset.saturating_add(out.len() as u64 - 1);
+        match site.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
+            Answer::Piece(piece) if piece.tag != self.tag || piece.size != self.size => {
+                Err(replaced(&self.key))
+            }
+            Answer::Piece(piece) => {
+                let found = piece.copy_to(offset, out);
+                if piece.is_whole() {
+                    // The server knows no ranges, and gave everything.
+                    *self.known.lock().unwrap_or_else(PoisonError::into_inner) = piece.into();
+                }
+                Ok(found)
+            }
+            Answer::Absent => Err(replaced(&self.key)),
+            Answer::Refused(status) => Err(self.store.refused(&self.key, status)),
+            Answer::Late => Err(late()),
+            Answer::Unclear => Ok(false),
         }
-        let told = !piece.tag.is_empty();
-        let state = told.then(|| self.version_named(key, piece.tag.as_bytes())).flatten();
-        Some([state.filter(|_| piece.lasts), state])
     }
 
-    /// A value that is read on.
-    fn opened_by(&self, piece: Piece, key: &str, opening: &Opening) -> Opened {
-        self.call(|object| {
-            let py = object.py();
-            let Piece { data, first, size, tag, lasts } = piece;
-            let part = (key, PyBytes::new(py, &data), first, size, tag, lasts);
-            self.opened(key, &object.call_method1(intern!(py, "_opened_by"), part)?, opening)
-        })
+    fn read_by_python(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() as u64;
+        let opening = Opening { method: "open_part", from: Some(offset), count: Some(count), whole: 0 };
+        let opened = self.store.call(|object| {
+            let method = intern!(object.py(), "open_part");
+            let value = object.call_method1(method, (self.key.as_str(), offset, count))?;
+            self.store.opened(&self.key, &value, &opening)
+        })?;
+        match opened {
+            Some(now) if now.size() == self.size && now.state() == self.state => now.read_at(offset, out),
+            _ => Err(replaced(&self.key)),
+        }
+    }
+}
+
+impl Object for Far {
+    fn size(&self) -> u64 {
+        self.size
     }
 
-    fn refused(&self, key: &str, status: u16) -> Opened {
-        let error = attached(|py| {
-            let error = self.object().bind(py).call_method1(intern!(py, "_refused"), (key, status))?;
-            Ok(foreign(py, PyErr::from_value(error)))
-        });
-        Err(error.unwrap_or_else(|error| error))
+    fn version(&self) -> Option<Version> {
+        self.version
+    }
+
+    fn state(&self) -> Option<Version> {
+        self.state
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let count = out.len() as u64;
+        if out.is_empty() {
+            return Ok(());
+        }
+        if offset.checked_add(count).is_none_or(|end| end > self.size) {
+            return Err(wrong_count(&[], offset, count));
+        }
+        if self.known().copy_to(offset, out) || self.ask(offset, out)? {
+            return Ok(());
+        }
+        aside(|| self.read_by_python(offset, out))
     }
 }

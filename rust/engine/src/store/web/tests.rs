@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
+use std::sync::mpsc::channel;
 use std::thread::{spawn, JoinHandle};
 
 use super::*;
@@ -24,8 +25,15 @@ fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>)
     (url, serving)
 }
 
-fn web() -> Web {
-    Web::new(&[("X-Mine".to_owned(), "1".to_owned())]).unwrap()
+fn web() -> Arc<Web> {
+    Web::new(&[("X-Mine".to_owned(), "1".to_owned())]).unwrap().into()
+}
+
+/// What is told.
+fn got(web: &Arc<Web>, url: &str, range: Option<&str>) -> Answer {
+    let (tell, told) = channel();
+    web.get(url, range, move |answer| tell.send(answer).unwrap());
+    told.recv().unwrap()
 }
 
 fn piece(data: &[u8], first: u64, size: u64, tag: &str, lasts: bool) -> Answer {
@@ -40,9 +48,9 @@ fn gives_files_and_parts_of_them_on_one_connection() {
         "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
     ]);
     let web = web();
-    assert_eq!(web.get(&url, None), piece(b"abc", 0, 3, "\"x\"", true));
-    assert_eq!(web.get(&url, Some("bytes=1-2")), piece(b"bc", 1, 9, "", false));
-    assert_eq!(web.get(&url, None), Answer::Absent);
+    assert_eq!(got(&web, &url, None), piece(b"abc", 0, 3, "\"x\"", true));
+    assert_eq!(got(&web, &url, Some("bytes=1-2")), piece(b"bc", 1, 9, "", false));
+    assert_eq!(got(&web, &url, None), Answer::Absent);
     let asked = serving.join().unwrap();
     assert!(asked[0].starts_with("GET /a HTTP/1.1\n") && !asked[0].contains("bytes="), "{}", asked[0]);
     assert!(asked[1].to_lowercase().contains("range: bytes=1-2"), "{}", asked[1]);
@@ -51,12 +59,36 @@ fn gives_files_and_parts_of_them_on_one_connection() {
 }
 
 #[test]
+fn a_connection_that_was_closed_is_made_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let serving = spawn(move || {
+        for asked in [1, 2, 2] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            for number in 0..asked {
+                let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
+                assert!(head.count() > 0);
+                if number == 0 {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc").unwrap();
+                } // else it is closed, as soon as somebody asks again
+            }
+        }
+    });
+    let web = web();
+    for _ in 0..3 {
+        assert_eq!(got(&web, &url, None), piece(b"abc", 0, 3, "", false));
+    }
+    drop(serving);
+}
+
+#[test]
 fn a_file_without_bytes_has_no_ranges() {
     let (url, serving) = server(&[
         "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     ]);
-    assert_eq!(web().get(&url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
+    assert_eq!(got(&web(), &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
     assert_eq!(serving.join().unwrap().len(), 2);
 }
 
@@ -69,10 +101,10 @@ fn other_answers_are_told_as_what_they_are() {
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
     ]);
     let web = web();
-    assert_eq!(web.get(&url, None), Answer::Refused(503));
-    assert_eq!(web.get(&url, None), Answer::Unclear);
-    assert_eq!(web.get(&url, None), Answer::Unclear);
-    assert_eq!(web.get(&url, None), Answer::Unclear); // it ends too early
+    assert_eq!(got(&web, &url, None), Answer::Refused(503));
+    assert_eq!(got(&web, &url, None), Answer::Unclear);
+    assert_eq!(got(&web, &url, None), Answer::Unclear);
+    assert_eq!(got(&web, &url, None), Answer::Unclear); // it ends too early
     assert_eq!(serving.join().unwrap().len(), 4);
     assert!(!web.is_clear());
 }
@@ -84,7 +116,7 @@ fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
         "HTTP/1.1 200 OK\r\nETag: \"\u{e9}\"\r\nContent-Length: 1\r\n\r\na",
     ]);
     let web = web();
-    assert_eq!((web.get(&url, None), web.get(&url, None)), (Answer::Unclear, Answer::Unclear));
+    assert_eq!((got(&web, &url, None), got(&web, &url, None)), (Answer::Unclear, Answer::Unclear));
     drop(serving);
 }
 
@@ -96,7 +128,7 @@ fn who_never_answers_is_not_asked_for_ever() {
     let web = web();
     for _ in 0..ATTEMPTS {
         assert!(web.is_clear());
-        assert_eq!(web.get(&url, None), Answer::Unclear);
+        assert_eq!(got(&web, &url, None), Answer::Unclear);
     }
     assert!(!web.is_clear());
 }
