@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
             key,
             || self.want(parts),
             |object| match object {
-                Some(object) => self.level(parts, Source::of(&*object), scratch),
+                Some(object) => self.level(parts, Source::of(&*object).of_key(key), scratch),
                 None if self.array.missing == Missing::Fill => self.fill(parts),
                 None => Err(missing()),
             },

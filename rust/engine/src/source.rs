@@ -54,7 +54,17 @@ impl Kept<'_> {
 #[derive(Clone, Copy)]
 enum Data<'a> {
     Bytes(&'a [u8]),
-    Object { object: &'a dyn Object, offset: u64, size: u64, how: How },
+    Object { object: &'a dyn Object, key: Option<&'a str>, offset: u64, size: u64, how: How },
+}
+
+/// Bytes of a value of a store that are not in memory.
+pub struct Elsewhere<'a> {
+    /// What was opened of the value.
+    pub object: &'a dyn Object,
+    /// Its key.
+    pub key: &'a str,
+    /// Where they begin in it.
+    pub offset: u64,
 }
 
 impl<'a> Source<'a> {
@@ -62,7 +72,7 @@ impl<'a> Source<'a> {
     pub fn of(object: &'a dyn Object) -> Source<'a> {
         let data = match object.bytes() {
             Some(bytes) => Data::Bytes(bytes),
-            None => Data::Object { object, offset: 0, size: object.size(), how: How::default() },
+            None => Data::Object { object, key: None, offset: 0, size: object.size(), how: How::default() },
         };
         Source {
             data,
@@ -70,6 +80,24 @@ impl<'a> Source<'a> {
             kept: object.decoded().map(|decoded| (decoded, 0)),
             lasts: matches!(data, Data::Bytes(_)),
             is_new: false,
+        }
+    }
+
+    /// The same bytes, which are those of the value of a key.
+    pub fn of_key(self, key: &'a str) -> Source<'a> {
+        match self.data {
+            Data::Object { object, offset, size, how, .. } => {
+                Source { data: Data::Object { object, key: Some(key), offset, size, how }, ..self }
+            }
+            Data::Bytes(_) => self,
+        }
+    }
+
+    /// Where they are of a value that has a key, if they are in no memory.
+    pub fn elsewhere(&self) -> Option<Elsewhere<'a>> {
+        match self.data {
+            Data::Object { object, key, offset, .. } => key.map(|key| Elsewhere { object, key, offset }),
+            Data::Bytes(_) => None,
         }
     }
 
@@ -100,8 +128,8 @@ impl<'a> Source<'a> {
     fn read_so(self, change: impl Fn(How) -> How) -> Source<'a> {
         match self.data {
             Data::Bytes(_) => self,
-            Data::Object { object, offset, size, how } => {
-                Source { data: Data::Object { object, offset, size, how: change(how) }, ..self }
+            Data::Object { object, key, offset, size, how } => {
+                Source { data: Data::Object { object, key, offset, size, how: change(how) }, ..self }
             }
         }
     }
@@ -167,8 +195,8 @@ impl<'a> Source<'a> {
         }
         let data = match self.data {
             Data::Bytes(bytes) => Data::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Data::Object { object, offset: start, how, .. } => {
-                Data::Object { object, offset: start + offset, size, how }
+            Data::Object { object, key, offset: start, how, .. } => {
+                Data::Object { object, key, offset: start + offset, size, how }
             }
         };
         let (place, kept) = (self.place_of(offset), self.kept_from(offset));
@@ -213,7 +241,7 @@ impl<'a> Source<'a> {
         }
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
-            Data::Object { object, offset, size, how } => {
+            Data::Object { object, offset, size, how, .. } => {
                 let out = sized(buffer, size as usize)?;
                 object.read_as(offset, out, how)?;
                 Ok(out)

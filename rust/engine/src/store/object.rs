@@ -62,6 +62,11 @@ pub trait Object: Send + Sync {
         false
     }
 
+    /// Whether a request is sent for these bytes, and no other one if the store is asked for this part of the value.
+    fn takes_request(&self, _offset: u64, _count: u64) -> bool {
+        false
+    }
+
     /// Where chunks stay that are decoded of it, if they do.
     fn decoded(&self) -> Option<&dyn Decoded> {
         None

@@ -253,6 +253,10 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync> Object for RetryingObject<F> {
         self.inner.version()
     }
 
+    fn takes_request(&self, offset: u64, count: u64) -> bool {
+        self.inner.takes_request(offset, count)
+    }
+
     fn state(&self) -> Option<Version> {
         self.inner.state()
     }

@@ -323,6 +323,10 @@ impl<W: Watch> Object for WatchedObject<W> {
         self.inner.version()
     }
 
+    fn takes_request(&self, offset: u64, count: u64) -> bool {
+        self.inner.takes_request(offset, count)
+    }
+
     fn state(&self) -> Option<Version> {
         self.inner.state()
     }

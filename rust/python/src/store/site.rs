@@ -232,6 +232,10 @@ impl Object for Far {
         self.state
     }
 
+    fn takes_request(&self, offset: u64, count: u64) -> bool {
+        !self.known().has(offset, count)
+    }
+
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let count = out.len() as u64;
         if out.is_empty() {
