@@ -17,7 +17,8 @@ const KEPT_BYTES: usize = 256 << 20;
 /// some. Chunks are larger than what mimalloc is made for, and what is done with a few takes longer.
 const DELAY_MS: c_long = 1000;
 
-/// Number of the option in `mi_option_e`, which the crate has no name for.
+/// Numbers of options in `mi_option_e`, which the crate has no names for.
+const ARENA_EAGER_COMMIT: mi_option_t = 4;
 const PURGE_DELAY: mi_option_t = 15;
 
 /// mimalloc; how much of it is used.
@@ -35,8 +36,12 @@ impl Allocator {
 
     /// Set the options, but for those that the environment sets.
     pub(crate) fn begin() {
-        // SAFETY: the option exists, and any thread may set it at any time.
-        unsafe { mi_option_set_default(PURGE_DELAY, DELAY_MS) };
+        // SAFETY: the options exist, and any thread may set them at any time.
+        unsafe {
+            mi_option_set_default(PURGE_DELAY, DELAY_MS);
+            // Else every thread takes huge pages for its first small blocks, which the kernel has to clear.
+            mi_option_set_default(ARENA_EAGER_COMMIT, 0);
+        }
     }
 
     fn add(&self, bytes: usize) {
