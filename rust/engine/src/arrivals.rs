@@ -57,11 +57,12 @@ struct State {
 /// Do `work` for 0..tasks, in the order in which the values arrive that they `request` of a store: where there is
 /// none, at once. At most `most` are asked for at a time. The first error ends it.
 ///
-/// Values are worked on by as many threads as there are cores, and by `most` where work waits for parts of them.
+/// Values are worked on by so many `threads`, and by `most` where work waits for parts of them.
 pub(crate) fn each(
     ask: Arc<dyn Ask>,
     tasks: usize,
     most: usize,
+    threads: usize,
     interrupt: Option<Interrupt<'_>>,
     request: Prepare<'_>,
     work: Work<'_>,
@@ -94,7 +95,7 @@ pub(crate) fn each(
     };
     Scratch::with(prepare);
     let waits = arrivals.lock().reads_on;
-    let threads = if waits { most.max(pool::threads()) } else { pool::threads() };
+    let threads = if waits { most.max(threads) } else { threads };
     let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
     let done = pool::wait_for(tasks, threads, asked, &one);
     arrivals.end(Error::internal("an operation has ended"));
@@ -262,7 +263,7 @@ mod tests {
             answer(std::iter::once(first).chain(received.try_iter()).collect());
         });
         let request = |task: usize, _: &mut Scratch| Ok((task != 3).then(|| (task.to_string(), Want::Whole)));
-        super::each(Arc::new(Asked(Mutex::new(asked))), tasks, 2, None, &request, work)
+        super::each(Arc::new(Asked(Mutex::new(asked))), tasks, 2, pool::threads(), None, &request, work)
     }
 
     #[test]
@@ -331,7 +332,7 @@ mod tests {
         let ask = Arc::new(Panics(Mutex::new(asked)));
         let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), Want::Whole)));
         let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
-        let done = in_time(move || super::each(ask, 1000, 2, None, &request, &work));
+        let done = in_time(move || super::each(ask, 1000, 2, 2, None, &request, &work));
         assert!(done.unwrap_err().message.contains("a store"));
     }
 
@@ -377,7 +378,7 @@ mod tests {
                 Ok(Some((task.to_string(), Want::Whole)))
             };
             let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
-            super::each(Arc::new(AtOnce), TASKS, 3, None, &request, &work)
+            super::each(Arc::new(AtOnce), TASKS, 3, 2, None, &request, &work)
         });
         done.unwrap();
     }
@@ -398,6 +399,6 @@ mod tests {
             }
         };
         let request = |task: usize, _: &mut Scratch| Ok(Some((task.to_string(), Want::Suffix(4))));
-        super::each(Arc::new(AtOnce), most, most, None, &request, &work).unwrap();
+        super::each(Arc::new(AtOnce), most, most, 1, None, &request, &work).unwrap();
     }
 }

@@ -287,7 +287,7 @@ impl Operation<'_> {
         self.store.may_wait()?;
         if let Run::Waiting(most) = run {
             if let Some(ask) = self.store.asking() {
-                return arrivals::each(ask, tasks, most, self.interrupt, request, work);
+                return arrivals::each(ask, tasks, most, pool::threads(), self.interrupt, request, work);
             }
         }
         let order = self.remembered_first(tasks, request);

@@ -1,7 +1,8 @@
 //! The engine's worker threads.
 //!
-//! Two pools per process, made on first use: of threads that work, as many as there are cores; and of
-//! threads that wait for something far away most of the time. Work comes in two forms:
+//! Three pools per process, made on first use: of threads that work, as many as there are cores; and
+//! of threads that wait for something far away most of the time, one for each form of work, which
+//! comes in two:
 //!
 //! * [`parallel_for`]: numbered tasks, run by the calling thread and whoever is
 //!   idle. The job lives on the caller's stack; tasks are handed out by an atomic
@@ -20,7 +21,6 @@
 //! them for ever. So the child forgets the pools (they stay allocated, untouched) and
 //! makes others when it needs them.
 
-mod helpers;
 mod job;
 mod pile;
 
@@ -32,8 +32,6 @@ use std::time::Duration;
 
 use crate::error::{Error, Kind, Result};
 
-pub use helpers::wait_for;
-use helpers::HELPERS;
 pub use job::guarded;
 use job::{Job, Watch};
 pub use pile::Pile;
@@ -50,11 +48,17 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The most threads that run operations which wait.
 const MOST_WAITERS: usize = 256;
 
+/// The most threads that run tasks which wait, for all jobs.
+const MOST_HELPERS: usize = 256;
+
 /// The threads of this process that work; null before first use and in a forked child.
 static WORKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Those that wait.
+/// Those that run operations which wait.
 static WAITERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Those that run tasks which wait.
+static HELPERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
 /// How many forks lie between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -101,13 +105,34 @@ pub fn parallel_for(
     interrupt: Option<&dyn Fn() -> bool>,
     task: &(dyn Fn(usize) -> Result<()> + Sync),
 ) -> Result<()> {
+    let interrupt = if tasks > 1 { interrupt } else { None };
+    run(Duty::Work, tasks, max_threads.min(threads()), interrupt, task)
+}
+
+/// As [`parallel_for`], for tasks that wait for something far away: on up to `threads` threads for that, so
+/// that waiting keeps no worker from its work.
+pub fn wait_for(
+    tasks: usize,
+    threads: usize,
+    interrupt: Option<&dyn Fn() -> bool>,
+    task: &(dyn Fn(usize) -> Result<()> + Sync),
+) -> Result<()> {
+    run(Duty::Help, tasks, threads, interrupt, task)
+}
+
+/// Run tasks on at most so many threads, of which one is the caller's.
+fn run(
+    duty: Duty,
+    tasks: usize,
+    threads: usize,
+    interrupt: Option<&dyn Fn() -> bool>,
+    task: &(dyn Fn(usize) -> Result<()> + Sync),
+) -> Result<()> {
     let job = Job::new(tasks, task);
-    let helpers = tasks.min(max_threads).min(threads()).saturating_sub(1);
-    let mut watch = Watch::new(if tasks > 1 { interrupt } else { None });
-    if helpers == 0 {
-        job.work(&mut watch);
-    } else {
-        Pool::get(Duty::Work).help(&job, helpers, &mut watch)?;
+    let mut watch = Watch::new(interrupt);
+    match tasks.min(threads).saturating_sub(1) {
+        0 => job.work(&mut watch),
+        helpers => Pool::get(duty).help(&job, helpers, &mut watch)?,
     }
     if watch.interrupted {
         return Err(Error::new(Kind::Interrupted, "interrupted"));
@@ -238,7 +263,10 @@ impl State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Duty {
     Work,
+    /// Run operations which wait.
     Wait,
+    /// Run tasks which wait: who waits for them may be an operation.
+    Help,
 }
 
 impl Duty {
@@ -247,6 +275,7 @@ impl Duty {
         match self {
             Duty::Work => &WORKERS,
             Duty::Wait => &WAITERS,
+            Duty::Help => &HELPERS,
         }
     }
 }
@@ -305,6 +334,7 @@ impl Pool {
         match self.duty {
             Duty::Work => threads().max(1),
             Duty::Wait => self.most.load(Ordering::Relaxed),
+            Duty::Help => MOST_HELPERS,
         }
     }
 
@@ -396,6 +426,7 @@ impl Pool {
         let name = match self.duty {
             Duty::Work => "tessarr",
             Duty::Wait => "tessarr-far",
+            Duty::Help => "tessarr-wait",
         };
         let named = std::thread::Builder::new().name(format!("{name}-{number}"));
         if named.spawn(move || self.serve(number)).is_ok() {
@@ -487,10 +518,9 @@ fn forget_pools_in_children() {
 
     extern "C" fn forget() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
-        for pool in [&WORKERS, &WAITERS] {
+        for pool in [&WORKERS, &WAITERS, &HELPERS] {
             pool.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
-        HELPERS.store(0, Ordering::Relaxed);
     }
 
     if !REGISTERED.load(Ordering::Acquire) {

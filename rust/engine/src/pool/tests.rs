@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{mpsc, Barrier};
 use std::time::Instant;
 
-use super::helpers::MOST_HELPERS;
 use super::*;
 
 /// Taken by tests that need a certain limit; the others work under any.
@@ -366,16 +365,6 @@ fn a_forked_child_has_its_own_pool() {
             stop.store(true, Ordering::Relaxed);
         });
         count_runs(200, 4);
-    });
-}
-
-/// A child forked in a thread that waits may make as many of these as its parent.
-#[test]
-fn a_child_does_not_count_the_helper_that_forked_it() {
-    let helper = helpers::Helper::enlist();
-    in_child(move || {
-        drop(helper);
-        assert_eq!(HELPERS.load(Ordering::Relaxed), 0);
     });
 }
 

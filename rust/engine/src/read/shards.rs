@@ -8,6 +8,7 @@ use crate::array::{Body, Level, Missing, Shard};
 use crate::arrivals;
 use crate::error::{Error, Result};
 use crate::operation::Run;
+use crate::pool;
 use crate::scratch::{reserve, Scratch};
 use crate::shard::{self, Entry};
 use crate::source::{Elsewhere, Source};
@@ -140,11 +141,14 @@ impl Reader<'_> {
                 let asks = from.object.takes_request(offset, count);
                 Ok(asks.then(|| (from.key.to_owned(), Want::Part { offset, count })))
             };
-            let interrupt = self.operation.interrupt;
+            let (count, interrupt) = (groups.len(), self.operation.interrupt);
+            // Else other shards are worked on meanwhile.
+            let threads = if self.spread { pool::threads() } else { 1 };
             return arrivals::each(
                 ask,
-                groups.len(),
+                count,
                 most,
+                threads,
                 interrupt,
                 &request,
                 &|number, opened, scratch| match opened.transpose()? {
