@@ -23,6 +23,7 @@ __all__ = [
     "as_sent",
     "changed",
     "fetched",
+    "late",
     "refusal",
     "server_of",
     "site_of",
@@ -145,12 +146,15 @@ async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
         answer = await server.get(fs, path, None)
     data, content_range, tag, lasts = answer
     lasts = lasts and version_of(tag) is not None
-    if not content_range:
+    if content_range is None:
         return Part(data, 0, len(data), tag or "", lasts)
     told = _CONTENT_RANGE.fullmatch(content_range)
-    if told is None:
-        raise StoreError(f"{path!r}: the server gave the range {content_range!r}, without a size")
-    return Part(data, int(told[1]), int(told[2]), tag or "", lasts)
+    first, last, size = map(int, told.groups()) if told else (0, -1, 0)
+    if not first <= last < size or len(data) > last + 1 - first:
+        raise StoreError(
+            f"{path!r}: the server gave {len(data)} bytes as the range {content_range!r}"
+        )
+    return Part(data, first, size, tag or "", lasts)
 
 
 def changed(
@@ -331,27 +335,41 @@ async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
         ranged = {"Range": span, "Accept-Encoding": "identity"}
         options["headers"] = {**options.get("headers", {}), **ranged}
     session = await fs.set_session()
+    try:
+        return await _web_asked(fs, session, path, options)
+    except TimeoutError as error:
+        raise late(path) from error
+
+
+async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) -> Answer:
     async with session.get(fs.encode_url(path), **options) as answer:
         fs._raise_not_found_for_status(answer, path)
+        if answer.status not in _FILES:  # nor does it say where the file is
+            raise refusal(fs, path, answer.status, answer.reason, answer.headers)
         data = await answer.read()
-        content_range = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
+        content_range = (
+            answer.headers.get("Content-Range", "") if answer.status == _PARTIAL else None
+        )
         modified = answer.headers.get("Last-Modified")
         is_old = _is_old(modified, answer.headers.get("Date"))
         weak = f"W/{modified}" if modified and is_old else None  # else it may be that of the answer
         return data, content_range, answer.headers.get("ETag") or weak, is_old
 
 
-def refusal(fs: Any, path: str, status: int) -> Exception:
-    """Return the error with which a file system of the web tells of a status."""
-    from http import HTTPStatus
+def late(path: str) -> TimeoutError:
+    """Return the error of a server that has not answered in time."""
+    return TimeoutError(f"{path!r}: the server did not answer in time")
 
+
+def refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:
+    """Return the error with which a file system of the web tells of a status."""
     from aiohttp import ClientResponseError, RequestInfo
     from multidict import CIMultiDict, CIMultiDictProxy
 
     url = fs.encode_url(path)
     asked = RequestInfo(url, "GET", CIMultiDictProxy(CIMultiDict()), url)
-    known = {one.value: one.phrase for one in HTTPStatus}
-    return ClientResponseError(asked, (), status=status, message=known.get(status, ""))
+    told = CIMultiDictProxy(CIMultiDict(headers))
+    return ClientResponseError(asked, (), status=status, message=reason, headers=told)
 
 
 def _is_old(modified: str | None, now: str | None) -> bool:
@@ -369,9 +387,10 @@ def _time(text: str) -> datetime:
     return parsedate_to_datetime(text)
 
 
-_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)", re.IGNORECASE)
+_CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]+)-([0-9]+)/([0-9]+)", re.IGNORECASE)
 _RACY: Final = timedelta(seconds=2)  # they count seconds
 _PARTIAL: Final = 206
+_FILES: Final = frozenset({200, 203, _PARTIAL})
 _OTHERWISE: Final = 412
 _UNSATISFIABLE: Final = 416
 _NOT_IMPLEMENTED: Final = 501
