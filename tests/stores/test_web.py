@@ -215,17 +215,26 @@ def test_what_is_no_part_is_an_error(told: str | None) -> None:
         FsspecStore.from_url(url).size("a")
 
 
-def test_who_does_not_answer_in_time_is_named() -> None:
+@pytest.mark.parametrize(("sock_read", "agent"), [(None, "tessarr"), (9, "Python")])
+def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: str) -> None:
     import aiohttp
 
+    agents: list[str] = []
     ended = threading.Event()
-    with serving(Path(), do_GET=lambda _: ended.wait(10)) as (url, _):
-        session = {"timeout": aiohttp.ClientTimeout(total=0.1)}
+
+    def wait(self: Any) -> None:
+        agents.append(self.headers["User-Agent"].partition("/")[0])
+        ended.wait(10)
+
+    with serving(Path(), do_GET=wait) as (url, _):
+        session = {"timeout": aiohttp.ClientTimeout(total=0.1, sock_read=sock_read)}
         fs = HTTPFileSystem(client_kwargs=session, skip_instance_cache=True)
         with pytest.raises(TimeoutError, match="/a': the server did not answer in time"):
             FsspecStore(fs, url).get("a")
         ended.set()
-        fsspec.asyn.sync(fs.loop, fs._session.close)
+        assert agents == [agent]
+        if fs._session is not None:
+            fsspec.asyn.sync(fs.loop, fs._session.close)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")

@@ -6,6 +6,7 @@ import re
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from tessarr.errors import StoreError, UnsupportedError
@@ -70,11 +71,14 @@ class Site(NamedTuple):
         What follows the path of a file.
     headers
         Those of each request.
+    patience_s
+        How long it takes at most.
     """
 
     root: str
     query: str
     headers: list[tuple[str, str]]
+    patience_s: float
 
 
 class Server(NamedTuple):
@@ -123,13 +127,28 @@ def site_of(fs: Any, root: str) -> Site | None:
     others = _pairs(session.pop("headers", ()))
     headers = [*(pair for pair in others if str(pair[0]).lower() not in names), *mine]
     params = options.pop("params", ())
-    if options or session or not all(isinstance(text, str) for pair in headers for text in pair):
+    patience_s = _patience_s(session.pop("timeout", None))
+    if patience_s is None or options or session:
+        return None
+    if not all(isinstance(text, str) for pair in headers for text in pair):
         return None
     url = fs.encode_url(root)
     if url.raw_query_string or url.raw_fragment or url.user:
         return None
     query = url.with_query(params).raw_query_string if params else ""
-    return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers)
+    return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers, patience_s)
+
+
+def _patience_s(timeout: Any) -> float | None:
+    """Return how long a request takes at most, as a session says it; None: it says more."""
+    from aiohttp import ClientTimeout
+    from aiohttp.client import DEFAULT_TIMEOUT
+
+    if timeout is None:
+        timeout = DEFAULT_TIMEOUT
+    elif timeout != ClientTimeout(total=getattr(timeout, "total", None)):
+        return None
+    return float(timeout.total or inf)
 
 
 def _pairs(headers: Any) -> list[tuple[Any, Any]]:

@@ -21,9 +21,6 @@ mod client;
 pub use client::aside;
 use client::{Client, Error as SendError};
 
-/// How long a request takes at most: as long as in Python.
-const PATIENCE: Duration = Duration::from_secs(300);
-
 /// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
 const REST: usize = 64 << 10;
 const REST_TIME: Duration = Duration::from_secs(1);
@@ -44,6 +41,8 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Asks web servers.
 pub struct Web {
     headers: HeaderMap,
+    /// How long a request takes at most.
+    patience: Duration,
     /// How many answers were unclear since one was not.
     unclear: AtomicU32,
     /// When, after too many of these, something may be asked for again.
@@ -141,8 +140,8 @@ pub enum Answer {
 }
 
 impl Web {
-    /// Each request has `headers`. None: some are none.
-    pub fn new(headers: &[(String, String)]) -> Option<Self> {
+    /// Each request has `headers`, and takes `patience` at most. None: some are none.
+    pub fn new(headers: &[(String, String)], patience: Duration) -> Option<Self> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().ok()?;
@@ -153,7 +152,7 @@ impl Web {
         let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
         all.entry(header::USER_AGENT).or_insert(here);
         all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        Some(Web { headers: all, unclear: AtomicU32::new(0), again: Mutex::default() })
+        Some(Web { headers: all, patience, unclear: AtomicU32::new(0), again: Mutex::default() })
     }
 
     /// Whether something may be asked for: answers were clear, of late, or were not for long.
@@ -191,7 +190,7 @@ impl Web {
         let web = self.clone();
         client.begin(async move {
             let turn = client.turns.acquire().await;
-            let answer = tokio::time::timeout(PATIENCE, web.answer(client, &url, range)).await;
+            let answer = tokio::time::timeout(web.patience, web.answer(client, &url, range)).await;
             drop(turn);
             let answer = answer.unwrap_or(Some(Answer::Late));
             web.note(answer.is_some());

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -23,19 +24,20 @@ pub(super) struct Site {
     query: String,
 }
 
-/// What a store of Python tells of it: a URL, what follows keys in URLs, and headers.
-type Place = (String, String, Vec<(String, String)>);
+/// What a store of Python tells of it: a URL, what follows keys in URLs, headers, and for how many seconds one waits.
+type Place = (String, String, Vec<(String, String)>, f64);
 
 impl Site {
     /// None: only Python knows how to ask for values.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Site>> {
         let told = object.getattr_opt(intern!(object.py(), "_site"))?;
-        let Some((root, query, headers)) =
+        let Some((root, query, headers, patience)) =
             told.map(|told| told.extract::<Option<Place>>()).transpose()?.flatten()
         else {
             return Ok(None);
         };
-        Ok(Web::new(&headers).map(|web| Site { web: web.into(), root, query }))
+        let patience = Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX);
+        Ok(Web::new(&headers, patience).map(|web| Site { web: web.into(), root, query }))
     }
 
     pub(super) fn may_ask(&self) -> bool {

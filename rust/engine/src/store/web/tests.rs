@@ -27,7 +27,11 @@ fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>)
 }
 
 fn web() -> Arc<Web> {
-    Web::new(&[("X-Mine".to_owned(), "1".to_owned())]).unwrap().into()
+    web_of("X-Mine", "1", 300).unwrap().into()
+}
+
+fn web_of(name: &str, value: &str, seconds: u64) -> Option<Web> {
+    Web::new(&[(name.to_owned(), value.to_owned())], Duration::from_secs(seconds))
 }
 
 /// What is told.
@@ -226,6 +230,14 @@ fn whose_answers_were_unclear_is_asked_once_after_a_while() {
 }
 
 #[test]
+fn who_takes_too_long_is_late() {
+    let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na", "", ""]);
+    let web = Arc::new(web_of("X", "1", 0).unwrap());
+    assert_eq!(got(&web, &url, None), Answer::Late);
+    drop(serving);
+}
+
+#[test]
 fn tags_last_if_files_are_old() {
     let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
     assert_eq!((is_old(None, None), is_old(Some(then), Some(later))), (Some(true), Some(true)));
@@ -240,8 +252,8 @@ fn tags_last_if_files_are_old() {
 
 #[test]
 fn headers_that_are_none_are_refused() {
-    assert!(Web::new(&[("a b".to_owned(), "1".to_owned())]).is_none());
-    assert!(Web::new(&[("a".to_owned(), "1\n".to_owned())]).is_none());
+    assert!(web_of("a b", "1", 1).is_none());
+    assert!(web_of("a", "1\n", 1).is_none());
 }
 
 #[test]
