@@ -16,12 +16,10 @@ from tessarr.store.servers import (
     as_sent,
     changed,
     fetched,
-    late,
-    refusal,
     server_of,
-    site_of,
     version_of,
 )
+from tessarr.store.sites import late, refusal, site_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
