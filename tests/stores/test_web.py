@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import http.server
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -30,8 +32,10 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     tells: ClassVar[dict[str, str]] = {}
     asked: ClassVar[list[tuple[str, str]]] = []
     moved = ""
+    delay_s = 0.0
 
     def do_GET(self) -> None:
+        time.sleep(self.delay_s)
         self.asked.append((self.path, self.headers["User-Agent"]))
         path = self.path.removeprefix(self.moved) if self.moved else self.path
         if path == self.path and self.moved:
@@ -162,6 +166,100 @@ def test_what_is_forbidden_may_count_as_absent(tmp_path: Path) -> None:
         assert store.get("a") is None
         with pytest.raises(ClientResponseError, match="403"):
             FsspecStore.from_url(url).get("a")
+
+
+@pytest.mark.parametrize("own", [{}, {"client_kwargs": {"trust_env": False}}])
+@pytest.mark.parametrize("status", [202, 204, 302, 304, 429])
+def test_what_is_no_file_is_an_error(own: dict[str, Any], status: int) -> None:
+    """Whoever asks: an answer of another status is no value, and its headers are told."""
+    from aiohttp import ClientResponseError
+
+    class Other(Handler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Retry-After", "7")
+            if status not in {204, 304}:
+                self.send_header("Content-Length", "4")
+            self.end_headers()
+            if status not in {204, 304}:
+                self.wfile.write(b"text")
+
+    with serving(Path(), do_GET=Other.do_GET) as (url, _):
+        fs = HTTPFileSystem(**own, skip_instance_cache=True)
+        store = FsspecStore(fs, url)
+        for ask in (store.get, store.size):
+            with pytest.raises(ClientResponseError, match=str(status)) as raised:
+                ask("a")
+            assert raised.value.headers is not None
+            assert raised.value.headers["Retry-After"] == "7"
+        fsspec.asyn.sync(fs.loop, (fs._session or fsspec.asyn.sync(fs.loop, fs.set_session)).close)
+
+
+@pytest.mark.parametrize("told", [None, "bytes 0-1/9", "bytes 0-9/9", "bytes 0-4/*"])
+def test_what_is_no_part_is_an_error(told: str | None) -> None:
+    """A part of which nothing is told would be taken for the whole."""
+
+    class Parts(Handler):
+        def do_GET(self) -> None:
+            self.send_response(206)
+            if told is not None:
+                self.send_header("Content-Range", told)
+            self.send_header("Content-Length", "5")
+            self.end_headers()
+            self.wfile.write(b"01234")
+
+    with (
+        serving(Path(), do_GET=Parts.do_GET) as (url, _),
+        pytest.raises(tessarr.errors.StoreError, match="5 bytes as the range"),
+    ):
+        FsspecStore.from_url(url).size("a")
+
+
+@pytest.mark.parametrize(("sock_read", "agent"), [(None, "tessarr"), (9, "Python")])
+def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: str) -> None:
+    import aiohttp
+
+    agents: list[str] = []
+    ended = threading.Event()
+
+    def wait(self: Any) -> None:
+        agents.append(self.headers["User-Agent"].partition("/")[0])
+        ended.wait(10)
+
+    with serving(Path(), do_GET=wait) as (url, _):
+        session = {"timeout": aiohttp.ClientTimeout(total=0.1, sock_read=sock_read)}
+        fs = HTTPFileSystem(client_kwargs=session, skip_instance_cache=True)
+        with pytest.raises(TimeoutError, match="/a': the server did not answer in time"):
+            FsspecStore(fs, url).get("a")
+        ended.set()
+        assert agents == [agent]
+        if fs._session is not None:
+            fsspec.asyn.sync(fs.loop, fs._session.close)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_there_are_files_left_for_others(tmp_path: Path) -> None:
+    """However many requests there are, where a process may open few files."""
+    stored(tmp_path)
+    with serving(tmp_path, delay_s=0.02) as (url, _):
+        script = FEW_FILES.format(url=url)
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+FEW_FILES = """
+import resource
+import fsspec, tessarr
+from tessarr.stores import FsspecStore
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (128, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+fs = fsspec.filesystem("http")
+arrays = [tessarr.open_array(FsspecStore(fs, {url!r}), mode="r") for _ in range(12)]
+reads = [array.read(slice(None)) for array in arrays]
+while not all(read.done() for read in reads):
+    with open("/dev/null"):
+        pass
+assert all(read.result()[63, 63] == 4095 for read in reads)
+"""
 
 
 def test_a_file_system_with_its_own_ways_asks_by_itself(tmp_path: Path) -> None:

@@ -16,11 +16,10 @@ from tessarr.store.servers import (
     as_sent,
     changed,
     fetched,
-    refusal,
     server_of,
-    site_of,
     version_of,
 )
+from tessarr.store.sites import late, refusal, site_of
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -152,9 +151,13 @@ class FarFiles(Files):
 
     # What the engine has asked for itself
 
-    def _refused(self, key: str, status: int) -> Exception:
-        """Return the error for a status that a server has answered with."""
-        return refusal(self._fs, self._at(key), status)
+    def _refused(self, key: str, *told: Any) -> Exception:
+        """Return the error for the status, reason and headers of an answer."""
+        return refusal(self._fs, self._at(key), *told)
+
+    def _late(self, key: str) -> Exception:
+        """Return the error for a server that has not answered in time."""
+        return late(self._at(key))
 
     # Changes
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tessarr.errors import StoreError, UnsupportedError
 from tessarr.store.fsspec_files import protocols
 from tessarr.store.loops import waited
 from tessarr.store.passing import causes, status_of
+from tessarr.store.sites import Answer, web_get
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -19,13 +17,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Part",
     "Server",
-    "Site",
     "as_sent",
     "changed",
     "fetched",
-    "refusal",
     "server_of",
-    "site_of",
     "version_of",
 ]
 
@@ -54,28 +49,6 @@ class Part(NamedTuple):
     lasts: bool
 
 
-Answer: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
-"""The bytes, the header ``Content-Range``, a tag as ``ETag`` has it, and whether that lasts."""
-
-
-class Site(NamedTuple):
-    """Where the engine finds files of the web itself.
-
-    Parameters
-    ----------
-    root
-        The URL of a folder.
-    query
-        What follows the path of a file.
-    headers
-        Those of each request.
-    """
-
-    root: str
-    query: str
-    headers: list[tuple[str, str]]
-
-
 class Server(NamedTuple):
     """How servers of one kind are asked.
 
@@ -101,40 +74,6 @@ def server_of(fs: Any) -> Server | None:
     return next((server for server in found if hasattr(fs, server.needs)), None)
 
 
-def site_of(fs: Any, root: str) -> Site | None:
-    """Return where files of a file system of the web are.
-
-    None: it is another file system, or asks in a way of its own: in another event loop, with
-    other sessions, by proxies.
-    """
-    if type(fs).__module__ != "fsspec.implementations.http" or fs.encoded:
-        return None
-    from fsspec.asyn import get_loop
-    from fsspec.implementations import http
-
-    if type(fs) is not http.HTTPFileSystem or fs.get_client is not http.get_client:
-        return None
-    if fs.loop is not get_loop():
-        return None
-    options, session = dict(fs.kwargs), dict(fs.client_kwargs)
-    mine = _pairs(options.pop("headers", ()))
-    names = {str(name).lower() for name, _ in mine}  # they replace those of the session
-    others = _pairs(session.pop("headers", ()))
-    headers = [*(pair for pair in others if str(pair[0]).lower() not in names), *mine]
-    params = options.pop("params", ())
-    if options or session or not all(isinstance(text, str) for pair in headers for text in pair):
-        return None
-    url = fs.encode_url(root)
-    if url.raw_query_string or url.raw_fragment or url.user:
-        return None
-    query = url.with_query(params).raw_query_string if params else ""
-    return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers)
-
-
-def _pairs(headers: Any) -> list[tuple[Any, Any]]:
-    return [*(headers.items() if hasattr(headers, "items") else headers or ())]
-
-
 async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
     """Return a range of a file, or all of it."""
     try:
@@ -145,12 +84,15 @@ async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
         answer = await server.get(fs, path, None)
     data, content_range, tag, lasts = answer
     lasts = lasts and version_of(tag) is not None
-    if not content_range:
+    if content_range is None:
         return Part(data, 0, len(data), tag or "", lasts)
     told = _CONTENT_RANGE.fullmatch(content_range)
-    if told is None:
-        raise StoreError(f"{path!r}: the server gave the range {content_range!r}, without a size")
-    return Part(data, int(told[1]), int(told[2]), tag or "", lasts)
+    first, last, size = map(int, told.groups()) if told else (0, -1, 0)
+    if not first <= last < size or len(data) > last + 1 - first:
+        raise StoreError(
+            f"{path!r}: the server gave {len(data)} bytes as the range {content_range!r}"
+        )
+    return Part(data, first, size, tag or "", lasts)
 
 
 def changed(
@@ -322,56 +264,7 @@ async def _gcs_change(fs: Any, path: str, data: bytes | None, tag: str | None) -
     return new
 
 
-# Web servers
-
-
-async def _web_get(fs: Any, path: str, span: str | None) -> Answer:
-    options = dict(fs.kwargs)
-    if span is not None:  # of the bytes as they are: of an encoding a part says nothing
-        ranged = {"Range": span, "Accept-Encoding": "identity"}
-        options["headers"] = {**options.get("headers", {}), **ranged}
-    session = await fs.set_session()
-    async with session.get(fs.encode_url(path), **options) as answer:
-        fs._raise_not_found_for_status(answer, path)
-        data = await answer.read()
-        content_range = answer.headers.get("Content-Range") if answer.status == _PARTIAL else None
-        modified = answer.headers.get("Last-Modified")
-        is_old = _is_old(modified, answer.headers.get("Date"))
-        weak = f"W/{modified}" if modified and is_old else None  # else it may be that of the answer
-        return data, content_range, answer.headers.get("ETag") or weak, is_old
-
-
-def refusal(fs: Any, path: str, status: int) -> Exception:
-    """Return the error with which a file system of the web tells of a status."""
-    from http import HTTPStatus
-
-    from aiohttp import ClientResponseError, RequestInfo
-    from multidict import CIMultiDict, CIMultiDictProxy
-
-    url = fs.encode_url(path)
-    asked = RequestInfo(url, "GET", CIMultiDictProxy(CIMultiDict()), url)
-    known = {one.value: one.phrase for one in HTTPStatus}
-    return ClientResponseError(asked, (), status=status, message=known.get(status, ""))
-
-
-def _is_old(modified: str | None, now: str | None) -> bool:
-    """Return whether a file that changes again gets another time: many servers make tags of it."""
-    if modified is None:
-        return True
-    try:
-        return _time(now or "") - _time(modified) >= _RACY
-    except (TypeError, ValueError, OverflowError):  # no time, or one without its zone
-        return False
-
-
-@lru_cache(64)  # many files are asked for within a second, and were changed in another one
-def _time(text: str) -> datetime:
-    return parsedate_to_datetime(text)
-
-
-_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+)", re.IGNORECASE)
-_RACY: Final = timedelta(seconds=2)  # they count seconds
-_PARTIAL: Final = 206
+_CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]+)-([0-9]+)/([0-9]+)", re.IGNORECASE)
 _OTHERWISE: Final = 412
 _UNSATISFIABLE: Final = 416
 _NOT_IMPLEMENTED: Final = 501
@@ -379,5 +272,5 @@ _S3_PUT_BYTES: Final = 5 << 30
 _S3_PART_BYTES: Final = 1 << 28
 _S3: Final = Server("_call_s3", _s3_get, _s3_change)
 _GCS: Final = Server("_call", _gcs_get, _gcs_change)
-_WEB: Final = Server("encode_url", _web_get, None)
+_WEB: Final = Server("encode_url", web_get, None)
 _SERVERS: Final = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "http": _WEB, "https": _WEB}

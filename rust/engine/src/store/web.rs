@@ -1,12 +1,15 @@
 //! Files of web servers: one request each, for which no thread waits.
 
 use std::borrow::Cow;
+use std::error::Error;
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use http_body_util::{BodyExt, Empty};
 use hyper::body::{Body, Incoming};
+use hyper::ext::ReasonPhrase;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::{Request, StatusCode, Uri};
@@ -16,13 +19,11 @@ use crate::pool;
 mod client;
 
 pub use client::aside;
-use client::Client;
+use client::{Client, Error as SendError};
 
-/// How long a request takes at most: as long as in Python.
-const PATIENCE: Duration = Duration::from_secs(300);
-
-/// So many bytes are read of answers that are no files, so that the connection can be used again.
+/// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
 const REST: usize = 64 << 10;
+const REST_TIME: Duration = Duration::from_secs(1);
 
 /// Memory for so many bytes is made at once where a server says that they come.
 const BELIEVED: u64 = 64 << 20;
@@ -33,14 +34,19 @@ const TAG_BYTES: usize = 40;
 /// Servers count seconds: a file that was changed so long ago gets another time when it changes again.
 const RACY: Duration = Duration::from_secs(2);
 
-/// So many answers in a row may be unclear.
+/// So many answers in a row may be unclear; then nothing is asked for so long, and after that once.
 const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(60);
 
 /// Asks web servers.
 pub struct Web {
     headers: HeaderMap,
+    /// How long a request takes at most.
+    patience: Duration,
     /// How many answers were unclear since one was not.
     unclear: AtomicU32,
+    /// When, after too many of these, something may be asked for again.
+    again: Mutex<Option<Instant>>,
 }
 
 impl std::fmt::Debug for Web {
@@ -97,6 +103,27 @@ impl Piece {
     }
 }
 
+/// How a server says that it gives no file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The status.
+    pub status: u16,
+    /// What it is called.
+    pub reason: String,
+    /// What else is said.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Refusal {
+    fn of(head: &Parts) -> Self {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let known = || head.status.canonical_reason().unwrap_or_default().as_bytes();
+        let reason = head.extensions.get().map_or_else(known, ReasonPhrase::as_bytes);
+        let headers = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
+        Refusal { status: head.status.as_u16(), reason: text(reason), headers: headers.collect() }
+    }
+}
+
 /// What became of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -104,8 +131,8 @@ pub enum Answer {
     Piece(Piece),
     /// There is none.
     Absent,
-    /// The server answers with this status.
-    Refused(u16),
+    /// The server gives none.
+    Refused(Refusal),
     /// There was none for so long that nobody asks again.
     Late,
     /// No answer, or one that means something else.
@@ -113,8 +140,8 @@ pub enum Answer {
 }
 
 impl Web {
-    /// Each request has `headers`. None: some are none.
-    pub fn new(headers: &[(String, String)]) -> Option<Self> {
+    /// Each request has `headers`, and takes `patience` at most. None: some are none.
+    pub fn new(headers: &[(String, String)], patience: Duration) -> Option<Self> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().ok()?;
@@ -124,12 +151,31 @@ impl Web {
         all.entry(header::ACCEPT_ENCODING).or_insert(plain);
         let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
         all.entry(header::USER_AGENT).or_insert(here);
-        Some(Web { headers: all, unclear: AtomicU32::new(0) })
+        all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+        Some(Web { headers: all, patience, unclear: AtomicU32::new(0), again: Mutex::default() })
     }
 
-    /// Whether answers were clear, of late.
-    pub fn is_clear(&self) -> bool {
-        self.unclear.load(Ordering::Relaxed) < ATTEMPTS
+    /// Whether something may be asked for: answers were clear, of late, or were not for long.
+    pub fn may_ask(&self) -> bool {
+        if self.unclear.load(Ordering::Relaxed) < ATTEMPTS {
+            return true;
+        }
+        let now = Instant::now();
+        let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
+        let may = again.is_none_or(|again| again <= now);
+        if may {
+            *again = Some(now + PAUSE); // others wait for what becomes of this one
+        }
+        may
+    }
+
+    /// Note whether an answer was clear.
+    fn note(&self, is_clear: bool) {
+        if is_clear {
+            self.unclear.store(0, Ordering::Relaxed);
+        } else if self.unclear.fetch_add(1, Ordering::Relaxed) + 1 >= ATTEMPTS {
+            *self.again.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PAUSE);
+        }
     }
 
     /// Ask for a range of a file, as the header says it, or for all. `told` is told by a thread on which other
@@ -138,20 +184,16 @@ impl Web {
         let parsed: Option<Uri> = url.parse().ok();
         let range = range.map(HeaderValue::from_str).transpose().ok();
         let (Some(client), Some(url), Some(range)) = (Client::get(), parsed, range) else {
-            self.unclear.fetch_add(1, Ordering::Relaxed);
+            self.note(false);
             return told(Answer::Unclear);
         };
         let web = self.clone();
         client.begin(async move {
-            let answer = tokio::time::timeout(PATIENCE, web.answer(client, url, range)).await;
-            let answer = match answer {
-                Ok(answer) => answer,
-                Err(_) => Some(Answer::Late),
-            };
-            match answer {
-                None => web.unclear.fetch_add(1, Ordering::Relaxed),
-                Some(_) => web.unclear.swap(0, Ordering::Relaxed),
-            };
+            let turn = client.turns.acquire().await;
+            let answer = tokio::time::timeout(web.patience, web.answer(client, &url, range)).await;
+            drop(turn);
+            let answer = answer.unwrap_or(Some(Answer::Late));
+            web.note(answer.is_some());
             // The panic hook tells of a panic.
             let _ = pool::guarded(|| {
                 told(answer.unwrap_or(Answer::Unclear));
@@ -161,45 +203,70 @@ impl Web {
     }
 
     /// None: it is unclear.
-    async fn answer(&self, client: &Client, url: Uri, range: Option<HeaderValue>) -> Option<Answer> {
-        let turn = client.turns.acquire().await;
+    async fn answer(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
         let ranged = range.is_some();
-        let mut answer = self.asked(client, &url, range).await;
-        if ranged && matches!(answer, Some(Answer::Refused(416))) {
-            answer = self.asked(client, &url, None).await; // there may be nothing in it
+        let answer = self.asked(client, url, range).await;
+        if ranged && matches!(&answer, Some(Answer::Refused(refusal)) if refusal.status == 416) {
+            return self.asked(client, url, None).await; // there may be nothing in it
         }
-        drop(turn);
         answer
     }
 
     async fn asked(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
-        let mut request = Request::new(Empty::new());
-        *request.uri_mut() = url.clone();
-        *request.headers_mut() = self.headers.clone();
-        if let Some(range) = range {
-            request.headers_mut().insert(header::RANGE, range);
-        }
-        let again = request.clone();
-        let answer = match client.send(request).await? {
-            // A connection may have been closed when it was used again.
-            Err(error) if !error.is_connect() => client.send(again).await?,
-            answer => answer,
+        let request = || {
+            let mut request = Request::new(Empty::new());
+            *request.uri_mut() = url.clone();
+            *request.headers_mut() = self.headers.clone();
+            if let Some(range) = &range {
+                request.headers_mut().insert(header::RANGE, range.clone());
+            }
+            request
         };
-        let (head, body) = answer.ok()?.into_parts();
+        let mut answer = client.send(request(), false).await?;
+        if match &answer {
+            Ok(answer) => answer.status() == StatusCode::REQUEST_TIMEOUT,
+            Err(error) => was_closed(error),
+        } {
+            answer = client.send(request(), true).await?;
+        }
+        let (head, body) = match answer {
+            Ok(answer) => answer.into_parts(),
+            Err(error) => return is_late(&error).then_some(Answer::Late),
+        };
         match head.status {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => file(&head, body).await.map(Answer::Piece),
             status => {
-                read_past(body).await;
+                // What is more, or takes longer, closes the connection.
+                let _ = tokio::time::timeout(REST_TIME, read_past(body)).await;
                 match status {
                     StatusCode::NOT_FOUND => Some(Answer::Absent),
                     _ if status.is_client_error() || status.is_server_error() => {
-                        Some(Answer::Refused(status.as_u16()))
+                        Some(Answer::Refused(Refusal::of(&head)))
                     }
                     _ => None, // it is elsewhere, or something else
                 }
             }
         }
     }
+}
+
+/// Whether a connection was closed before there was an answer: when it was to be used again, as a rule.
+fn was_closed(error: &SendError) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
+    cause.is_some_and(|cause| !cause.is_parse() && !cause.is_user())
+}
+
+/// Whether it took too long until there was a connection.
+fn is_late(error: &SendError) -> bool {
+    let mut cause = error.source();
+    while let Some(found) = cause {
+        let found_io = found.downcast_ref::<io::Error>();
+        if found_io.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+            return true;
+        }
+        cause = found.source();
+    }
+    false
 }
 
 /// Read what is no file, so that its connection can be used again; of more it is closed.
@@ -216,7 +283,9 @@ async fn read_past(mut body: Incoming) {
 /// The file that an answer has; None: it is unclear.
 async fn file(head: &Parts, mut body: Incoming) -> Option<Piece> {
     let told = Headers::of(&head.headers)?;
-    if told.coding.is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+    let coded = |coding: &str| !coding.eq_ignore_ascii_case("identity");
+    if told.coding.is_some_and(coded) || told.transfer.is_some_and(|how| !how.eq_ignore_ascii_case("chunked"))
+    {
         return None;
     }
     let mut data = Vec::new();
@@ -227,12 +296,13 @@ async fn file(head: &Parts, mut body: Incoming) -> Option<Piece> {
         data.try_reserve(bytes.len()).ok()?;
         data.extend_from_slice(&bytes);
     }
-    let (first, size) = match told.range {
-        Some(range) if head.status == StatusCode::PARTIAL_CONTENT => range_of(range)?,
-        _ => (0, data.len() as u64),
+    let count = data.len() as u64;
+    let (first, size) = match head.status {
+        StatusCode::PARTIAL_CONTENT => range_of(told.range?, count)?,
+        _ => (0, count),
     };
     let old = is_old(told.modified, told.now)?;
-    let tag = match (told.tag, told.modified) {
+    let tag = match (told.tag.filter(|tag| !tag.is_empty()), told.modified) {
         (Some(tag), _) => tag.to_owned(),
         (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
         _ => String::new(),
@@ -244,6 +314,7 @@ async fn file(head: &Parts, mut body: Incoming) -> Option<Piece> {
 /// What headers say of a file.
 struct Headers<'h> {
     coding: Option<&'h str>,
+    transfer: Option<&'h str>,
     range: Option<&'h str>,
     tag: Option<&'h str>,
     modified: Option<&'h str>,
@@ -254,9 +325,15 @@ impl<'h> Headers<'h> {
     /// None: some are not plain text, which others may read in another way.
     fn of(headers: &'h HeaderMap) -> Option<Self> {
         let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str).transpose().ok();
+        let only = |name: HeaderName| {
+            let mut all = headers.get_all(name).iter();
+            let first = all.next().map(HeaderValue::to_str).transpose().ok()?;
+            all.next().is_none().then_some(first)
+        };
         Some(Headers {
-            coding: text(header::CONTENT_ENCODING)?,
-            range: text(header::CONTENT_RANGE)?,
+            coding: only(header::CONTENT_ENCODING)?,
+            transfer: only(header::TRANSFER_ENCODING)?,
+            range: only(header::CONTENT_RANGE)?,
             tag: text(header::ETAG)?,
             modified: text(header::LAST_MODIFIED)?,
             now: text(header::DATE)?,
@@ -264,15 +341,18 @@ impl<'h> Headers<'h> {
     }
 }
 
-/// Where a part begins, and how many bytes the file has.
-fn range_of(told: &str) -> Option<(u64, u64)> {
+/// Where a part of at most so many bytes begins, and how many the file has.
+fn range_of(told: &str, count: u64) -> Option<(u64, u64)> {
+    let number = |text: &str| {
+        let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| plain)
+    };
     let (unit, rest) = told.split_once(' ')?;
     let (range, size) = rest.split_once('/')?;
-    let (first, _) = range.split_once('-')?;
-    if !unit.eq_ignore_ascii_case("bytes") {
-        return None;
-    }
-    Some((first.parse().ok()?, size.parse().ok()?))
+    let (first, last) = range.split_once('-')?;
+    let (first, last, size) = (number(first)?, number(last)?, number(size)?);
+    let fits = first <= last && last < size && count <= last - first + 1;
+    (unit.eq_ignore_ascii_case("bytes") && fits).then_some((first, size))
 }
 
 /// Whether a file that changes again gets another time: many servers make tags of it. None: a time is told in

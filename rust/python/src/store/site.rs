@@ -3,16 +3,17 @@
 use std::fmt::Write;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
-    aside, received, replaced, Answer, Foreign, Object, Opened, Piece, Told, Version, Want, Web,
+    aside, received, replaced, Answer, Foreign, Object, Opened, Piece, Refusal, Told, Version, Want, Web,
 };
-use tessarr_engine::{Error, Kind, Result};
+use tessarr_engine::{Error, Result};
 
 use super::asked::ask;
-use super::foreign::{attached, wrong_count, Bytes, Opening, PyForeign, Whole};
+use super::foreign::{wrong_count, Bytes, Opening, PyForeign, Whole};
 use crate::error::foreign;
 
 /// Where the values of a store are.
@@ -23,23 +24,24 @@ pub(super) struct Site {
     query: String,
 }
 
-/// What a store of Python tells of it: a URL, what follows keys in URLs, and headers.
-type Place = (String, String, Vec<(String, String)>);
+/// What a store of Python tells of it: a URL, what follows keys in URLs, headers, and for how many seconds one waits.
+type Place = (String, String, Vec<(String, String)>, f64);
 
 impl Site {
     /// None: only Python knows how to ask for values.
     pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Site>> {
         let told = object.getattr_opt(intern!(object.py(), "_site"))?;
-        let Some((root, query, headers)) =
+        let Some((root, query, headers, patience)) =
             told.map(|told| told.extract::<Option<Place>>()).transpose()?.flatten()
         else {
             return Ok(None);
         };
-        Ok(Web::new(&headers).map(|web| Site { web: web.into(), root, query }))
+        let patience = Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX);
+        Ok(Web::new(&headers, patience).map(|web| Site { web: web.into(), root, query }))
     }
 
-    pub(super) fn is_clear(&self) -> bool {
-        self.web.is_clear()
+    pub(super) fn may_ask(&self) -> bool {
+        self.web.may_ask()
     }
 
     /// Ask for a range of a value, as the header says it, or for all, and wait.
@@ -100,14 +102,10 @@ fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
 /// As many bytes a value is opened by.
 const FIRST_BYTES: u64 = 1 << 16;
 
-fn late() -> Error {
-    Error::new(Kind::Store { retryable: true, errno: None }, "the server did not answer in time")
-}
-
 impl PyForeign {
     /// Have a server asked for a value, where it is known how; gives back what only Python can be asked for.
     pub(super) fn ask_there(self: &Arc<Self>, key: String, want: Want, told: Told) -> Option<(String, Told)> {
-        let Some(site) = self.site.as_ref().filter(|site| site.is_clear()) else { return Some((key, told)) };
+        let Some(site) = self.site.as_ref().filter(|site| site.may_ask()) else { return Some((key, told)) };
         let store = self.clone();
         let (url, range) = (site.url(&key), wanted(&self.opening(want)).0);
         site.web.get(&url, range.as_deref(), move |answer| match store.answered(answer, &key, want) {
@@ -120,7 +118,7 @@ impl PyForeign {
 
     /// Open a value; None: Python is to be asked.
     pub(super) fn opened_there(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Opened>> {
-        let Some(site) = self.site.as_ref().filter(|site| site.is_clear()) else { return Ok(None) };
+        let Some(site) = self.site.as_ref().filter(|site| site.may_ask()) else { return Ok(None) };
         if !is_ours() {
             self.may_wait()?;
         }
@@ -133,8 +131,8 @@ impl PyForeign {
         let piece = match answer {
             Answer::Piece(piece) => piece,
             Answer::Absent => return Some(Ok(None)),
-            Answer::Refused(status) => return Some(Err(self.refused(key, status))),
-            Answer::Late => return Some(Err(late())),
+            Answer::Refused(refusal) => return Some(Err(self.refused(key, refusal))),
+            Answer::Late => return Some(Err(self.late(key))),
             Answer::Unclear => return None,
         };
         let opening = self.opening(want);
@@ -154,13 +152,22 @@ impl PyForeign {
         })))
     }
 
-    fn refused(&self, key: &str, status: u16) -> Error {
-        let error = || {
-            attached(|py| {
-                let error = self.object().bind(py).call_method1(intern!(py, "_refused"), (key, status))?;
-                Ok(foreign(py, PyErr::from_value(error)))
-            })
-        };
+    fn refused(&self, key: &str, refusal: Refusal) -> Error {
+        let Refusal { status, reason, headers } = refusal;
+        let told = (key, status, reason, headers);
+        self.failed(|object| object.call_method1(intern!(object.py(), "_refused"), told))
+    }
+
+    fn late(&self, key: &str) -> Error {
+        self.failed(|object| object.call_method1(intern!(object.py(), "_late"), (key,)))
+    }
+
+    /// The exception that Python would raise.
+    fn failed(
+        &self,
+        raised: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> Error {
+        let error = || self.call(|object| Ok(foreign(object.py(), PyErr::from_value(raised(object)?))));
         aside(error).unwrap_or_else(|error| error)
     }
 }
@@ -183,7 +190,7 @@ impl Far {
 
     /// Ask for bytes; false: Python is to be asked.
     fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
-        let Some(site) = self.store.site.as_ref().filter(|site| site.is_clear()) else { return Ok(false) };
+        let Some(site) = self.store.site.as_ref().filter(|site| site.may_ask()) else { return Ok(false) };
         let last = offset.saturating_add(out.len() as u64 - 1);
         match site.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
             Answer::Piece(piece) if piece.tag != self.tag || piece.size != self.size => {
@@ -198,8 +205,8 @@ impl Far {
                 Ok(found)
             }
             Answer::Absent => Err(replaced(&self.key)),
-            Answer::Refused(status) => Err(self.store.refused(&self.key, status)),
-            Answer::Late => Err(late()),
+            Answer::Refused(refusal) => Err(self.store.refused(&self.key, refusal)),
+            Answer::Late => Err(self.store.late(&self.key)),
             Answer::Unclear => Ok(false),
         }
     }

@@ -13,8 +13,9 @@ use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::{Builder, Client as Sender, Error};
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
+use hyper_util::client::legacy::Client as Sender;
+pub(super) use hyper_util::client::legacy::Error;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Mutex as Turn, Semaphore};
@@ -36,20 +37,26 @@ const CONNECTED: Duration = Duration::from_secs(30);
 const IDLE: usize = 256;
 const IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// So long it is remembered where a server is.
+/// So long it is remembered where a server is, or that nobody knows.
 const REMEMBERED: Duration = Duration::from_secs(10);
+const NOWHERE: Duration = Duration::from_secs(1);
 
 type Asked = Request<Empty<Bytes>>;
 
-type Secure = Sender<HttpsConnector<HttpConnector<Names>>, Empty<Bytes>>;
+/// What uses connections again, and what makes a new one for each request.
+type Senders<C> = [Sender<C, Empty<Bytes>>; 2];
+
+type Plain = HttpConnector<Names>;
+
+type Secure = HttpsConnector<Plain>;
 
 /// Sends requests.
 pub(super) struct Client {
     runtime: Runtime,
     pub(super) turns: Semaphore,
-    plain: Sender<HttpConnector<Names>, Empty<Bytes>>,
+    plain: Senders<Plain>,
     /// None: no certificates are known here.
-    secure: OnceLock<Option<Secure>>,
+    secure: OnceLock<Option<Senders<Secure>>>,
 }
 
 /// That of a process: none where it can have no threads.
@@ -74,8 +81,8 @@ impl Client {
             .enable_all()
             .build()
             .ok()?;
-        let plain = sender().build(connector());
-        Some(Client { runtime, turns: Semaphore::new(REQUESTS), plain, secure: OnceLock::new() })
+        let turns = Semaphore::new(at_most(REQUESTS));
+        Some(Client { runtime, turns, plain: senders(connector()), secure: OnceLock::new() })
     }
 
     /// Do something that waits for answers.
@@ -83,11 +90,12 @@ impl Client {
         self.runtime.spawn(work);
     }
 
-    /// Send a request; None: nothing can be sent there.
-    pub(super) async fn send(&self, request: Asked) -> Option<Result<Response<Incoming>, Error>> {
+    /// Send a request, by a new connection or by any; None: nothing can be sent there.
+    pub(super) async fn send(&self, request: Asked, anew: bool) -> Option<Result<Response<Incoming>, Error>> {
+        let which = usize::from(anew);
         match request.uri().scheme_str()? {
-            "http" => Some(self.plain.request(request).await),
-            "https" => Some(self.secure.get_or_init(secure).as_ref()?.request(request).await),
+            "http" => Some(self.plain[which].request(request).await),
+            "https" => Some(self.secure.get_or_init(secure).as_ref()?[which].request(request).await),
             _ => None,
         }
     }
@@ -101,10 +109,25 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-fn sender() -> Builder {
-    let mut builder = Sender::builder(TokioExecutor::new());
-    builder.pool_timer(TokioTimer::new()).pool_max_idle_per_host(IDLE).pool_idle_timeout(IDLE_TIME);
-    builder
+/// Less, where the process may open few files, of which others need some, too. As many connections as there
+/// are requests may stay open, and be made in vain, as others could be used again.
+fn at_most(count: usize) -> usize {
+    // SAFETY: numbers, all of which may be zero; they are written to what is their place.
+    let files = unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur
+    };
+    usize::try_from(files).map_or(count, |files| count.min(files / 4)).max(1)
+}
+
+fn senders<C: Connect + Clone>(connector: C) -> Senders<C> {
+    let sender = |idle: usize| {
+        let mut builder = Sender::builder(TokioExecutor::new());
+        builder.pool_timer(TokioTimer::new()).pool_max_idle_per_host(idle).pool_idle_timeout(IDLE_TIME);
+        builder.build(connector.clone())
+    };
+    [sender(at_most(IDLE)), sender(0)]
 }
 
 fn connector() -> HttpConnector<Names> {
@@ -116,17 +139,17 @@ fn connector() -> HttpConnector<Names> {
 }
 
 /// What asks for certificates, which are read from files when they are first needed.
-fn secure() -> Option<Secure> {
+fn secure() -> Option<Senders<Secure>> {
     let verified = HttpsConnectorBuilder::new().try_with_platform_verifier().ok()?;
-    Some(sender().build(verified.https_only().enable_http1().wrap_connector(connector())))
+    Some(senders(verified.https_only().enable_http1().wrap_connector(connector())))
 }
 
 /// Where servers are, which is remembered for some seconds: connections are often made at the same time.
 #[derive(Clone, Default)]
 struct Names(Arc<Mutex<HashMap<String, Arc<Turn<Known>>>>>);
 
-/// Where one is, and since when that is known.
-type Known = Option<(Instant, Vec<SocketAddr>)>;
+/// Where one is, or why not, and since when that is known.
+type Known = Option<(Instant, Result<Vec<SocketAddr>, String>)>;
 
 impl Service<Name> for Names {
     type Response = std::vec::IntoIter<SocketAddr>;
@@ -144,12 +167,18 @@ impl Service<Name> for Names {
         };
         Box::pin(async move {
             let mut known = known.lock().await;
-            if let Some((_, found)) = known.as_ref().filter(|(since, _)| since.elapsed() < REMEMBERED) {
-                return Ok(found.clone().into_iter());
-            }
-            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            *known = Some((Instant::now(), found.clone()));
-            Ok(found.into_iter())
+            let is_fresh = |since: &Instant, found: &Result<_, _>| {
+                since.elapsed() < if found.is_ok() { REMEMBERED } else { NOWHERE }
+            };
+            let found = match known.as_ref().filter(|(since, found)| is_fresh(since, found)) {
+                Some((_, found)) => found.clone(),
+                None => {
+                    let found = tokio::net::lookup_host((name.as_str(), 0)).await;
+                    let found = found.map(Iterator::collect).map_err(|error| error.to_string());
+                    known.insert((Instant::now(), found)).1.clone()
+                }
+            };
+            found.map(Vec::into_iter).map_err(std::io::Error::other)
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::channel;
+use std::sync::Barrier;
 use std::thread::{spawn, JoinHandle};
 
 use super::*;
@@ -26,7 +27,11 @@ fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>)
 }
 
 fn web() -> Arc<Web> {
-    Web::new(&[("X-Mine".to_owned(), "1".to_owned())]).unwrap().into()
+    web_of("X-Mine", "1", 300).unwrap().into()
+}
+
+fn web_of(name: &str, value: &str, seconds: u64) -> Option<Web> {
+    Web::new(&[(name.to_owned(), value.to_owned())], Duration::from_secs(seconds))
 }
 
 /// What is told.
@@ -101,12 +106,14 @@ fn other_answers_are_told_as_what_they_are() {
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
     ]);
     let web = web();
-    assert_eq!(got(&web, &url, None), Answer::Refused(503));
+    let headers = vec![("content-length".to_owned(), "0".to_owned())];
+    let refusal = Refusal { status: 503, reason: "Busy".to_owned(), headers };
+    assert_eq!(got(&web, &url, None), Answer::Refused(refusal));
     assert_eq!(got(&web, &url, None), Answer::Unclear);
     assert_eq!(got(&web, &url, None), Answer::Unclear);
     assert_eq!(got(&web, &url, None), Answer::Unclear); // it ends too early
     assert_eq!(serving.join().unwrap().len(), 4);
-    assert!(!web.is_clear());
+    assert!(!web.may_ask());
 }
 
 #[test]
@@ -127,10 +134,107 @@ fn who_never_answers_is_not_asked_for_ever() {
     drop(listener);
     let web = web();
     for _ in 0..ATTEMPTS {
-        assert!(web.is_clear());
+        assert!(web.may_ask());
         assert_eq!(got(&web, &url, None), Answer::Unclear);
     }
-    assert!(!web.is_clear());
+    assert!(!web.may_ask());
+}
+
+#[test]
+fn what_is_no_part_of_a_file_is_none() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\n\r\nbc",
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 3\r\n\r\nbcd",
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/2\r\nContent-Length: 2\r\n\r\nbc",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let web = web();
+    for _ in 0..5 {
+        assert_eq!(got(&web, &url, Some("bytes=1-2")), Answer::Unclear);
+    }
+    drop(serving);
+}
+
+#[test]
+fn an_empty_tag_is_none() {
+    let (url, serving) =
+        server(&["HTTP/1.1 200 OK\r\nETag: \r\nLast-Modified: Tue, 03 Nov 2026 10:00:00 GMT\r\n\
+         Date: Tue, 03 Nov 2026 10:00:09 GMT\r\nContent-Length: 1\r\n\r\na"]);
+    assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "W/Tue, 03 Nov 2026 10:00:00 GMT", false));
+    drop(serving);
+}
+
+#[test]
+fn who_says_no_need_not_say_all_of_it() {
+    let (url, serving) = server(&["HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nn", ""]);
+    assert_eq!(got(&web(), &url, None), Answer::Absent);
+    drop(serving);
+}
+
+/// A server whose connections, three at first, give `first`, and then `last`; only then are they closed.
+fn closing(first: &'static str, last: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let three = Arc::new(Barrier::new(3));
+    spawn(move || {
+        for number in 0.. {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let three = three.clone();
+            spawn(move || {
+                for answer in [first, last] {
+                    while lines.next().unwrap().unwrap() != "" {}
+                    if number < 3 && answer == first {
+                        three.wait();
+                    }
+                    stream.write_all(answer.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn connections_that_are_closed_meanwhile_are_replaced() {
+    let first = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
+    for last in ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"] {
+        let (web, url) = (web(), closing(first, last));
+        let (tell, told) = channel();
+        for _ in 0..3 {
+            let tell = tell.clone();
+            web.get(&url, None, move |answer| tell.send(answer).unwrap());
+        }
+        drop(tell);
+        let mut answers: Vec<_> = told.iter().collect();
+        answers.extend((0..3).map(|_| got(&web, &url, None)));
+        assert!(answers.iter().all(|answer| *answer == piece(b"a", 0, 1, "", false)), "{last}: {answers:?}");
+    }
+}
+
+#[test]
+fn whose_answers_were_unclear_is_asked_once_after_a_while() {
+    let web = web();
+    let again = |ago: Duration| *web.again.lock().unwrap() = Instant::now().checked_sub(ago);
+    (0..ATTEMPTS).for_each(|_| web.note(false));
+    assert!(!web.may_ask());
+    again(Duration::ZERO);
+    assert_eq!((web.may_ask(), web.may_ask()), (true, false));
+    web.note(false);
+    assert!(!web.may_ask());
+    again(Duration::ZERO);
+    assert!(web.may_ask());
+    web.note(true);
+    assert!(web.may_ask() && web.may_ask());
+}
+
+#[test]
+fn who_takes_too_long_is_late() {
+    let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na", "", ""]);
+    let web = Arc::new(web_of("X", "1", 0).unwrap());
+    assert_eq!(got(&web, &url, None), Answer::Late);
+    drop(serving);
 }
 
 #[test]
@@ -148,8 +252,8 @@ fn tags_last_if_files_are_old() {
 
 #[test]
 fn headers_that_are_none_are_refused() {
-    assert!(Web::new(&[("a b".to_owned(), "1".to_owned())]).is_none());
-    assert!(Web::new(&[("a".to_owned(), "1\n".to_owned())]).is_none());
+    assert!(web_of("a b", "1", 1).is_none());
+    assert!(web_of("a", "1\n", 1).is_none());
 }
 
 #[test]

@@ -1,0 +1,147 @@
+"""Web servers: where the engine finds their files, and how fsspec's file system asks for them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from math import inf
+from typing import Any, Final, NamedTuple, TypeAlias
+
+__all__ = ["Answer", "Site", "late", "refusal", "site_of", "web_get"]
+
+_RACY: Final = timedelta(seconds=2)  # they count seconds
+_PARTIAL: Final = 206
+_FILES: Final = frozenset({200, 203, _PARTIAL})
+
+Answer: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
+"""The bytes, the header ``Content-Range``, a tag as ``ETag`` has it, and whether that lasts."""
+
+
+class Site(NamedTuple):
+    """Where the engine finds files of the web itself.
+
+    Parameters
+    ----------
+    root
+        The URL of a folder.
+    query
+        What follows the path of a file.
+    headers
+        Those of each request.
+    patience_s
+        How long it takes at most.
+    """
+
+    root: str
+    query: str
+    headers: list[tuple[str, str]]
+    patience_s: float
+
+
+def site_of(fs: Any, root: str) -> Site | None:
+    """Return where files of a file system of the web are.
+
+    None: it is another file system, or asks in a way of its own: in another event loop, with
+    other sessions, by proxies.
+    """
+    if type(fs).__module__ != "fsspec.implementations.http" or fs.encoded:
+        return None
+    from fsspec.asyn import get_loop
+    from fsspec.implementations import http
+
+    if type(fs) is not http.HTTPFileSystem or fs.get_client is not http.get_client:
+        return None
+    if fs.loop is not get_loop():
+        return None
+    options, session = dict(fs.kwargs), dict(fs.client_kwargs)
+    mine = _pairs(options.pop("headers", ()))
+    names = {str(name).lower() for name, _ in mine}  # they replace those of the session
+    others = _pairs(session.pop("headers", ()))
+    headers = [*(pair for pair in others if str(pair[0]).lower() not in names), *mine]
+    params = options.pop("params", ())
+    patience_s = _patience_s(session.pop("timeout", None))
+    if patience_s is None or options or session:
+        return None
+    if not all(isinstance(text, str) for pair in headers for text in pair):
+        return None
+    url = fs.encode_url(root)
+    if url.raw_query_string or url.raw_fragment or url.user:
+        return None
+    query = url.with_query(params).raw_query_string if params else ""
+    return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers, patience_s)
+
+
+def _patience_s(timeout: Any) -> float | None:
+    """Return how long a request takes at most, as a session says it; None: it says more."""
+    from aiohttp import ClientTimeout
+    from aiohttp.client import DEFAULT_TIMEOUT
+
+    if timeout is None:
+        timeout = DEFAULT_TIMEOUT
+    elif timeout != ClientTimeout(total=getattr(timeout, "total", None)):
+        return None
+    return float(timeout.total or inf)
+
+
+def _pairs(headers: Any) -> list[tuple[Any, Any]]:
+    return [*(headers.items() if hasattr(headers, "items") else headers or ())]
+
+
+async def web_get(fs: Any, path: str, span: str | None) -> Answer:
+    """Give a range of a file, or all of it."""
+    options = dict(fs.kwargs)
+    if span is not None:  # of the bytes as they are: of an encoding a part says nothing
+        ranged = {"Range": span, "Accept-Encoding": "identity"}
+        options["headers"] = {**options.get("headers", {}), **ranged}
+    session = await fs.set_session()
+    try:
+        return await _web_asked(fs, session, path, options)
+    except TimeoutError as error:
+        raise late(path) from error
+
+
+async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) -> Answer:
+    async with session.get(fs.encode_url(path), **options) as answer:
+        fs._raise_not_found_for_status(answer, path)
+        if answer.status not in _FILES:  # nor does it say where the file is
+            raise refusal(fs, path, answer.status, answer.reason, answer.headers)
+        data = await answer.read()
+        content_range = (
+            answer.headers.get("Content-Range", "") if answer.status == _PARTIAL else None
+        )
+        modified = answer.headers.get("Last-Modified")
+        is_old = _is_old(modified, answer.headers.get("Date"))
+        weak = f"W/{modified}" if modified and is_old else None  # else it may be that of the answer
+        return data, content_range, answer.headers.get("ETag") or weak, is_old
+
+
+def late(path: str) -> TimeoutError:
+    """Return the error of a server that has not answered in time."""
+    return TimeoutError(f"{path!r}: the server did not answer in time")
+
+
+def refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:
+    """Return the error with which a file system of the web tells of a status."""
+    from aiohttp import ClientResponseError, RequestInfo
+    from multidict import CIMultiDict, CIMultiDictProxy
+
+    url = fs.encode_url(path)
+    asked = RequestInfo(url, "GET", CIMultiDictProxy(CIMultiDict()), url)
+    told = CIMultiDictProxy(CIMultiDict(headers))
+    return ClientResponseError(asked, (), status=status, message=reason, headers=told)
+
+
+def _is_old(modified: str | None, now: str | None) -> bool:
+    """Return whether a file that changes again gets another time: many servers make tags of it."""
+    if modified is None:
+        return True
+    try:
+        return _time(now or "") - _time(modified) >= _RACY
+    except (TypeError, ValueError, OverflowError):  # no time, or one without its zone
+        return False
+
+
+@lru_cache(64)  # many files are asked for within a second, and were changed in another one
+def _time(text: str) -> datetime:
+    return parsedate_to_datetime(text)
