@@ -212,3 +212,31 @@ def test_a_program_ends_while_it_waits_for_answers(web: Door, tmp_path: Path) ->
                 answers.set()
                 reader.kill()
     assert (reader.returncode, errors) == (0, b"")
+
+
+@pytest.mark.parametrize("own", [{}, {"trust_env": True}], ids=["engine", "own session"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_parts_of_shards_are_asked_for_together(
+    tmp_path: Path, own: dict[str, Any], rows: int
+) -> None:
+    """Each of eight subchunks that are far apart waits until all of its shard are asked for."""
+    values = np.random.default_rng(0).integers(0, 2**31, (4, 1 << 18), dtype="i4")
+    tessarr.create_array(tmp_path, data=values, shards=(1, 1 << 18), chunks=(1, 1 << 13))
+    with files(tmp_path) as door:
+        array = opened(door.url, 64, storage_options={"client_kwargs": own})
+        together = threading.Barrier(8)
+        entered = door.entered
+
+        @contextmanager
+        def meeting(line: str, headers: dict[str, str]) -> Iterator[int]:
+            with entered(line, headers) as status:
+                span = next(text for name, text in headers.items() if name.lower() == "range")
+                if rows == 1 and "=-" not in span:
+                    together.wait(20)
+                yield status
+
+        door.entered = meeting  # type: ignore[method-assign]
+        door.forget()
+        assert (array[:rows, :: 1 << 15] == values[:rows, :: 1 << 15]).all()
+        assert len(door.requests) == rows * (8 + 1)
+        assert door.most >= 8

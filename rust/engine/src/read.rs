@@ -5,6 +5,7 @@
 //! only the needed ranges are read; of shards only the needed subchunks, with
 //! neighbouring ranges in one request.
 
+mod far;
 mod leaf;
 mod parts;
 mod shards;

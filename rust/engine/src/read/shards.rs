@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
+use super::far::Far;
 use super::parts::{Parts, Subchunks};
 use super::{kept, missing, Reader, Worth};
-use crate::array::{Body, Level, Missing, Shard};
-use crate::arrivals;
+use crate::array::{Body, Missing, Shard};
 use crate::error::{Error, Result};
 use crate::operation::Run;
-use crate::pool;
 use crate::scratch::{reserve, Scratch};
 use crate::shard::{self, Entry};
-use crate::source::{Elsewhere, Source};
-use crate::store::{replaced, Ask, Object, Want};
+use crate::source::Source;
 
 /// Subchunks of a shard that are fetched together.
 struct Group {
@@ -24,16 +22,12 @@ struct Group {
 }
 
 impl Group {
-    /// Where the bytes begin and end.
+    /// Where the bytes begin, and how many they are.
     fn bytes(&self, entries: &[Entry]) -> (u64, u64) {
         let first = &entries[self.entries.start];
-        self.span.unwrap_or((first.offset, first.offset + first.size))
+        let (begin, end) = self.span.unwrap_or((first.offset, first.offset + first.size));
+        (begin, end - begin)
     }
-}
-
-/// Whether a part is of the value that was opened before.
-fn is_same(part: &dyn Object, before: &dyn Object) -> bool {
-    part.size() == before.size() && part.state() == before.state()
 }
 
 impl Reader<'_> {
@@ -134,47 +128,17 @@ impl Reader<'_> {
         let work = |number: usize, source: Source<'_>, scratch: &mut Scratch| {
             self.group(of, source, start, entries, &groups[number], scratch)
         };
-        if let Some((ask, most, from)) = self.askable(of.level, source, run) {
-            let request = |number: usize, _: &mut Scratch| {
-                let (first, end) = groups[number].bytes(entries);
-                let (offset, count) = (from.offset + (first - start), end - first);
-                let asks = from.object.takes_request(offset, count);
-                Ok(asks.then(|| (from.key.to_owned(), Want::Part { offset, count })))
-            };
-            let (count, interrupt) = (groups.len(), self.operation.interrupt);
-            // Else other shards are worked on meanwhile.
-            let threads = if self.spread { pool::threads() } else { 1 };
-            return arrivals::each(
-                ask,
-                count,
-                most,
-                threads,
-                interrupt,
-                &request,
-                &|number, opened, scratch| match opened.transpose()? {
-                    None => work(number, source, scratch),
-                    Some(Some(part)) if is_same(&*part, from.object) => {
-                        work(number, Source::of(&*part).part(from.offset, source.size())?, scratch)
-                    }
-                    Some(_) => Err(replaced(from.key)),
-                },
-            );
+        let is_whole = !of.level.is_raw() && !matches!(of.level.body, Body::Shard(_));
+        let far = Far::of(self.operation, source, run, self.spread).filter(|_| is_whole);
+        let requests = far.iter().flat_map(|far| {
+            let bytes = groups.iter().map(|group| group.bytes(entries));
+            bytes.map(|(first, count)| far.request(first - start, count))
+        });
+        let requests: Vec<_> = requests.collect();
+        match far {
+            Some(far) if requests.iter().any(Option::is_some) => far.each(&requests, &work),
+            _ => self.operation.each(run, groups.len(), &|number, scratch| work(number, source, scratch)),
         }
-        self.operation.each(run, groups.len(), &|number, scratch| work(number, source, scratch))
-    }
-
-    /// What may be asked for subchunks of a level together, how many at a time, and for parts of what: where all of
-    /// each is wanted, and somebody would wait for it.
-    fn askable<'s>(
-        &self,
-        level: &Level,
-        source: Source<'s>,
-        run: Run,
-    ) -> Option<(Arc<dyn Ask>, usize, Elsewhere<'s>)> {
-        let Run::Waiting(most) = run else { return None };
-        let is_whole = !level.is_raw() && !matches!(level.body, Body::Shard(_));
-        let from = source.elsewhere().filter(|_| is_whole)?;
-        Some((self.operation.store.asking()?, most, from))
     }
 
     /// Subchunks whose bytes are close together: one request, then each by itself.
