@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     from tessarr._engine import Store
 
-__all__ = ["CachePool", "RememberingStore", "StagedStore", "sharing"]
+__all__ = ["CachePool", "RememberingStore", "SharedStore", "StagedStore", "sharing"]
+
+SharedStore = _engine.SharedStore
 
 
 class StagedStore(_engine.StagedStore, StoreMapping):
@@ -117,8 +119,10 @@ class RememberingStore(WrapperStore):
         return _below, (self.asked,)
 
 
-def sharing(store: Store) -> Store:
+def sharing(store: Store) -> SharedStore:
     """Return a store for reads that belong together: what one has read, others need not read.
+
+    Where it is told what will be read, by `expect`, what is close together is read together.
 
     Examples
     --------
@@ -130,7 +134,7 @@ def sharing(store: Store) -> Store:
     >>> together.get("a"), together.get("a"), store.counts()["opens"]
     (b'1', b'1', 1)
     """
-    return _engine.shared(store)
+    return SharedStore(store)
 
 
 def _below(store: Store) -> Store:
