@@ -8,14 +8,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tessarr.store import MemoryStore
-from tessarr.store.kept import sharing
+from tessarr.store.kept import SharedStore
 from tessarr.tensorstore.futures.future import PENDING, Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.together import Together, submitted
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-    from tessarr.store.kept import SharedStore
 
 __all__ = ["Batch", "Documents"]
 
@@ -34,7 +33,7 @@ class Documents:
     def store(self, key: Hashable, store: Store) -> Store:
         """Return the store that those share who have an equal key."""
         self._begun = True
-        return self._stores.setdefault(key, sharing(store))
+        return self._stores.setdefault(key, SharedStore(store))
 
 
 class Batch:
@@ -159,7 +158,7 @@ class Batch:
         with self._lock:
             found = self._stores.get(id(store))
             if found is None:
-                found = self._stores[id(store)] = (store, sharing(store))
+                found = self._stores[id(store)] = (store, SharedStore(store))
         found[1].expect(key, span)
         return found[1]
 
