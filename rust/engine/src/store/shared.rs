@@ -31,7 +31,7 @@ const ENDLESS: i64 = 1 << 40;
 /// How a value is opened of which a span is read, so that no other request is needed.
 pub fn want_of(span: Span) -> Want {
     match span {
-        (0, None) => Want::Whole,
+        (0..=FIRST_BYTES, None) => Want::Whole, // also where the value is too short
         (first, None) if first < 0 => Want::Suffix(first.unsigned_abs()),
         (first, last) if first >= 0 && last.is_none_or(|last| first < last && last > FIRST_BYTES) => {
             let count = last.unwrap_or(ENDLESS.max(first)) - first;
@@ -99,8 +99,9 @@ impl Store for SharedStore {
         let slot = with(&self.slots, |slots| slots.entry(key.to_owned()).or_default().clone());
         let opened = slot.get_or_init(|| {
             let spans = with(&self.expected, |all| all.get(key).cloned().unwrap_or_default());
-            let gap = GAPS[usize::from(self.inner.concurrency() > 0)];
-            let first = together(&spans, i64::MAX, gap).into_iter().next();
+            let far = self.inner.concurrency() > 0;
+            let gap = GAPS[usize::from(far)];
+            let first = together(&spans, i64::MAX, gap).into_iter().next().filter(|_| far);
             let object = self.inner.open(key, first.map_or(want, |(part, _)| opening(part)))?;
             Ok(object.map(|object| {
                 let size = i64::try_from(object.size()).unwrap_or(i64::MAX);

@@ -157,8 +157,8 @@ pub(super) fn read(
 ) -> PyResult<Answer> {
     let wish =
         Wish { store: store.inner.clone(), key: key.to_owned(), time: now(), known: known.to_vec(), span };
-    let whole = known.is_empty() && span.is_none();
-    let want = if whole { Want::Whole } else { span.map_or(Want::Ranges, engine::want_of) };
+    let (whole, far) = (known.is_empty() && span.is_none(), store.inner.concurrency() > 0);
+    let want = if whole { Want::Whole } else { span.filter(|_| far).map_or(Want::Ranges, engine::want_of) };
     let find = || store.inner.read(key, want, |object| wish.find(object, most));
     let found = if whole { store.run(py, 0, find) } else { py.detach(find) };
     wish.answer(py, found.map_err(|error| to_py(py, error.at_key(key)))?)
