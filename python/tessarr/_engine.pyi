@@ -54,6 +54,7 @@ __all__ = [
     "ReadResult",
     "Reading",
     "Seen",
+    "SharedStore",
     "SplitStore",
     "StagedStore",
     "Store",
@@ -87,7 +88,6 @@ __all__ = [
     "remade",
     "retrying",
     "set_threads",
-    "shared",
     "shown",
     "take",
     "text_of",
@@ -668,6 +668,13 @@ class SplitStore(Store):
     @property
     def chunks(self) -> Store: ...
     def __getnewargs__(self) -> tuple[Store, Store, bool]: ...
+
+@final
+class SharedStore(Store):
+    """Another store, each value of which is opened once, and each part of it read once."""
+
+    def __new__(cls, store: Store) -> Self: ...
+    def expect(self, key: str, span: tuple[int, int | None] | None = None) -> None: ...
 
 @disjoint_base
 class CachedStore(Store):
@@ -1267,7 +1274,6 @@ def read_together(
 ) -> Begun: ...
 def prefixed(store: Store, prefix: str) -> Store: ...
 def guarded(store: Store) -> Store: ...
-def shared(store: Store) -> Store: ...
 def delayed(
     store: Store, read_s: float, write_s: float, bytes_per_s: float | None, concurrency: int
 ) -> Store: ...

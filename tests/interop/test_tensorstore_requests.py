@@ -227,6 +227,15 @@ def batch_that_checks_metadata(side: Side) -> None:
             future.result()
 
 
+@SCENARIOS.asks(2, 2, 0)
+def layers_whose_metadata_are_not_checked(side: Side) -> None:
+    side.create("b/", sharded=False)
+    found = side.open("b/", recheck_cached_metadata=True)
+    layers = side.ts.stack([found, found[:, 32:].translate_to[0, 0]])
+    with side.counting():
+        layers[:, 3, 3].read().result()
+
+
 @SCENARIOS.asks(1, 1, 0)
 def old_opened(side: Side) -> None:
     side.create_old("c/")

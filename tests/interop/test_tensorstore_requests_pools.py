@@ -97,6 +97,20 @@ def test_a_shard_that_was_read_whole_is_recognised(stored: str, tmp_path: Path) 
     assert sum(asked[0]) <= max(map(sum, asked[1:])), asked
 
 
+def test_what_is_in_a_shard_stays_known_when_its_parts_go(tmp_path: Path) -> None:
+    """Each part pushes the one before out of the cache; no index is asked for again."""
+    values = np.random.default_rng(0).integers(0, 1 << 16, (2, 4 << 15), "u2")
+    _store(tmp_path, "shards, zstd", [1, 4 << 15], [1, 1 << 15], values)
+    asked = []
+    with servers.files(tmp_path) as door:
+        for ts in SIDES:
+            array = _open(ts, door, 100_000)
+            parts = (np.s_[0, 0], np.s_[1, 0], np.s_[0, 0], np.s_[1, 1 << 15], np.s_[0, 1 << 15])
+            asked.append(_asked(array, door, parts, values))
+    assert asked[0] == [2, 2, 1, 1, 1]
+    assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
+
+
 PARTS = (np.s_[3, 5], np.s_[10, 5], np.s_[3, 5], np.s_[:], np.s_[:, 7], np.s_[20, 3])
 
 
@@ -120,6 +134,30 @@ def test_a_small_shard_of_which_nothing_tells_the_state_is_read_whole(
             array = _open(ts, door, 10**8, recheck)
             asked.append(_asked(array, door, PARTS, values))
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
+
+
+@pytest.mark.parametrize("recheck", [False, "open"])
+@pytest.mark.parametrize("stored", ["shards", "shards, zstd"])
+def test_a_large_shard_of_which_nothing_tells_the_state_is_recognised_by_its_index(
+    stored: str, recheck: Any, tmp_path: Path
+) -> None:
+    """With a part that is close to it, that is one request: TensorStore does not look."""
+    values = np.random.default_rng(0).integers(0, 1 << 16, (1024, 1024), "u2")
+    writer = _store(tmp_path, stored, [1024, 1024], [64, 128], values)
+    parts = (np.s_[3, 5], np.s_[4, 6], np.s_[1000, 5], np.s_[3, 5], np.s_[100, 7], np.s_[1000, 9])
+    asked = []
+    with servers.files(tmp_path, Silent) as door:
+        for ts in SIDES:
+            array = _open(ts, door, 10**8, recheck)
+            asked.append(_asked(array, door, parts, values))
+        assert asked == [[2, 0, 1, 0, 2, 0], [2, 0, 1, 0, 1, 0]]
+        array = _open(ours, door, 10**8, recheck)
+        _asked(array, door, parts[:1], values)
+        changed = values.copy()
+        changed[:512] = 0
+        writer.write(changed).result()  # parts of it are elsewhere now, or nowhere
+        assert array[700, 5].read().result() == changed[700, 5]
+        assert array[3, 5].read().result() == 0
 
 
 def test_what_nothing_tells_the_state_of_is_read_again_where_it_has_to_hold_now(
@@ -150,3 +188,19 @@ def test_a_limit_of_what_is_decoded_at_a_time_keeps_what_was_decoded(tmp_path: P
             asked.append(_asked(array, door, parts, values))
     assert asked[0] == [2, 0, 0, 1, 0]
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
+
+
+def test_a_range_of_a_key_on_a_server_is_one_request(tmp_path: Path) -> None:
+    """Wherever it is, and whatever the size of the value."""
+    value = bytes(range(256)) * 1000
+    (tmp_path / "key").write_bytes(value)
+    spans = (slice(5, 9), slice(70_000, 70_009), slice(100, None), slice(-7, None), slice(0, None))
+    asked = []
+    with servers.files(tmp_path) as door:
+        for ts in SIDES:
+            keys = ts.KvStore.open(f"{door.url}/").result()
+            for span in spans:
+                door.forget()
+                assert keys.read("key", byte_range=span).result().value == value[span]
+                asked.append(len(door.requests))
+    assert asked == [1] * 10

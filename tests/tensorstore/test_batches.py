@@ -18,7 +18,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from calls import calls_of
-from tessarr.errors import ArgumentError, DataError
+from tessarr.errors import ArgumentError, DataError, NotFoundError
 from tessarr.store import CountingStore
 from tessarr.stores import ForeignStore, LocalStore
 
@@ -85,6 +85,32 @@ def test_only_those_fail_that_touch_what_is_damaged(way: Any, tmp_path: Path) ->
         assert caught.value.chunk == (1, 1)
     for number in (0, 1, 3, 5):
         np.testing.assert_array_equal(futures[number].result(), NUMBERS[keys[number]])
+
+
+@pytest.mark.parametrize("layout", ["zstd", "shards"])
+def test_what_is_damaged_is_read_once(layout: str, tmp_path: Path) -> None:
+    """Also for those who get what they want of a shard."""
+    tessarr.create_array(tmp_path, data=NUMBERS, fill_value=-1, **LAYOUTS[layout])
+    damaged = next(path for path in (tmp_path / "c" / "0").iterdir() if path.name == "0")
+    content = bytearray(damaged.read_bytes())
+    content[:8] = b"damaged!"  # of a shard, its first subchunk
+    damaged.write_bytes(content)
+    store = CountingStore(LocalStore(tmp_path))
+    array = ts.open({"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store}}).result()
+    before = store.counts()
+    with ts.Batch() as batch:
+        bad = [array[at, 0:3].read(batch=batch) for at in (0, 1)]
+        good = array[7, 7:12].read(batch=batch)
+    for future in bad:
+        with pytest.raises(DataError) as caught:
+            future.result()
+        assert caught.value.chunk == (0, 0)
+        assert caught.value.key == "c/0/0"
+    if layout == "shards":
+        assert "subchunk (0, 0)" in str(caught.value)
+        np.testing.assert_array_equal(good.result(), NUMBERS[7, 7:12])
+    after = store.counts()
+    assert after["opens"] - before["opens"] == {"zstd": 2, "shards": 1}[layout]
 
 
 def test_what_one_wants_does_not_spoil_what_others_want(tmp_path: Path) -> None:
@@ -269,16 +295,86 @@ def test_a_batch_that_only_its_own_reads_refer_to_is_let_go(tmp_path: Path) -> N
     raise AssertionError("the batch is kept")
 
 
+def _function(domain: Any, chunk: Any, parameters: Any) -> None:
+    chunk[...] = 5
+
+
+WAITING: dict[str, Any] = {
+    "read": lambda array, batch: array.read(batch=batch),
+    "resolve": lambda array, batch: array.resolve(batch=batch),
+    "cast": lambda array, batch: ts.cast(array, ts.float64).resolve(batch=batch),
+    "opened": lambda array, batch: ts.open(array.spec(), batch=batch),
+    "key": lambda array, batch: array.kvstore.read("zarr.json", batch=batch),
+    "in a transaction": lambda array, batch: array.with_transaction(ts.Transaction()).read(
+        batch=batch
+    ),
+    "function": lambda _, batch: ts.virtual_chunked(_function, dtype="int8", shape=[4]).read(
+        batch=batch
+    ),
+    "document": lambda array, batch: (
+        ts.open(
+            {
+                "driver": "json",
+                "kvstore": array.kvstore.url + "zarr.json",
+                "json_pointer": "/shape/0",
+            }
+        )
+        .result()
+        .read(batch=batch)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_what_waits_for_a_batch_does_not_keep_it(name: str, tmp_path: Path) -> None:
+    """Where nobody has it any more it is submitted at once, without garbage being collected."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array = ts.open(f"file://{tmp_path}/|zarr3:", recheck_cached_metadata=True).result()
+    gc.disable()
+    try:
+        batch = ts.Batch()
+        future, kept = WAITING[name](array, batch), weakref.ref(batch)
+        del batch
+        assert kept() is None
+    finally:
+        gc.enable()
+    future.result(timeout=30)
+
+
 @pytest.mark.parametrize("spans", [[None] * 10, [slice(k, k + 5) for k in range(0, 50, 5)]])
 def test_a_key_that_is_read_often_in_a_batch_is_asked_for_once(tmp_path: Path, spans: Any) -> None:
     files = CountingStore(LocalStore(tmp_path))
     store = ts.KvStore.open(files).result()
     store["a"] = value = bytes(range(100))
-    before = files.counts()["opens"]
+    before = files.counts()
     with ts.Batch() as batch:
         reads = [store.read("a", byte_range=span, batch=batch) for span in spans]
     assert [read.result().value for read in reads] == [value[span or slice(None)] for span in spans]
-    assert files.counts()["opens"] - before == 1
+    after = files.counts()
+    assert [after[what] - before[what] for what in ("opens", "reads")] == [1, 1]
+
+
+def test_metadata_are_read_once_for_all_who_open_an_array_in_a_batch(tmp_path: Path) -> None:
+    """Who opens it once one of them has begun reads them anew."""
+    tessarr.create_array(tmp_path / "a", data=NUMBERS, chunks=(8, 8))
+    store = CountingStore(LocalStore(tmp_path))
+
+    def begun(name: str, batch: ts.Batch) -> Any:
+        spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": store, "path": name}}
+        return ts.open(spec, context=context, batch=batch)
+
+    context, before = ts.Context(), store.counts()["opens"]
+    with ts.Batch() as batch:
+        futures = [begun(name, batch) for name in ("a/", "a/", "none/", "none/")]
+    assert [future.result().shape for future in futures[:2]] == [SHAPE, SHAPE]
+    for future in futures[2:]:
+        with pytest.raises(NotFoundError):
+            future.result()
+    assert store.counts()["opens"] - before == 2
+    with ts.Batch() as batch:
+        assert begun("a/", batch).result().shape == SHAPE
+        futures[0].result().resize(exclusive_max=[50, 50]).result()
+        assert begun("a/", batch).result().shape == (50, 50)
 
 
 def test_a_batch_that_is_refused_is_forgotten_silently() -> None:

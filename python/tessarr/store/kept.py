@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
     from tessarr._engine import Store
 
-__all__ = ["CachePool", "RememberingStore", "StagedStore", "sharing"]
+__all__ = ["CachePool", "RememberingStore", "SharedStore", "StagedStore"]
+
+SharedStore = _engine.SharedStore
+"""Another store for reads that belong together: what one has read, others need not read."""
 
 
 class StagedStore(_engine.StagedStore, StoreMapping):
@@ -115,22 +118,6 @@ class RememberingStore(WrapperStore):
 
     def __reduce__(self) -> Any:
         return _below, (self.asked,)
-
-
-def sharing(store: Store) -> Store:
-    """Return a store for reads that belong together: what one has read, others need not read.
-
-    Examples
-    --------
-    >>> from tessarr.store import CountingStore, LocalStore
-    >>> import tempfile
-    >>> store = CountingStore(LocalStore(tempfile.mkdtemp()))
-    >>> store.put("a", b"1")
-    >>> together = sharing(store)
-    >>> together.get("a"), together.get("a"), store.counts()["opens"]
-    (b'1', b'1', 1)
-    """
-    return _engine.shared(store)
 
 
 def _below(store: Store) -> Store:

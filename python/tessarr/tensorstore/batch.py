@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from tessarr.store import MemoryStore
-from tessarr.store.kept import sharing
+from tessarr.store.kept import SharedStore
 from tessarr.tensorstore.futures.future import PENDING, Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.together import Together, submitted
@@ -16,9 +16,24 @@ from tessarr.tensorstore.together import Together, submitted
 if TYPE_CHECKING:
     from tessarr.store import Store
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "Documents"]
 
 T = TypeVar("T")
+
+
+class Documents:
+    """What those share who wait to open something: a document that several need is read once."""
+
+    __slots__ = ("_begun", "_stores")
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._stores: dict[Hashable, Store] = {}
+
+    def store(self, key: Hashable, store: Store) -> Store:
+        """Return the store that those share who have an equal key."""
+        self._begun = True
+        return self._stores.setdefault(key, SharedStore(store))
 
 
 class Batch:
@@ -26,7 +41,7 @@ class Batch:
 
     They share what they read: a chunk that several touch is fetched and decoded once, a shard is
     opened once for all of them, its index read once, and what is close together in it is fetched
-    together.
+    together, as is what is read of a key. Who opens the same array shares its metadata.
 
     Notes
     -----
@@ -46,6 +61,7 @@ class Batch:
 
     __slots__ = (
         "__weakref__",
+        "_documents",
         "_lock",
         "_made_s",
         "_stores",
@@ -59,7 +75,8 @@ class Batch:
         self._made_s = time.time()
         self._waiting: list[Callable[[], object]] = []
         self._submitted = False
-        self._stores: dict[int, tuple[Store, Store]] = {}
+        self._documents = Documents()
+        self._stores: dict[int, tuple[Store, SharedStore]] = {}
         self._together = Together(waits=True)
 
     def submit(self) -> None:
@@ -120,6 +137,12 @@ class Batch:
                 return future
         return begin()
 
+    def _opens(self) -> Documents:
+        """Return what is shared with others who open something before the first of them begins."""
+        if self._documents._begun:
+            self._documents = Documents()
+        return self._documents
+
     def _start(self, work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
         """Do the same as `start` when the batch is submitted."""
         return self._later(lambda: start(work, *arguments, here=here))
@@ -128,15 +151,16 @@ class Batch:
         """Do the same as `start` when the batch is submitted; at once if it was."""
         return self._later(lambda: start(work, *arguments, here=here), opens=True)
 
-    def _store(self, store: Store) -> Store:
-        """Return a store in which all reads of keys share what they read."""
+    def _store(self, store: Store, key: str, span: tuple[int, int | None] | None) -> Store:
+        """Return a store in which all reads of keys share what they read, as this one of `key`."""
         if type(store) is MemoryStore:
             return store  # there is nothing to fetch
         with self._lock:
             found = self._stores.get(id(store))
             if found is None:
-                found = self._stores[id(store)] = (store, sharing(store))
-            return found[1]
+                found = self._stores[id(store)] = (store, SharedStore(store))
+        found[1].expect(key, span)
+        return found[1]
 
     def __enter__(self) -> Self:
         return self

@@ -41,11 +41,14 @@ class Using(NamedTuple):
         What collects reads until it is submitted.
     together : Together, optional
         What collects reads that begin with this one.
+    looks : bool
+        Whether bounds are looked at that may be too old.
     """
 
     transaction: Any = None
     batch: Any = None
     together: Together | None = None
+    looks: bool = True
 
 
 NOTHING = Using()

@@ -125,10 +125,13 @@ impl<'a> Reader<'a> {
             opened,
             key,
             || self.want(parts),
-            |object| match object {
-                Some(object) => self.level(parts, Source::of(&*object).of_key(key), scratch),
-                None if self.array.missing == Missing::Fill => self.fill(parts),
-                None => Err(missing()),
+            |object| {
+                parts.begin(); // once more where it was replaced meanwhile
+                match object {
+                    Some(object) => self.level(parts, Source::of(&*object).of_key(key), scratch),
+                    None if self.array.missing == Missing::Fill => self.fill(parts),
+                    None => Err(missing()),
+                }
             },
         )
     }

@@ -132,6 +132,17 @@ pub fn numbered(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
     }
 }
 
+/// The same for a subchunk that has to be in a shard of `size` bytes.
+pub fn placed(index: &Index, number: usize, size: u64) -> Result<Option<(u64, u64)>> {
+    let found = numbered(index, number)?;
+    match found {
+        Some((offset, bytes)) if offset.checked_add(bytes).is_none_or(|end| end > size) => Err(Error::size(
+            format!("the shard index points to {bytes} bytes from {offset}, the shard has {size}"),
+        )),
+        _ => Ok(found),
+    }
+}
+
 /// The strided copy between the stored index and offsets and sizes in C order.
 fn index_axes(level: &Level, packed: bool) -> PerAxis<Axis<'static>> {
     let mut axes = PerAxis::new();

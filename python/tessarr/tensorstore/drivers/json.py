@@ -115,9 +115,10 @@ class JsonDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Read the document, and find the value in it."""
+        transaction = using.transaction  # what waits for a batch does not keep it
 
         def work() -> npt.NDArray[Any]:
-            content = self._document.read(self._since, using.transaction)
+            content = self._document.read(self._since, transaction)
             if content is None:
                 raise NotFoundError(f"there is no document {self._called}")
             value = self._found(self._parsed(content))
@@ -127,7 +128,7 @@ class JsonDriver(Driver):
                 result[at] = value
             return result
 
-        at_once = using.transaction is None and self._document.is_known(self._since)
+        at_once = transaction is None and self._document.is_known(self._since)
         begin = start if using.batch is None or at_once else using.batch._start
         done: Future[npt.NDArray[Any]] = begin(work)
         return done

@@ -342,7 +342,7 @@ class KvStore(KvStoreBase):
             return failed(error)
         begin: Callable[..., Future[ReadResult]] = start
         if collecting is not None:
-            begin, store = collecting._start, collecting._store(store)
+            begin, store = collecting._start, collecting._store(store, full, span)
         return during(self._transaction, partial(begin, self._found, store, full, known, span))
 
     def _look(self, key: str) -> ReadResult:

@@ -1,12 +1,12 @@
 //! What reads want of a chunk, shard or subchunk.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use smallvec::SmallVec;
 
 use crate::array::{Level, PerAxis, Shard};
 use crate::copy::{self, Item};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::operation::{origin_of, Address, Portion};
 use crate::scratch::reserve;
 use crate::selection::{Direction, Division, Piece};
@@ -17,12 +17,47 @@ pub(crate) struct Target<'a> {
     pub(super) out: Address,
     /// Where items are handles, keeps what they point to.
     pub(super) arena: &'a Arena,
+    /// Why what it wants of a chunk fails, where others go on that want some of the same chunk.
+    failure: Option<&'a Failure>,
+}
+
+/// The first error of what is wrong with what a read wants.
+#[derive(Default)]
+pub(super) struct Failure(Mutex<Option<Error>>);
+
+impl Failure {
+    fn set(&self, error: Error) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    pub(super) fn take(&self) -> Option<Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 impl<'a> Target<'a> {
     /// A buffer, as `read` is given it.
     pub(crate) fn new(out: Address, arena: &'a Arena) -> Self {
-        Target { out, arena }
+        Target { out, arena, failure: None }
+    }
+
+    /// The same for one chunk, of which others want some, too: they go on if it fails.
+    pub(super) fn beside<'b>(&self, failure: &'b Failure) -> Target<'b>
+    where
+        'a: 'b,
+    {
+        Target { out: self.out, arena: self.arena, failure: Some(failure) }
+    }
+
+    /// What is stored is wrong where this one wants it, which others need not mind.
+    fn fail(&self, error: Error) -> Result<()> {
+        match self.failure {
+            Some(failure) if matches!(error.kind, Kind::Data | Kind::NotFound) => {
+                failure.set(error);
+                Ok(())
+            }
+            _ => Err(error),
+        }
     }
 
     /// The caller's buffer for `portion`, and its byte offset in the decoded
@@ -71,7 +106,20 @@ impl<'p, 's> Parts<'p, 's> {
         &self,
         mut work: impl FnMut(&Portion<'_, '_>, &Target<'_>) -> Result<()>,
     ) -> Result<()> {
-        self.wanted.iter().try_for_each(|wanted| work(&self.portion(wanted), wanted.target))
+        self.wanted.iter().try_for_each(|wanted| {
+            work(&self.portion(wanted), wanted.target).or_else(|error| wanted.target.fail(error))
+        })
+    }
+
+    /// Read it from the beginning.
+    pub(super) fn begin(&self) {
+        let failures = self.wanted.iter().filter_map(|wanted| wanted.target.failure);
+        failures.for_each(|failure| drop(failure.take()));
+    }
+
+    /// All reads that want some of it fail; others go on.
+    fn fail(&self, error: &Error) -> Result<()> {
+        self.wanted.iter().try_for_each(|wanted| wanted.target.fail(error.clone()))
     }
 
     /// The bytes from the first to the last that are wanted of the decoded chunk.
@@ -146,8 +194,8 @@ pub(super) struct Subchunks<'d, 's> {
 }
 
 impl Subchunks<'_, '_> {
-    /// Do `work` with what is wanted of the subchunk whose touches begin at `first`.
-    pub(super) fn with<R>(&self, first: usize, work: impl FnOnce(&Parts<'_, '_>, &[u64]) -> R) -> R {
+    /// Do `work` with what is wanted of the subchunk whose touches begin at `first`. An error says which that is.
+    pub(super) fn with(&self, first: usize, work: impl FnOnce(&Parts<'_, '_>) -> Result<()>) -> Result<()> {
         let Inside { divisions, touches } = self.inside;
         let number = touches[first].number;
         let same = touches[first..].iter().take_while(|touch| touch.number == number);
@@ -157,6 +205,7 @@ impl Subchunks<'_, '_> {
         let wanted: SmallVec<[Wanted<'_, '_>; 1]> =
             pieces.iter().map(|(read, piece)| Wanted { piece, ..self.parts.wanted[*read] }).collect();
         let origin = &origin_of(self.parts.origin, &cell, &self.level.shape);
-        work(&Parts::new(self.level, origin, &wanted), &cell)
+        let parts = Parts::new(self.level, origin, &wanted);
+        work(&parts).or_else(|error| parts.fail(&error.in_subchunk(&cell)))
     }
 }

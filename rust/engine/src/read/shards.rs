@@ -6,7 +6,7 @@ use super::far::Far;
 use super::parts::{Parts, Subchunks};
 use super::{kept, missing, Reader, Worth};
 use crate::array::{Body, Missing, Shard};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::operation::Run;
 use crate::scratch::{reserve, Scratch};
 use crate::shard::{self, Entry};
@@ -42,8 +42,10 @@ impl Reader<'_> {
         let is_all = source.in_memory().is_none() && inside.subchunks() == self.subchunks_of(shard, parts);
         // All of a shard, its index included, is one request.
         let is_new = is_all && !shard::is_known(shard, source);
-        if source.size() <= self.worth(source).group && (is_new || is_all && parts.wanted.len() > 1) {
-            let source = if kept(&shard.level, source).is_some() { source.once() } else { source };
+        let stays = kept(&shard.level, source).is_some(); // some of it may be there
+        let at_once = is_new || is_all && parts.wanted.len() > 1 && !stays;
+        if at_once && source.size() <= self.worth(source).group {
+            let source = if stays { source.once() } else { source };
             return self
                 .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
         }
@@ -57,17 +59,16 @@ impl Reader<'_> {
             if first > 0 && touches[first - 1].number == touch.number {
                 continue;
             }
-            match shard::numbered(&index, touch.number) {
+            match shard::placed(&index, touch.number, source.size()) {
                 Ok(Some((offset, size))) => found.push(Entry { offset, size, task: first }),
-                told => of.with(first, |parts, cell| {
+                told => of.with(first, |parts| {
                     let refuse = self.array.missing == Missing::Refuse;
-                    let done = told.and_then(|_| if refuse { Err(missing()) } else { self.fill(parts) });
-                    done.map_err(|error| error.in_subchunk(cell))
+                    told.and_then(|_| if refuse { Err(missing()) } else { self.fill(parts) })
                 })?,
             }
         }
         found.sort_unstable_by_key(|entry| entry.offset);
-        let source = if kept(&shard.level, source).is_some() {
+        let source = if stays {
             let mut here = Vec::new();
             found.retain(|entry| {
                 let part = source.part(entry.offset, entry.size).ok();
@@ -91,9 +92,7 @@ impl Reader<'_> {
         };
         run.each(chunks.len(), self.operation.interrupt, &|number, _| {
             let (task, chunk) = &chunks[number];
-            of.with(*task, |parts, cell| {
-                self.deliver_kept(parts, chunk).map_err(|error| error.in_subchunk(cell))
-            })
+            of.with(*task, |parts| self.deliver_kept(parts, chunk))
         })
     }
 
@@ -118,7 +117,7 @@ impl Reader<'_> {
         entries: &[Entry],
     ) -> Result<()> {
         let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
-        let groups = group(entries, start + source.size(), self.worth(source), of.is_all)?;
+        let groups = group(entries, self.worth(source), of.is_all);
         let run = if self.spread || concurrency > 0 {
             let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
             Run::decide(groups.len(), bytes, concurrency)
@@ -160,27 +159,19 @@ impl Reader<'_> {
         }
         for entry in entries {
             let part = source.part(entry.offset - start, entry.size)?;
-            of.with(entry.task, |parts, cell| {
-                self.level(parts, part, scratch).map_err(|error| error.in_subchunk(cell))
-            })?;
+            of.with(entry.task, |parts| self.level(parts, part, scratch))?;
         }
         Ok(())
     }
 }
 
-/// Cut `entries`, which are in their order and before `size`, into groups to fetch together. `is_all`: others would
-/// be asked for what is between them, too.
-fn group(entries: &[Entry], size: u64, worth: Worth, is_all: bool) -> Result<Vec<Group>> {
+/// Cut `entries`, which are in their order, into groups to fetch together. `is_all`: others would be asked for what is
+/// between them, too.
+fn group(entries: &[Entry], worth: Worth, is_all: bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let (mut start, mut end) = (0u64, 0u64);
     for (number, entry) in entries.iter().enumerate() {
-        let after = entry.offset.checked_add(entry.size).filter(|&after| after <= size);
-        let after = after.ok_or_else(|| {
-            let Entry { offset, size: bytes, .. } = entry;
-            Error::size(format!(
-                "the shard index points to {bytes} bytes from {offset}, the shard has {size}"
-            ))
-        })?;
+        let after = entry.offset + entry.size;
         let is_near = entry.offset <= end.saturating_add(worth.gap);
         let joins = is_near && after.max(end) - start <= worth.group;
         match groups.last_mut() {
@@ -196,5 +187,5 @@ fn group(entries: &[Entry], size: u64, worth: Worth, is_all: bool) -> Result<Vec
             }
         }
     }
-    Ok(groups)
+    groups
 }

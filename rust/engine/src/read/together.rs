@@ -5,11 +5,11 @@ use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
-use super::parts::{Parts, Target, Wanted};
+use super::parts::{Failure, Parts, Target, Wanted};
 use super::Reader;
 use crate::array::PerAxis;
 use crate::arrivals::Request;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::operation::{Address, Operation};
 use crate::scratch::Scratch;
 use crate::selection::{Division, Piece, Selection};
@@ -131,49 +131,61 @@ impl Together<'_, '_> {
         found
     }
 
-    /// Do `work` with the cell of a chunk, with what is wanted of it, and with which of the reads want it.
-    fn with<R>(
+    /// Do `work` with the cell of a chunk, and with what is wanted of it, each by the target with its number.
+    fn with<'t, R>(
         &self,
         touches: &[Touch],
-        work: impl FnOnce(&[u64], &[Wanted<'_, '_>], &mut dyn Iterator<Item = &End>) -> R,
+        target: impl Fn(usize) -> &'t Target<'t>,
+        work: impl FnOnce(&[u64], &[Wanted<'_, '_>]) -> R,
     ) -> R {
         let mut cell = PerAxis::new();
         let piece = |&(_, read, task): &Touch| {
             let division = self.divisions[read].as_ref()?;
-            Some((read, division.task(task, &mut cell)))
+            Some(division.task(task, &mut cell))
         };
-        let pieces: SmallVec<[(usize, Piece<'_>); 2]> = touches.iter().filter_map(piece).collect();
+        let pieces: SmallVec<[Piece<'_>; 2]> = touches.iter().filter_map(piece).collect();
         let wanted: SmallVec<[Wanted<'_, '_>; 2]> =
-            pieces.iter().map(|(read, piece)| Wanted { target: &self.targets[*read], piece }).collect();
-        work(&cell, &wanted, &mut pieces.iter().map(|(read, _)| &self.ends[*read]))
+            pieces.iter().enumerate().map(|(n, piece)| Wanted { target: target(n), piece }).collect();
+        work(&cell, &wanted)
     }
 
     /// What is to be asked for to read one chunk.
     fn request(&self, reader: &Reader<'_>, touches: &[Touch], scratch: &mut Scratch) -> Result<Request> {
-        self.with(touches, |cell, wanted, _| {
-            at(reader, cell, wanted, scratch, |key, parts, _| Ok((key.to_owned(), reader.want(parts))))
-        })
+        self.with(
+            touches,
+            |n| &self.targets[touches[n].1],
+            |cell, wanted| {
+                at(reader, cell, wanted, scratch, |key, parts, _| Ok((key.to_owned(), reader.want(parts))))
+            },
+        )
     }
 
-    /// Read what is wanted of one chunk, which may have been opened.
+    /// Read what is wanted of one chunk, which may have been opened. What is wrong only where some want it is the
+    /// error of these.
     fn chunk(&self, reader: &Reader<'_>, touches: &[Touch], opened: Option<Opened>, scratch: &mut Scratch) {
-        self.with(touches, |cell, wanted, ends| {
-            let mut some = |wanted: &[Wanted<'_, '_>], opened| {
+        let failures: SmallVec<[Failure; 2]> = touches.iter().map(|_| Failure::default()).collect();
+        let beside = |(touch, failure): (&Touch, _)| self.targets[touch.1].beside(failure);
+        let targets: SmallVec<[Target<'_>; 2]> = touches.iter().zip(&failures).map(beside).collect();
+        let ends = || touches.iter().map(|touch| &self.ends[touch.1]);
+        let done = self.with(
+            touches,
+            |n| &targets[n],
+            |cell, wanted| {
                 at(reader, cell, wanted, scratch, |key, parts, scratch| {
-                    reader.parts(key, opened, parts, scratch)
-                })
-            };
-            match some(wanted, opened) {
-                Ok(()) => {}
-                // What is wrong may be so only in what one of them wants.
-                Err(Error { kind: Kind::Data | Kind::NotFound, .. }) => {
-                    for (one, end) in wanted.iter().zip(ends) {
-                        some(std::slice::from_ref(one), None).unwrap_or_else(|error| end.fail(error));
+                    reader.parts(key, opened, parts, scratch)?;
+                    for (end, failure) in ends().zip(&failures) {
+                        failure
+                            .take()
+                            .into_iter()
+                            .for_each(|error| end.fail(error.at_key(key).at_chunk(cell)));
                     }
-                }
-                Err(error) => ends.for_each(|end| end.fail(error.clone())),
-            }
-        });
+                    Ok(())
+                })
+            },
+        );
+        if let Err(error) = done {
+            ends().for_each(|end| end.fail(error.clone()));
+        }
     }
 }
 

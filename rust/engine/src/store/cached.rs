@@ -331,7 +331,7 @@ impl Store for CachedStore {
             let whole = match (known, current) {
                 (Some(whole), _) => Some(WholeObject { whole: whole.clone(), chunks: None }),
                 // What is small is read at once, and so is remembered as a whole afterwards.
-                (None, Some(object)) if need.current && is_open && self.is_small(object) => {
+                (None, Some(object)) if need.current && self.is_small(object) => {
                     Some(WholeObject { whole: Arc::new(Whole::of(object)?), chunks: None })
                 }
                 _ => None,

@@ -46,7 +46,7 @@ pub use object::{check_size, read_all, read_from, replaced, Decoded, How, Loaded
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
 pub use retrying::{Retries, RetryingStore};
-pub use shared::SharedStore;
+pub use shared::{want_of, SharedStore, Span};
 pub use split::SplitStore;
 pub use staged::{Outcome, Redo, StagedStore};
 pub use version::Version;

@@ -1,7 +1,8 @@
 //! A store for several reads that belong together: each value is opened once, and each part of
-//! it is read once, whoever asks first.
+//! it is read once, whoever asks first. Where it is known what will be read, what is close together is one part.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{
@@ -12,6 +13,34 @@ use crate::error::Result;
 /// Larger parts are read by each who asks.
 const PART_BYTES: usize = 4 << 20;
 
+/// Parts that are expected are read together up to this size.
+const TOGETHER_BYTES: u64 = 128 << 20;
+
+/// Smaller gaps between parts are read over: of files, and of what is far away.
+const GAPS: [u64; 2] = [8 << 10, 64 << 10];
+
+/// Bytes of a value: the first, from the end if negative, and the one behind the last; None: to the end.
+pub type Span = (i64, Option<i64>);
+
+/// What comes of a value that is opened before ranges of it are known has so many bytes, at least.
+const FIRST_BYTES: i64 = 64 << 10;
+
+/// So many bytes no value has.
+const ENDLESS: i64 = 1 << 40;
+
+/// How a value is opened of which a span is read, so that no other request is needed.
+pub fn want_of(span: Span) -> Want {
+    match span {
+        (0..=FIRST_BYTES, None) => Want::Whole, // also where the value is too short
+        (first, None) if first < 0 => Want::Suffix(first.unsigned_abs()),
+        (first, last) if first >= 0 && last.is_none_or(|last| first < last && last > FIRST_BYTES) => {
+            let count = last.unwrap_or(ENDLESS.max(first)) - first;
+            Want::Part { offset: first as u64, count: count as u64 }
+        }
+        _ => Want::Ranges, // they are in what comes first, or nowhere
+    }
+}
+
 type Part = Arc<OnceLock<Result<Vec<u8>>>>;
 type Slot = Arc<OnceLock<Result<Option<Arc<Opened>>>>>;
 
@@ -20,10 +49,13 @@ type Slot = Arc<OnceLock<Result<Option<Arc<Opened>>>>>;
 pub struct SharedStore {
     inner: Arc<dyn Store>,
     slots: Arc<Mutex<HashMap<String, Slot>>>,
+    expected: Mutex<HashMap<String, Vec<Span>>>,
 }
 
 struct Opened {
     object: Box<dyn Object>,
+    /// What is read together.
+    expected: Vec<Range<u64>>,
     parts: Mutex<HashMap<(u64, usize), Part>>,
 }
 
@@ -43,7 +75,12 @@ impl SharedStore {
     /// Remembers answers of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         fork::register();
-        SharedStore { inner, slots: Arc::default() }
+        SharedStore { inner, slots: Arc::default(), expected: Mutex::default() }
+    }
+
+    /// Tells that some bytes of a value will be read; None: all.
+    pub fn expect(&self, key: &str, span: Option<Span>) {
+        with(&self.expected, |all| all.entry(key.to_owned()).or_default().push(span.unwrap_or((0, None))));
     }
 
     fn forget(&self) {
@@ -61,8 +98,17 @@ impl Store for SharedStore {
         self.keys().check(key)?;
         let slot = with(&self.slots, |slots| slots.entry(key.to_owned()).or_default().clone());
         let opened = slot.get_or_init(|| {
-            let object = self.inner.open(key, want)?;
-            Ok(object.map(|object| Arc::new(Opened { object, parts: Mutex::default() })))
+            let spans = with(&self.expected, |all| all.get(key).cloned().unwrap_or_default());
+            let far = self.inner.concurrency() > 0;
+            let gap = GAPS[usize::from(far)];
+            let first = together(&spans, i64::MAX, gap).into_iter().next().filter(|_| far);
+            let object = self.inner.open(key, first.map_or(want, |(part, _)| opening(part)))?;
+            Ok(object.map(|object| {
+                let size = i64::try_from(object.size()).unwrap_or(i64::MAX);
+                let parts = together(&spans, size, gap).into_iter();
+                let expected = parts.filter_map(|(part, several)| several.then_some(part)).collect();
+                Arc::new(Opened { object, expected, parts: Mutex::default() })
+            }))
         });
         let Some(opened) = opened.clone()? else { return Ok(None) };
         Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, slots: self.slots.clone() })))
@@ -105,6 +151,39 @@ impl Store for SharedStore {
     }
 }
 
+/// The parts of a value of `size` bytes that are read together, and whether several spans are in each; the size may
+/// not be known yet.
+fn together(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
+    let inside = |&(first, last): &Span| {
+        let begin = if first < 0 { size.saturating_add(first) } else { first };
+        let end = last.unwrap_or(size);
+        (0 <= begin && begin < end && end <= size).then_some(begin as u64..end as u64)
+    };
+    let mut parts: Vec<Range<u64>> = spans.iter().filter_map(inside).collect();
+    parts.sort_unstable_by_key(|part| part.start);
+    let mut found: Vec<(Range<u64>, bool)> = Vec::new();
+    for part in parts {
+        match found.last_mut() {
+            Some((last, several)) if part.start <= last.end.saturating_add(gap) => {
+                last.end = last.end.max(part.end);
+                *several = true;
+            }
+            _ => found.push((part, false)),
+        }
+    }
+    found
+}
+
+/// How a value of any size is opened of which a part is read first.
+fn opening(part: Range<u64>) -> Want {
+    let (first, last) = (part.start as i64, part.end as i64);
+    match last == i64::MAX {
+        true if first > ENDLESS => want_of((first.wrapping_sub(last), None)), // it counts from the end
+        true => want_of((first, None)),
+        false => want_of((first, Some(last))),
+    }
+}
+
 struct SharedObject {
     key: String,
     opened: Arc<Opened>,
@@ -125,11 +204,11 @@ impl Object for SharedObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read(offset, out, |object, out| object.read_at(offset, out))
+        self.read(offset, out, |object, offset, out| object.read_at(offset, out))
     }
 
     fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
-        self.read(offset, out, |object, out| object.read_as(offset, out, how))
+        self.read(offset, out, |object, offset, out| object.read_as(offset, out, how))
     }
 
     fn remembers(&self, offset: u64, count: u64) -> bool {
@@ -151,20 +230,27 @@ impl SharedObject {
         &self,
         offset: u64,
         out: &mut [u8],
-        read: impl Fn(&dyn Object, &mut [u8]) -> Result<()>,
+        read: impl Fn(&dyn Object, u64, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let object = &*self.opened.object;
-        let done = if out.len() > PART_BYTES {
-            read(object, out)
+        let end = offset.saturating_add(out.len() as u64);
+        let within = |part: &&Range<u64>| {
+            part.start <= offset && end <= part.end && part.end - part.start <= TOGETHER_BYTES
+        };
+        let expected = self.opened.expected.iter().find(within).cloned();
+        let done = if expected.is_none() && out.len() > PART_BYTES {
+            read(object, offset, out)
         } else {
-            let place = (offset, out.len());
-            let part = with(&self.opened.parts, |parts| parts.entry(place).or_default().clone());
+            let part = expected.unwrap_or(offset..end);
+            let (begin, size) = (part.start, (part.end - part.start) as usize);
+            let part = with(&self.opened.parts, |parts| parts.entry((begin, size)).or_default().clone());
             let read = part.get_or_init(|| {
-                let mut bytes = super::room_for(out.len() as u64)?;
-                bytes.resize(out.len(), 0);
-                read(object, &mut bytes).map(|()| bytes)
+                let mut bytes = super::room_for(size as u64)?;
+                bytes.resize(size, 0);
+                read(object, begin, &mut bytes).map(|()| bytes)
             });
-            read.as_ref().map(|bytes| out.copy_from_slice(bytes)).map_err(Clone::clone)
+            let from = (offset - begin) as usize;
+            read.as_ref().map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()])).map_err(Clone::clone)
         };
         if done.as_ref().is_err_and(|error| error.code == Some(REPLACED)) {
             // Who opens it again gets what is there now.

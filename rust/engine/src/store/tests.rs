@@ -467,3 +467,28 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
     assert_eq!((&shared as &dyn Store).get("k")?.as_deref(), Some(&[8; 100][..]));
     Ok(())
 }
+
+#[test]
+fn what_is_expected_is_read_together_where_it_is_close() -> Result<()> {
+    let folder = Folder::new();
+    let inner = local_in(&folder, "expected");
+    let value: Vec<u8> = (0..100_000_u32).map(|k| k as u8).collect();
+    inner.put("k", &value)?;
+    let counting = Arc::new(CountingStore::new(inner));
+    let shared = SharedStore::new(counting.clone());
+    let spans = [(0, Some(10)), (4_000, Some(4_100)), (5, Some(3_000)), (-50, None), (99_900, Some(99_980))];
+    for span in spans {
+        shared.expect("k", Some(span));
+    }
+    shared.expect("k", Some((200_000, None))); // which there is not
+    let Ok(Some(object)) = shared.open("k", Want::Ranges) else { return Err(Error::internal("absent")) };
+    for (first, last) in spans {
+        let begin = if first < 0 { value.len() as i64 + first } else { first } as usize;
+        let end = last.map_or(value.len(), |last| last as usize);
+        let mut out = vec![0; end - begin];
+        object.read_at(begin as u64, &mut out)?;
+        assert_eq!(out, value[begin..end]);
+    }
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 2));
+    Ok(())
+}

@@ -5,16 +5,13 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tessarr_engine::scratch;
-use tessarr_engine::store as engine;
+use tessarr_engine::store::{self as engine, Span, Want};
 use tessarr_engine::{Error, Kind, Result};
 
 use super::generation::{digest, has_digest, now, DIGEST, MISSING, VERSION};
 use super::stamped::{Basis, ReadResult, Stamp, State, TimestampedStorageGeneration};
 use super::Store;
 use crate::error::to_py;
-
-/// The first byte, from the end if negative, and the one behind the last; None: to the end.
-type Span = (i64, Option<i64>);
 
 /// A value of at most so many bytes is read when a part of it is, if its store tells no version: that
 /// takes less than keeping it open for somebody who may ask which state it is in.
@@ -160,8 +157,8 @@ pub(super) fn read(
 ) -> PyResult<Answer> {
     let wish =
         Wish { store: store.inner.clone(), key: key.to_owned(), time: now(), known: known.to_vec(), span };
-    let whole = known.is_empty() && span.is_none();
-    let want = if whole { engine::Want::Whole } else { engine::Want::Ranges };
+    let (whole, far) = (known.is_empty() && span.is_none(), store.inner.concurrency() > 0);
+    let want = if whole { Want::Whole } else { span.filter(|_| far).map_or(Want::Ranges, engine::want_of) };
     let find = || store.inner.read(key, want, |object| wish.find(object, most));
     let found = if whole { store.run(py, 0, find) } else { py.detach(find) };
     wish.answer(py, found.map_err(|error| to_py(py, error.at_key(key)))?)

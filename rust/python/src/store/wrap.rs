@@ -17,13 +17,13 @@ use crate::error::{argument, foreign, raised_by, to_py};
 use crate::kept::Kept;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<SharedStore>()?;
     module.add_class::<CachedStore>()?;
     module.add_class::<CachePool>()?;
     module.add_class::<Limits>()?;
     module.add_class::<StagedStore>()?;
     module.add_function(wrap_pyfunction!(prefixed, module)?)?;
     module.add_function(wrap_pyfunction!(guarded, module)?)?;
-    module.add_function(wrap_pyfunction!(shared, module)?)?;
     module.add_function(wrap_pyfunction!(delayed, module)?)?;
     module.add_function(wrap_pyfunction!(retrying, module)?)?;
     module.add_function(wrap_pyfunction!(watched, module)?)
@@ -41,9 +41,23 @@ fn prefixed(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
 }
 
 /// `store`, each value of which is opened once, and each part of it read once.
-#[pyfunction]
-fn shared(store: &Bound<'_, Store>) -> Store {
-    made(engine::SharedStore::new(store.get().engine()))
+#[pyclass(extends = Store, frozen, module = "tessarr._engine")]
+pub(crate) struct SharedStore(Arc<engine::SharedStore>);
+
+#[pymethods]
+impl SharedStore {
+    #[new]
+    fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
+        let shared = Arc::new(engine::SharedStore::new(store.get().engine()));
+        initializer(SharedStore(shared.clone()), shared)
+    }
+
+    /// Tell that bytes of the value of `key` will be read, those of a `span` as `read_stamped` has it, or all: what is
+    /// close together is read together.
+    #[pyo3(signature = (key, span = None))]
+    fn expect(&self, key: &str, span: Option<engine::Span>) {
+        self.0.expect(key, span);
+    }
 }
 
 /// `store`, refusing every change.

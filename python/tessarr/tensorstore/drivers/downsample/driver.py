@@ -117,7 +117,7 @@ class DownsampleDriver(Driver):
 
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
-        of = self._of._now(using)
+        of = self._of._now(using._replace(looks=True))  # also where this is a layer
         if of._driver.memory is None:  # else its bounds stay
             check_fits(of._view, of._driver.domain)  # also where nothing is read of what is missing
         driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)

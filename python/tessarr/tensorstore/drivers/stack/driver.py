@@ -171,7 +171,7 @@ class StackDriver(Driver):
 
     def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
         def begin(layer: TensorStore) -> WriteFutures:
-            driver, found = layer._driver.settled(IndexTransform._of_view(view), using)
+            driver, found = layer._driver.settled(IndexTransform._of_view(view), _as_layer(using))
             return driver.write(found, items, using)
 
         layer = self._layers[n]
@@ -264,5 +264,10 @@ def _reading(
     """Begin to read a view of what a layer is a view of."""
     if not layer.readable:
         return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
-    driver, found = layer._driver.settled(IndexTransform._of_view(view), using)
+    driver, found = layer._driver.settled(IndexTransform._of_view(view), _as_layer(using))
     return driver.read(found, out, using)
+
+
+def _as_layer(using: Using) -> Using:
+    """Say that bounds of layers are those of the whole, which it has as long as it is there."""
+    return using if using.transaction is not None else using._replace(looks=False)

@@ -137,6 +137,8 @@ class VirtualDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Copy what is wanted of chunks in the cache, and have the others read."""
+        # What waits for a batch does not keep it.
+        alone, batched = using._replace(batch=None), using.batch is not None
 
         def begin() -> Future[npt.NDArray[Any]]:
             try:
@@ -144,10 +146,10 @@ class VirtualDriver(Driver):
                 result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
                 if view.size == 0:
                     return finished(result)
-                aside = self._aside(using)
+                aside = self._aside(alone)
                 cache = self._cache if aside is None else aside.cache
                 about = self._chunks, self._cells(view), result, cache, aside
-                return Gathering(*about, batched=using.batch is not None).begin()
+                return Gathering(*about, batched=batched).begin()
             except Exception as error:  # noqa: BLE001 (the future tells it)
                 return failed(error)
 

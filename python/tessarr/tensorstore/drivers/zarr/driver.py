@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -343,7 +344,7 @@ class ZarrDriver(Driver):
 
     def _is_due(self, using: Using) -> bool:
         """Whether the bounds have to be looked at before they are used: once in a batch."""
-        if not self._rechecks:
+        if not (self._rechecks and using.looks):
             return False
         bound: Any = self._opened_by.recheck_metadata
         if bound is True or bound > time.time():  # what is known is older, however new it is
@@ -365,13 +366,14 @@ class ZarrDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
-        transaction, batch, together = using
+        transaction, batch, together, _ = using
         if transaction is None:
             together = together if batch is None else batch._together
             return self._access.read(self._array, view, out, together)
         if batch is None:
             return self._read_in(using, view, out)
-        later: Future[Any] = batch._later(partial(self._read_in, using, view, out))
+        alone = using._replace(batch=None)  # what waits for a batch does not keep it
+        later: Future[Any] = batch._later(partial(self._read_in, alone, view, out))
         return later
 
     @property
@@ -389,8 +391,7 @@ class ZarrDriver(Driver):
             array = self._within(using)
         except NotFoundError as error:
             return failed(error)
-        together = using.together if using.batch is None else None
-        return self._access.read(array, view, out, together)
+        return self._access.read(array, view, out, using.together)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
@@ -400,13 +401,16 @@ class ZarrDriver(Driver):
 
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up what the bounds are now, if what is known is too old."""
-        due = self._is_due(using)
-        begin = using.batch._start if due and using.batch is not None else start
-        found: Future[Driver] = begin(self._fresh, using, here=not due)
+        due, batch = self._is_due(using), using.batch
+        if batch is None or not due:
+            return start(self._fresh, using, here=not due)
+        alone = using._replace(batch=None)  # what waits for a batch does not keep it
+        found: Future[Driver] = batch._start(self._fresh, alone, batch._made_s)
         return found
 
-    def _fresh(self, using: Using) -> Driver:
-        array = self._looked_at(using)
+    def _fresh(self, using: Using, since: float = inf) -> Driver:
+        """Return the driver with bounds that are looked at, unless they were since some time."""
+        array = self._looked_at(using._replace(looks=using.looks and self._looked_s < since))
         return self if array is self._array else self._moved(array, using)
 
     def _moved(self, staged: Array, using: Using) -> Driver:

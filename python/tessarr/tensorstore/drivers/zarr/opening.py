@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
+    from tessarr.tensorstore.batch import Documents
     from tessarr.tensorstore.context.caching import Memory
     from tessarr.tensorstore.futures.future import Future
 
@@ -51,7 +52,9 @@ class OpeningSpec(ZarrSpec):
         collects = opening.batch is not None and at_once != inf and self._mode._looks
         begin = opening.batch._open if opening.batch is not None and collects else start
         here = at_once > 0 and not self._waits(place.store, at)
-        return begin(self._opened, view, store, at, opening.transaction, here=here)
+        shares = collects and opening.transaction is None and not self._mode.create
+        shared = opening.batch._opens() if opening.batch is not None and shares else None
+        return begin(self._opened, view, store, at, opening.transaction, shared, here=here)
 
     def _waits(self, store: Store, at: str) -> bool:
         """Return whether it is to be created where that waits for the disk."""
@@ -60,10 +63,17 @@ class OpeningSpec(ZarrSpec):
         return not self._mode.open or store.size(self._key(at)) is None
 
     def _opened(
-        self, view: IndexTransform | None, store: Store, at: str, transaction: Any
+        self,
+        view: IndexTransform | None,
+        store: Store,
+        at: str,
+        transaction: Any,
+        shared: Documents | None = None,
     ) -> Opened:
         now, key = time.time(), prefix_of(at) + self.document
         fresh, lasting, memory = self._remembering(store, now, staged=transaction is not None)
+        if shared is not None:
+            fresh = shared.store((store, key, self._recheck_metadata, memory), fresh)
         if transaction is not None:
             fresh = transaction._staging.store(fresh)
         known = memory.find((store, key)) if memory is not None else None

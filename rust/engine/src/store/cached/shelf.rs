@@ -114,6 +114,16 @@ impl Shelf {
         }
     }
 
+    /// Every range of the value `of` that is remembered.
+    pub(super) fn ranges(&self, name: &str, of: Same) -> Vec<Piece> {
+        let Some(known) = self.names.get(name).filter(|known| known.is(of)) else { return Vec::new() };
+        let piece = |(part, slot): (&Part, &Slot)| match (part, &slot.answer) {
+            (Part::Range { offset, .. }, Answer::Range(bytes)) => Some((bytes.clone(), *offset)),
+            _ => None,
+        };
+        known.parts.range(Part::FIRST_RANGE..Part::FIRST_DECODED).filter_map(piece).collect()
+    }
+
     /// A chunk that was decoded of the value `of`, if it is remembered.
     pub(super) fn find_decoded(&mut self, name: &str, part: Part, of: Same) -> Option<Arc<Vec<u8>>> {
         let known = self.names.get_mut(name).filter(|known| known.is(of))?;
@@ -206,16 +216,29 @@ impl Shelf {
             let Some((name, part)) = self.order.first_key_value().map(|(_, entry)| entry.clone()) else {
                 break;
             };
-            if part == Part::Value {
-                if self.slim(&name) {
-                    self.touch_value(&name);
+            let outlives = self.outlives(&name, part);
+            if outlives || part == Part::Value && self.slim(&name) {
+                self.touch_value(&name);
+                if part == Part::Value {
                     continue;
                 }
+            }
+            if part == Part::Value {
                 self.remove_ranges(&name);
                 self.remove_decoded(&name);
             }
             self.remove(&name, part);
         }
+    }
+
+    /// Whether a value stays when `part`, or the last of its parts, goes: where others are in it is known by its version
+    /// alone, as it is a shard.
+    fn outlives(&self, name: &str, part: Part) -> bool {
+        let Some(Known { value: Some(slot), parts }) = self.names.get(name) else { return false };
+        let Answer::Opened { size, same } = &slot.answer else { return false };
+        let is_inside = |part: &Part| matches!(part, Part::Decoded { size: bytes, .. } if bytes < size);
+        let is_last = part == Part::Value || parts.len() == 1;
+        is_last && same.version().is_some() && parts.last_key_value().is_some_and(|(part, _)| is_inside(part))
     }
 
     /// Notes that the value of `name` was still the same at `checked`.
