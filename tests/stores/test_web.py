@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -241,8 +241,9 @@ def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: st
 def test_there_are_files_left_for_others(tmp_path: Path) -> None:
     """However many requests there are, where a process may open few files."""
     stored(tmp_path)
-    with serving(tmp_path, delay_s=0.02) as (url, _):
-        script = FEW_FILES.format(url=url)
+    with ExitStack() as stack:
+        served = [stack.enter_context(serving(tmp_path, delay_s=0.02)) for _ in range(5)]
+        script = FEW_FILES.format(urls=[url for url, _ in served])
         subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
@@ -253,12 +254,13 @@ from tessarr.stores import FsspecStore
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (128, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 fs = fsspec.filesystem("http")
-arrays = [tessarr.open_array(FsspecStore(fs, {url!r}), mode="r") for _ in range(12)]
-reads = [array.read(slice(None)) for array in arrays]
-while not all(read.done() for read in reads):
-    with open("/dev/null"):
-        pass
-assert all(read.result()[63, 63] == 4095 for read in reads)
+for url in {urls!r}:
+    arrays = [tessarr.open_array(FsspecStore(fs, url), mode="r") for _ in range(12)]
+    reads = [array.read(slice(None)) for array in arrays]
+    while not all(read.done() for read in reads):
+        with open("/dev/null"):
+            pass
+    assert all(read.result()[63, 63] == 4095 for read in reads)
 """
 
 

@@ -221,6 +221,8 @@ struct State {
     idle: usize,
     /// Wake-ups that no worker has answered yet.
     waking: usize,
+    /// Workers that were created and have not looked for work yet.
+    starting: usize,
 }
 
 impl State {
@@ -231,6 +233,14 @@ impl State {
             self.jobs.pop_front();
         }
         !self.jobs.is_empty() || !self.operations.is_empty()
+    }
+
+    /// How many workers would find something, beside those that are about to look.
+    fn lacks(&self) -> usize {
+        // SAFETY: a queued job's caller has not returned.
+        let open = self.jobs.iter().filter(|entry| !unsafe { &*entry.job }.is_handed_out());
+        let found = open.map(|entry| entry.seats).sum::<usize>() + self.operations.len();
+        found.saturating_sub(self.waking + self.starting)
     }
 
     /// Take a seat at the oldest job with one free.
@@ -404,12 +414,13 @@ impl Pool {
     fn recruit(&'static self, mut state: MutexGuard<'_, State>, wanted: usize) {
         let mut wake = 0;
         let mut create = [None; 2];
-        for slot in create.iter_mut().take(wanted) {
+        for slot in create.iter_mut().take(wanted.min(state.lacks())) {
             if state.idle > state.waking {
                 state.waking += 1;
                 wake += 1;
             } else {
                 *slot = state.enlist(self.limit());
+                state.starting += usize::from(slot.is_some());
             }
         }
         drop(state);
@@ -434,6 +445,7 @@ impl Pool {
         }
         // No more threads: callers do their jobs alone, but operations need somebody.
         let mut state = self.lock();
+        state.starting -= 1;
         state.alive[number] = false;
         while !state.alive.contains(&true) {
             let Some(operation) = state.operations.pop_front() else { break };
@@ -446,6 +458,7 @@ impl Pool {
     /// A worker's life.
     fn serve(&'static self, number: usize) {
         let mut state = self.lock();
+        state.starting -= 1;
         loop {
             if number >= self.limit() {
                 break;

@@ -503,6 +503,29 @@ fn operations_that_wait_have_threads_of_their_own() {
     });
 }
 
+/// As many threads come as there are seats, however they call each other.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_more_threads_come_than_find_something() {
+    let pool: &'static Pool = Box::leak(Box::new(Pool {
+        state: Mutex::default(),
+        work: Condvar::new(),
+        generation: GENERATION.load(Ordering::Relaxed),
+        duty: Duty::Help,
+        most: 1.into(),
+    }));
+    for tasks in [2, 10, 40] {
+        let together = Barrier::new(tasks);
+        let meet = |_| {
+            together.wait();
+            Ok(())
+        };
+        let job = Job::new(tasks, &meet);
+        pool.help(&job, tasks - 1, &mut { Watch::BLIND }).unwrap();
+        assert!(pool.lock().alive.len() < tasks);
+    }
+}
+
 /// However many wait for many tasks, there are not more threads than there may be.
 #[test]
 fn there_are_not_too_many_threads_that_wait() {

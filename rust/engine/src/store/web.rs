@@ -23,7 +23,7 @@ use client::{Client, Error as SendError};
 
 /// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
 const REST: usize = 64 << 10;
-const REST_TIME: Duration = Duration::from_secs(1);
+const REST_TIME: Duration = Duration::from_millis(50);
 
 /// Memory for so many bytes is made at once where a server says that they come.
 const BELIEVED: u64 = 64 << 20;
@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Asks web servers.
 pub struct Web {
     headers: HeaderMap,
-    /// How long a request takes at most.
+    /// How long a request takes at most, waiting for its turn included.
     patience: Duration,
     /// How many answers were unclear since one was not.
     unclear: AtomicU32,
@@ -189,10 +189,11 @@ impl Web {
         };
         let web = self.clone();
         client.begin(async move {
-            let turn = client.turns.acquire().await;
-            let answer = tokio::time::timeout(web.patience, web.answer(client, &url, range)).await;
-            drop(turn);
-            let answer = answer.unwrap_or(Some(Answer::Late));
+            let asked = async {
+                let _turn = client.turns.acquire().await;
+                web.answer(client, &url, range).await
+            };
+            let answer = tokio::time::timeout(web.patience, asked).await.unwrap_or(Some(Answer::Late));
             web.note(answer.is_some());
             // The panic hook tells of a panic.
             let _ = pool::guarded(|| {

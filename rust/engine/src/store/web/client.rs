@@ -35,7 +35,7 @@ const CONNECTED: Duration = Duration::from_secs(30);
 
 /// So many connections to a server stay open while nothing is asked for, and so long.
 const IDLE: usize = 256;
-const IDLE_TIME: Duration = Duration::from_secs(60);
+const IDLE_TIME: Duration = Duration::from_secs(15);
 
 /// So long it is remembered where a server is, or that nobody knows.
 const REMEMBERED: Duration = Duration::from_secs(10);
@@ -81,7 +81,7 @@ impl Client {
             .enable_all()
             .build()
             .ok()?;
-        let turns = Semaphore::new(at_most(REQUESTS));
+        let turns = Semaphore::new(at_most(REQUESTS, 4));
         Some(Client { runtime, turns, plain: senders(connector()), secure: OnceLock::new() })
     }
 
@@ -109,16 +109,15 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Less, where the process may open few files, of which others need some, too. As many connections as there
-/// are requests may stay open, and be made in vain, as others could be used again.
-fn at_most(count: usize) -> usize {
+/// Less, where the process may open few files, of which others need some, too: that part of them.
+fn at_most(count: usize, part: usize) -> usize {
     // SAFETY: numbers, all of which may be zero; they are written to what is their place.
     let files = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
         limit.rlim_cur
     };
-    usize::try_from(files).map_or(count, |files| count.min(files / 4)).max(1)
+    usize::try_from(files).map_or(count, |files| count.min(files / part)).max(1)
 }
 
 fn senders<C: Connect + Clone>(connector: C) -> Senders<C> {
@@ -127,7 +126,7 @@ fn senders<C: Connect + Clone>(connector: C) -> Senders<C> {
         builder.pool_timer(TokioTimer::new()).pool_max_idle_per_host(idle).pool_idle_timeout(IDLE_TIME);
         builder.build(connector.clone())
     };
-    [sender(at_most(IDLE)), sender(0)]
+    [sender(at_most(IDLE, 16)), sender(0)]
 }
 
 fn connector() -> HttpConnector<Names> {
