@@ -242,7 +242,7 @@ def test_there_are_files_left_for_others(tmp_path: Path) -> None:
     """However many requests there are, where a process may open few files."""
     stored(tmp_path)
     with ExitStack() as stack:
-        served = [stack.enter_context(serving(tmp_path, delay_s=0.02)) for _ in range(5)]
+        served = [stack.enter_context(serving(tmp_path, delay_s=0.02)) for _ in range(4)]
         script = FEW_FILES.format(urls=[url for url, _ in served])
         subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 

@@ -126,7 +126,7 @@ fn senders<C: Connect + Clone>(connector: C) -> Senders<C> {
         builder.pool_timer(TokioTimer::new()).pool_max_idle_per_host(idle).pool_idle_timeout(IDLE_TIME);
         builder.build(connector.clone())
     };
-    [sender(at_most(IDLE, 16)), sender(0)]
+    [sender(at_most(IDLE, 8)), sender(0)]
 }
 
 fn connector() -> HttpConnector<Names> {
