@@ -136,30 +136,6 @@ def test_a_small_shard_of_which_nothing_tells_the_state_is_read_whole(
     assert (np.cumsum(asked[0]) <= np.cumsum(asked[1])).all(), asked
 
 
-@pytest.mark.parametrize("recheck", [False, "open"])
-@pytest.mark.parametrize("stored", ["shards", "shards, zstd"])
-def test_a_large_shard_of_which_nothing_tells_the_state_is_recognised_by_its_index(
-    stored: str, recheck: Any, tmp_path: Path
-) -> None:
-    """With a part that is close to it, that is one request: TensorStore does not look."""
-    values = np.random.default_rng(0).integers(0, 1 << 16, (1024, 1024), "u2")
-    writer = _store(tmp_path, stored, [1024, 1024], [64, 128], values)
-    parts = (np.s_[3, 5], np.s_[4, 6], np.s_[1000, 5], np.s_[3, 5], np.s_[100, 7], np.s_[1000, 9])
-    asked = []
-    with servers.files(tmp_path, Silent) as door:
-        for ts in SIDES:
-            array = _open(ts, door, 10**8, recheck)
-            asked.append(_asked(array, door, parts, values))
-        assert asked == [[2, 0, 1, 0, 2, 0], [2, 0, 1, 0, 1, 0]]
-        array = _open(ours, door, 10**8, recheck)
-        _asked(array, door, parts[:1], values)
-        changed = values.copy()
-        changed[:512] = 0
-        writer.write(changed).result()  # parts of it are elsewhere now, or nowhere
-        assert array[700, 5].read().result() == changed[700, 5]
-        assert array[3, 5].read().result() == 0
-
-
 def test_what_nothing_tells_the_state_of_is_read_again_where_it_has_to_hold_now(
     tmp_path: Path,
 ) -> None:

@@ -95,42 +95,16 @@ impl RangedObject {
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
         }
-        let found = match self.chunks.of.state() {
-            Some(_) => self
-                .inner
-                .open(&self.key, Want::Part { offset, count })?
-                .filter(|object| self.is_same(&**object)),
-            None => self.recognised(offset, count)?,
-        };
+        let found = self.inner.open(&self.key, Want::Part { offset, count })?;
         let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
-        match found.filter(|_| current) {
+        let same = |object: &dyn Object| object.size() == self.size && self.chunks.of.is_in(object);
+        match found.filter(|object| current && same(&**object)) {
             Some(object) => Ok(&**self.opened.get_or_init(|| object)),
             None => {
                 self.memory.with(|shelf| shelf.forget(&self.space, &self.name));
                 Err(store::replaced(&self.key))
             }
         }
-    }
-
-    fn is_same(&self, object: &dyn Object) -> bool {
-        object.size() == self.size && self.chunks.of.is_in(object)
-    }
-
-    /// The value below, of which nothing tells the state, from which some bytes are read first. It counts as the same
-    /// if it has the range that is remembered, the index of a shard; both are one request where they are close together.
-    fn recognised(&self, offset: u64, count: u64) -> Result<Option<Box<dyn Object>>> {
-        let remembered = self.memory.with(|shelf| shelf.ranges(&self.name, self.chunks.of));
-        let [(bytes, from)] = &remembered[..] else { return Ok(None) };
-        let (from, end) = (*from, from + bytes.len() as u64);
-        let (low, high) = (from.min(offset), end.max(offset.saturating_add(count)));
-        let (low, high) = if high - low <= SMALL { (low, high) } else { (from, end) };
-        let found = self.inner.open(&self.key, Want::Part { offset: low, count: high - low })?;
-        let Some(object) = found.filter(|object| object.size() == self.size) else { return Ok(None) };
-        let mut now = store::room_for(high - low)?;
-        now.resize((high - low) as usize, 0);
-        object.read_at(low, &mut now)?;
-        let is_in = now[(from - low) as usize..].starts_with(bytes);
-        Ok(is_in.then_some(object))
     }
 }
 

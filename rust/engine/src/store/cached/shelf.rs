@@ -114,16 +114,6 @@ impl Shelf {
         }
     }
 
-    /// Every range of the value `of` that is remembered.
-    pub(super) fn ranges(&self, name: &str, of: Same) -> Vec<Piece> {
-        let Some(known) = self.names.get(name).filter(|known| known.is(of)) else { return Vec::new() };
-        let piece = |(part, slot): (&Part, &Slot)| match (part, &slot.answer) {
-            (Part::Range { offset, .. }, Answer::Range(bytes)) => Some((bytes.clone(), *offset)),
-            _ => None,
-        };
-        known.parts.range(Part::FIRST_RANGE..Part::FIRST_DECODED).filter_map(piece).collect()
-    }
-
     /// A chunk that was decoded of the value `of`, if it is remembered.
     pub(super) fn find_decoded(&mut self, name: &str, part: Part, of: Same) -> Option<Arc<Vec<u8>>> {
         let known = self.names.get_mut(name).filter(|known| known.is(of))?;
