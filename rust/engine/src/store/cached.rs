@@ -314,7 +314,8 @@ impl Store for CachedStore {
         });
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
         // Of what is not at hand, no part is read that is not remembered.
-        let version = version.filter(|_| known.is_some() || self.inner.at_hand());
+        let at_hand = self.inner.at_hand();
+        let version = version.filter(|_| known.is_some() || at_hand);
         let is_open = need.known == Known::Nothing;
         // What is remembered is nothing that the caller thinks, who would not be asked again.
         let need = match (is_open && !need.only, version) {
@@ -330,8 +331,9 @@ impl Store for CachedStore {
             let known = known.as_ref().filter(|whole| is(whole));
             let whole = match (known, current) {
                 (Some(whole), _) => Some(WholeObject { whole: whole.clone(), chunks: None }),
-                // What is small is read at once, and so is remembered as a whole afterwards.
-                (None, Some(object)) if need.current && self.is_small(object) => {
+                // What is small is read at once, and so is remembered as a whole afterwards; elsewhere only its
+                // version may be there, which the caller knows.
+                (None, Some(object)) if need.current && (is_open || at_hand) && self.is_small(object) => {
                     Some(WholeObject { whole: Arc::new(Whole::of(object)?), chunks: None })
                 }
                 _ => None,

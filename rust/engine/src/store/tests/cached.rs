@@ -379,3 +379,86 @@ fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
         assert_eq!(stay(inner, &[(0, 6000)], 8000), (1, false, 1));
     }
 }
+
+/// A store that compares versions, and opens nothing for that.
+#[derive(Debug, Default)]
+struct Versioned(Mutex<Option<(Vec<u8>, u64)>>);
+
+struct OfVersion(Vec<u8>, Version);
+
+impl Object for OfVersion {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+    fn version(&self) -> Option<Version> {
+        Some(self.1)
+    }
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_from(&self.0, offset, out)
+    }
+}
+
+impl Versioned {
+    fn version(number: u64) -> Option<Version> {
+        Version::foreign(1, "k", &number.to_le_bytes())
+    }
+}
+
+impl Foreign for Versioned {
+    fn get(self: &Arc<Self>, _: &str, _: Want) -> Result<Option<Box<dyn Object>>> {
+        let found = self.0.lock().unwrap().clone();
+        let opened = |(bytes, number)| Some(OfVersion(bytes, Versioned::version(number)?));
+        Ok(found.and_then(opened).map(|object| Box::new(object) as Box<dyn Object>))
+    }
+    fn put(&self, _: &str, data: &[u8]) -> Result<Option<Version>> {
+        let mut now = self.0.lock().unwrap();
+        let number = now.as_ref().map_or(0, |(_, number)| number + 1);
+        *now = Some((data.to_vec(), number));
+        Ok(Versioned::version(number))
+    }
+    fn delete(&self, _: &str) -> Result<()> {
+        *self.0.lock().unwrap() = None;
+        Ok(())
+    }
+    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
+        let now = self.0.lock().unwrap().as_ref().and_then(|(_, number)| Versioned::version(*number));
+        if now != expected.and_then(Object::version) {
+            return Ok(Replaced::Not);
+        }
+        match data {
+            Some(data) => Ok(Replaced::Done(self.put(key, data)?)),
+            None => self.delete(key).map(|()| Replaced::Done(None)),
+        }
+    }
+    fn compares_versions(&self) -> bool {
+        true
+    }
+    fn list(&self, _: &str) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+    fn list_dir(&self, _: &str) -> Result<Option<Listing>> {
+        Ok(None)
+    }
+    fn delete_prefix(&self, _: &str) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// What is only thought to be there has no bytes that could be remembered.
+#[test]
+fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(ForeignStore::new(Versioned::default(), false, 77));
+    inner.put("k", b"old")?;
+    let store = CachedStore::new(inner, u64::MAX, None);
+    for (number, new) in [(0, b"new"), (1, b"two")] {
+        let known = Known::Version(Versioned::version(number).unwrap());
+        let need = Need { current: true, known, ..Need::NOTHING };
+        let made = store.update("k", need, &mut |current| {
+            assert_eq!(current.and_then(Object::version), Versioned::version(number));
+            Ok(Change::Write(vec![Part::Owned(new.to_vec())]))
+        })?;
+        assert_eq!(made.version, Versioned::version(number + 1));
+        assert_eq!((&store as &dyn Store).get("k")?.as_deref(), Some(&new[..]));
+    }
+    Ok(())
+}
