@@ -45,7 +45,7 @@ def opened(url: str, concurrency: int, **settings: Any) -> tessarr.Array:
 
 
 def waits(task: Path) -> bool:
-    """Return whether a thread is one of those that the engine makes for what waits."""
+    """Return whether a thread is one of those that the engine has for what waits."""
     with suppress(OSError):  # it has ended
         return task.joinpath("comm").read_text().startswith("tessarr-wait")
     return False
@@ -54,6 +54,9 @@ def waits(task: Path) -> bool:
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted as Linux tells them")
 def test_no_thread_waits_for_each_answer(web: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many are asked for at a time as the store wants, by the threads that decode."""
+    tasks = Path("/proc/self/task")
+    while any(map(waits, tasks.iterdir())):  # those of other tests end soon
+        time.sleep(0.05)
     array = opened(web.url, MANY)
     threads: list[int] = []
     entered, together = web.entered, threading.Event()
@@ -62,7 +65,7 @@ def test_no_thread_waits_for_each_answer(web: Door, monkeypatch: pytest.MonkeyPa
     def counted(line: str, headers: dict[str, str]) -> Iterator[int]:
         with entered(line, headers) as status:
             if web.now == MANY - 1:
-                threads.append(sum(map(waits, Path("/proc/self/task").iterdir())))
+                threads.append(sum(map(waits, tasks.iterdir())))
                 together.set()
             together.wait(30)
             yield status
