@@ -151,7 +151,11 @@ fn run(
 pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
     let pool = Pool::get(if together > threads() { Duty::Wait } else { Duty::Work });
     pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
-    pool.queue(operation)
+    let queued = Queued::new(operation);
+    let mut state = pool.lock();
+    state.operations.push_back(queued.clone());
+    pool.recruit(state, 1);
+    queued
 }
 
 /// Whose thread runs an operation.
@@ -328,15 +332,6 @@ impl Pool {
                 }
             }
         }
-    }
-
-    /// Have one of the threads run an operation, in the order of the calls.
-    fn queue(&'static self, operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
-        let queued = Queued::new(operation);
-        let mut state = self.lock();
-        state.operations.push_back(queued.clone());
-        self.recruit(state, 1);
-        queued
     }
 
     /// How many threads there may be.

@@ -31,7 +31,7 @@ impl<'a> Far<'a> {
     pub(super) fn of(operation: Operation<'a>, source: Source<'a>, run: Run, spread: bool) -> Option<Self> {
         let Run::Waiting(most) = run else { return None };
         let threads = if spread { pool::threads() } else { 1 };
-        let (ask, from) = (operation.store.asking()?, source.elsewhere()?);
+        let (from, ask) = (source.elsewhere()?, operation.store.asking()?);
         Some(Far { ask, source, from, most, threads, interrupt: operation.interrupt })
     }
 

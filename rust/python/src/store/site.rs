@@ -17,7 +17,6 @@ use super::foreign::{wrong_count, Bytes, Opening, PyForeign, Whole};
 use crate::error::foreign;
 
 /// Where the values of a store are.
-#[derive(Clone)]
 pub(super) struct Site {
     web: Arc<Web>,
     root: String,
