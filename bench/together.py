@@ -1,9 +1,9 @@
 """Many reads at a time, here and with TensorStore: ``python -m bench.together [ROUNDS]``.
 
 Crops of 32² at 1000 places of an array in a folder, and at 100 of them by HTTP: from a server that
-answers at once, and from one that takes 20 ms for each answer, as a distant one does. They are begun one after another and then
-waited for, collected in a batch, awaited, and read by eight threads. Rounds of the two alternate
-in one process; the least time of a round counts.
+answers at once, and from one that takes 20 ms for each answer, as a distant one does. They are
+begun one after another and then waited for, collected in a batch, awaited, and read by eight
+threads. Rounds of the two alternate in one process; the least time of a round counts.
 """
 
 from __future__ import annotations
