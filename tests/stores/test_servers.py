@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import fsspec.asyn
@@ -131,11 +132,11 @@ def test_what_is_replaced_again_and_again_while_it_is_read(place: tuple[str, Doo
     stores = [store_of(kind, door.url, f"{path}{name}") for name in ("a", "b")]
     for store, one in zip(stores, values, strict=True):
         tessarr.create_array(store, data=one, chunks=8, shards=64, compressors=None)
-    states = [store.get("c/0/0") for store in stores]
+    states = [store["c/0/0"] for store in stores]
     behind = store_of(kind, f"http://127.0.0.1:{door.port}", f"{path}a")
     array = tessarr.open_array(stores[0], mode="r")
     door.forget()
-    door.then = [lambda n=n: behind.put("c/0/0", states[n % 2]) for n in range(1, 201)]
+    door.then = [partial(behind.put, "c/0/0", states[number % 2]) for number in range(1, 201)]
     found = array[20:40, 20:40]
     assert found.min() == found.max()
     assert len(door.requests) < 50
