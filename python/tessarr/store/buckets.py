@@ -117,20 +117,19 @@ async def gcs_place(fs: Any, root: str) -> Place | None:
     """Return where the files of a folder are, and with which token they are asked for."""
     from urllib.request import getproxies
 
-    from gcsfs import GCSFileSystem
-
-    if type(fs) is not GCSFileSystem or fs.session_kwargs or fs.requests_timeout or getproxies():
-        return None
-    if getattr(fs, "_use_client_cert", False):
+    own = type(fs).__module__.partition(".")[0] == "gcsfs"
+    secret = getattr(fs, "_use_client_cert", False)  # a certificate, which the engine has not got
+    if not own or secret or fs.session_kwargs or fs.requests_timeout or getproxies():
         return None
     url, _, query = fs.url(f"{root}/a/x").partition("?")
     slash = "/" if url.endswith("a/x") else "%2F"
     if not url.endswith(f"a{slash}x"):
         return None
     query = "&".join(filter(None, (query, urlencode(fs._get_params({})))))
-    headers = fs._get_headers(None)
+    headers: dict[str, str] = {}
+    fs.credentials.apply(headers)
     plain = f"{_PLAIN}/" if slash == "/" else _PLAIN
-    valid_s = _TOKEN_S if "authorization" in {name.lower() for name in headers} else inf
+    valid_s = _TOKEN_S if headers else inf
     end = len(url) - len(f"a{slash}x")
     root, told = url[:end], [*headers.items()]
     return Place(root, f"?{query}", told, _PATIENCE_S, plain, "x-goog-generation", None, valid_s)
