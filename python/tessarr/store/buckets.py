@@ -49,14 +49,15 @@ async def s3_place(fs: Any, root: str) -> Place | None:
     express = bucket.endswith("--x-s3")  # which has sessions of its own
     if type(fs) is not S3FileSystem or version or express or not _asks_plainly(fs):
         return None
-    client = await fs.get_s3(bucket)
+    client: Any = await fs.get_s3(bucket)
     config = client.meta.config
     key = f"{folder}/x" if folder else "x"
     where = {"Bucket": bucket, "Key": key}
     url = (await client.generate_presigned_url("get_object", Params=where)).partition("?")[0]
     if not url.endswith("/x") or config.proxies or get_environ_proxies(url):
         return None
-    trusted = fs.session.get_config_variable("ca_bundle")
+    session: Any = fs.session
+    trusted = session.get_config_variable("ca_bundle")
     if url.startswith("https:") and trusted not in {None, os.environ.get("SSL_CERT_FILE")}:
         return None
     keys, valid_s = None, inf
