@@ -50,19 +50,56 @@ def by_engine(door: Door) -> list[bool]:
 
 
 def test_chunks_are_asked_for_by_the_engine(place: tuple[str, Door, str]) -> None:
-    """Once the file system has read something; each by one request."""
+    """Once the file system has done something; each by one request."""
     kind, door, path = place
-    store = OF[kind](door, path)
-    tessarr.create_array(store, data=VALUES, chunks=16)
-    store = OF[kind](door, path, skip_instance_cache=True)
     door.forget()
-    array = tessarr.open_array(store, mode="r")
-    assert not any(by_engine(door)[:1])
+    store = OF[kind](door, path)
+    array = tessarr.create_array(store, data=VALUES, chunks=16)
+    assert not by_engine(door)[0]
     assert (array[:] == VALUES).all()
     assert by_engine(door) == [True] * 16
-    assert array.store["c/0/0"] == OF[kind](door, path)["c/0/0"]
+    assert store["c/0/0"] == store.fs.cat_file(f"bucket/{path}c/0/0")
     assert store.get("no such key") is None
-    assert by_engine(door)[-1]
+    found = by_engine(door)
+    assert (found[0], any(found[1:-1]), found[-1]) == (True, False, True)
+
+
+def test_chunks_of_s3_are_stored_by_the_engine(s3: Door) -> None:
+    """Each by one request, if it is as expected; the file system forgets what it has listed."""
+    store = of_s3(s3, "stored")
+    array = tessarr.create_array(store, shape=(64, 64), chunks=16, dtype="i4")
+    assert store.fs.ls("bucket/stored") == ["bucket/stored/zarr.json"]
+    s3.forget()
+    array[:] = VALUES
+    assert sorted(s3.requests) == sorted(
+        f"PUT /bucket/stored/c/{i}/{j}" for i in range(4) for j in range(4)
+    )
+    assert by_engine(s3) == [True] * 16
+    assert store.fs.ls("bucket/stored") == ["bucket/stored/c", "bucket/stored/zarr.json"]
+    before = store.fs.info("bucket/stored/c/0/0")["ETag"]
+    s3.forget()
+    array[3, 3] = 7
+    assert [line.split()[0] for line in s3.requests] == ["GET", "PUT"]
+    assert s3.headers[1]["If-Match"] == before
+    assert by_engine(s3) == [True, True]
+    expected = VALUES.copy()
+    expected[3, 3] = 7
+    assert (array[:] == expected).all()
+
+
+def test_what_others_have_stored_is_not_replaced(s3: Door) -> None:
+    """Neither what was absent, nor what was in another state."""
+    store, rival = of_s3(s3, "rivals"), of_s3(s3, "rivals", client_kwargs={"verify": None})
+    assert store.put("a", b"one") is None
+    s3.forget()
+    assert not store.replace("a", b"two", None)
+    assert store.replace("a", b"two", b"one")
+    s3.then = [lambda: rival.put("a", b"theirs")]
+    assert not store.replace("a", b"three", b"two")  # replaced after it was read
+    assert store.get("a") == b"theirs"
+    assert not store.replace("new", b"x", b"y")
+    assert store.replace("new", b"x", None)
+    assert all(by_engine(s3)[:3])
 
 
 def test_states_are_those_that_the_file_system_tells(place: tuple[str, Door, str]) -> None:
@@ -70,10 +107,15 @@ def test_states_are_those_that_the_file_system_tells(place: tuple[str, Door, str
     kind, door, path = place
     import tessarr.tensorstore as ts
 
-    store = ts.KvStore.open(servers.spec(kind, door, path)).result()
+    spec = servers.spec(kind, door, path)
+    store = ts.KvStore.open(spec).result()
+    door.forget()
     first = store.write("a", b"one").result()
-    by_fs, found = [store.read("a").result() for _ in range(2)]
+    found = store.read("a").result()
     assert by_engine(door)[-2:] == [False, True]
+    door.refusals = [403]
+    by_fs = store.read("a").result()
+    assert by_engine(door)[-2:] == [True, False]
     for read in (by_fs, found):
         assert (read.value, read.stamp.generation) == (b"one", first.generation)
     made = store.write("a", b"two", if_equal=found.stamp.generation).result()

@@ -35,6 +35,8 @@ _CLIENT: Final = frozenset(
     }
 )
 _CONFIG: Final = frozenset({"max_pool_connections", "retries", "s3", "signature_version"})
+_STORED_BYTES: Final = 64 << 20
+"""Larger values are stored by the file system: what a request costs does not count there."""
 _VALID_S: Final = 240.0
 """Less than what is left, as a rule, of keys that their session still holds for good."""
 
@@ -68,7 +70,8 @@ async def s3_place(fs: Any, root: str) -> Place | None:
         if keys is None:
             return None
     headers = [("x-amz-request-payer", "requester")] if fs.req_kw else []
-    return Place(url[:-1], "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys, valid_s)
+    place = Place(url[:-1], "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys)
+    return place._replace(stores=_STORED_BYTES, valid_s=valid_s)
 
 
 def _asks_plainly(fs: Any) -> bool:
@@ -132,8 +135,9 @@ async def gcs_place(fs: Any, root: str) -> Place | None:
     plain = f"{_PLAIN}/" if slash == "/" else _PLAIN
     valid_s = _TOKEN_S if headers else inf
     end = len(url) - len(f"a{slash}x")
-    root, told = url[:end], [*headers.items()]
-    return Place(root, f"?{query}", told, _PATIENCE_S, plain, "x-goog-generation", None, valid_s)
+    told = [*headers.items()]
+    place = Place(url[:end], f"?{query}", told, _PATIENCE_S, plain, "x-goog-generation")
+    return place._replace(valid_s=valid_s)
 
 
 def gcs_refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:

@@ -2,26 +2,29 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use http_body_util::{BodyExt, Empty};
-use hyper::body::{Body, Incoming};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
-use hyper::{Request, StatusCode, Uri};
+use hyper::{Method, Request, StatusCode, Uri};
 
 use crate::pool;
 
 mod client;
 mod signature;
+mod storing;
 
 pub use client::aside;
 use client::{Client, Error as SendError};
 pub use signature::Signer;
+pub use storing::{Before, Stored};
 
 /// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
 const REST: usize = 64 << 10;
@@ -204,16 +207,29 @@ impl Web {
             return told(Answer::Unclear);
         };
         let web = self.clone();
+        let work = async move { web.answer(client, &url, range).await };
+        self.begin(client, Answer::Late, work, |answer| told(answer.unwrap_or(Answer::Unclear)));
+    }
+
+    /// Do what asks something when it is its turn. What it gives is told, `late`, or None where that is unclear.
+    fn begin<T: Send + 'static>(
+        self: &Arc<Self>,
+        client: &'static Client,
+        late: T,
+        work: impl Future<Output = Option<T>> + Send + 'static,
+        told: impl FnOnce(Option<T>) + Send + 'static,
+    ) {
+        let web = self.clone();
         client.begin(async move {
             let asked = async {
                 let _turn = client.turns.acquire().await;
-                web.answer(client, &url, range).await
+                work.await
             };
-            let answer = tokio::time::timeout(web.patience, asked).await.unwrap_or(Some(Answer::Late));
+            let answer = tokio::time::timeout(web.patience, asked).await.unwrap_or(Some(late));
             web.note(answer.is_some());
             // The panic hook tells of a panic.
             let _ = pool::guarded(|| {
-                told(answer.unwrap_or(Answer::Unclear));
+                told(answer);
                 Ok(())
             });
         });
@@ -231,15 +247,8 @@ impl Web {
 
     async fn asked(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
         let request = || {
-            let mut request = Request::new(Empty::new());
-            *request.uri_mut() = url.clone();
-            *request.headers_mut() = self.headers.clone();
-            if let Some(range) = &range {
-                request.headers_mut().insert(header::RANGE, range.clone());
-            }
-            let signed =
-                self.signer.as_ref().map_or(Some(()), |signer| signer.sign(&mut request, SystemTime::now()));
-            signed.map(|()| request)
+            let range = range.clone().map(|range| (header::RANGE, range));
+            self.request(url, Method::GET, Bytes::new(), range)
         };
         let mut answer = client.send(request()?, false).await?;
         if match &answer {
@@ -268,6 +277,27 @@ impl Web {
                 }
             }
         }
+    }
+
+    /// None: what is to be told is no header.
+    fn request(
+        &self,
+        url: &Uri,
+        method: Method,
+        body: Bytes,
+        more: Option<(HeaderName, HeaderValue)>,
+    ) -> Option<Request<Full<Bytes>>> {
+        let mut request = Request::new(Full::new(body.clone()));
+        *request.method_mut() = method;
+        *request.uri_mut() = url.clone();
+        *request.headers_mut() = self.headers.clone();
+        if let Some((name, value)) = more {
+            request.headers_mut().insert(name, value);
+        }
+        if let Some(signer) = &self.signer {
+            signer.sign(&mut request, &body, SystemTime::now())?;
+        }
+        Some(request)
     }
 }
 

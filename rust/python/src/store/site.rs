@@ -1,15 +1,15 @@
 //! Values of web servers, which the engine asks for itself where a store of Python says where they are.
 
 use std::fmt::Write;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
-    aside, received, replaced, Answer, Foreign, Object, Opened, Piece, Refusal, Signer, Told, Version, Want,
-    Web,
+    aside, received, replaced, Answer, Before, Foreign, Object, Opened, Piece, Refusal, Replaced, Signer,
+    Stored, Told, Version, Want, Web,
 };
 use tessarr_engine::{Error, Result};
 
@@ -29,6 +29,8 @@ pub(super) struct Place {
     query: String,
     /// The signs of keys, beside letters and digits, that are not encoded.
     plain: String,
+    /// How many bytes values have at most that are stored there, too.
+    stores: usize,
     /// What was told may have changed then.
     until: Option<Instant>,
 }
@@ -54,6 +56,7 @@ impl Site {
         plain: String,
         states: Option<&str>,
         keys: Option<Keys>,
+        stores: usize,
         valid_s: f64,
     ) -> bool {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -68,7 +71,7 @@ impl Site {
             Some(web.into())
         };
         let until = Instant::now().checked_add(duration(valid_s));
-        let place = web().map(|web| Place { web, root, query, plain, until }.into());
+        let place = web().map(|web| Place { web, root, query, plain, stores, until }.into());
         let is_placed = place.is_some();
         self.set(place);
         is_placed
@@ -109,15 +112,24 @@ impl Site {
 impl Place {
     /// Ask for a range of a value, as the header says it, or for all, and wait.
     fn asked(&self, key: &str, range: Option<&str>) -> Result<Answer> {
-        let (told, answers) = channel();
-        self.web.get(&self.url(key), range, move |answer| {
-            let _ = told.send(answer); // unless nobody waits any more
-        });
-        let answer = aside(|| match is_ours() {
-            true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
-            false => received(&answers),
+        let url = self.url(key);
+        let answer = waited(|told| {
+            self.web.get(&url, range, move |answer| {
+                let _ = told.send(answer); // unless nobody waits any more
+            });
         });
         Ok(answer?.unwrap_or(Answer::Unclear))
+    }
+
+    /// Store a value, and wait.
+    fn stored(&self, key: &str, data: &[u8], before: Before) -> Result<Stored> {
+        let (url, data) = (self.url(key), data.to_vec());
+        let done = waited(|told| {
+            self.web.put(&url, data, before, move |done| {
+                let _ = told.send(done);
+            });
+        });
+        Ok(done?.unwrap_or(Stored::Lost))
     }
 
     fn url(&self, key: &str) -> String {
@@ -135,6 +147,16 @@ impl Place {
         url.push_str(&self.query);
         url
     }
+}
+
+/// What is told of what is asked for; None: nothing.
+fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
+    let (told, answers) = channel();
+    ask(told);
+    aside(|| match is_ours() {
+        true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
+        false => received(&answers),
+    })
 }
 
 /// Whether this thread is one of the engine's.
@@ -217,6 +239,27 @@ impl PyForeign {
                 Box::new(Far { store, key, size, tag, version, state, known })
             }
         })))
+    }
+
+    /// Store a value, if it is as expected; None: Python is to do it.
+    pub(super) fn stored_there(&self, key: &str, data: &[u8], before: Before) -> Result<Option<Replaced>> {
+        let may = |place: &Arc<Place>| (1..=place.stores).contains(&data.len());
+        let Some(place) = self.place().filter(may) else { return Ok(None) };
+        if !is_ours() {
+            self.may_wait()?;
+        }
+        Ok(match place.stored(key, data, before)? {
+            Stored::Done(tag) => {
+                self.call(|object| object.call_method1(intern!(object.py(), "_stored"), (key,)).map(drop))?;
+                let known = !tag.is_empty() && !tag.starts_with("W/");
+                let version = known.then(|| self.version_named(key, tag.as_bytes())).flatten();
+                Some(Replaced::Done(version))
+            }
+            Stored::Otherwise => Some(Replaced::Not),
+            Stored::Refused(refusal) => self.refused(key, refusal).map_or(Ok(None), Err)?,
+            Stored::Lost => self.late(key).map_or(Ok(None), Err)?,
+            Stored::Unclear => None,
+        })
     }
 
     fn refused(&self, key: &str, refusal: Refusal) -> Option<Error> {

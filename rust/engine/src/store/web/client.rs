@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -41,10 +41,10 @@ const IDLE_TIME: Duration = Duration::from_secs(15);
 const REMEMBERED: Duration = Duration::from_secs(10);
 const NOWHERE: Duration = Duration::from_secs(1);
 
-type Asked = Request<Empty<Bytes>>;
+type Asked = Request<Full<Bytes>>;
 
 /// What uses connections again, and what makes a new one for each request.
-type Senders<C> = [Sender<C, Empty<Bytes>>; 2];
+type Senders<C> = [Sender<C, Full<Bytes>>; 2];
 
 type Plain = HttpConnector<Names>;
 
