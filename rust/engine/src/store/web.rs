@@ -221,20 +221,19 @@ impl Web {
 
     /// None: it is unclear.
     async fn answer(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
-        let ranged = range.is_some();
-        let answer = self.asked(client, url, range).await;
-        if ranged && matches!(&answer, Some(Answer::Refused(refusal)) if refusal.status == 416) {
-            return self.asked(client, url, None).await; // there may be nothing in it
+        let answer = self.asked(client, url, range.as_ref()).await;
+        if range.is_some() && matches!(&answer, Some(Answer::Refused(refusal)) if refusal.status == 416) {
+            return self.asked(client, url, None).await; // the server has not told the size
         }
         answer
     }
 
-    async fn asked(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
+    async fn asked(&self, client: &Client, url: &Uri, range: Option<&HeaderValue>) -> Option<Answer> {
         let request = || {
             let mut request = Request::new(Empty::new());
             *request.uri_mut() = url.clone();
             *request.headers_mut() = self.headers.clone();
-            if let Some(range) = &range {
+            if let Some(range) = range {
                 request.headers_mut().insert(header::RANGE, range.clone());
             }
             let signed =
@@ -262,7 +261,10 @@ impl Web {
                 match status {
                     StatusCode::NOT_FOUND => Some(Answer::Absent),
                     _ if status.is_client_error() || status.is_server_error() => {
-                        Some(Answer::Refused(Refusal::of(&head)))
+                        let piece = range
+                            .and_then(|range| beyond(&head, range, self.names.as_ref()))
+                            .map(Answer::Piece);
+                        Some(piece.unwrap_or_else(|| Answer::Refused(Refusal::of(&head))))
                     }
                     _ => None, // it is elsewhere, or something else
                 }
@@ -322,12 +324,25 @@ async fn file(head: &Parts, mut body: Incoming, names: Option<&HeaderName>) -> O
         StatusCode::PARTIAL_CONTENT => range_of(told.range?, count)?,
         _ => (0, count),
     };
-    let (tag, lasts) = match names {
-        Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
-        None => told.state()?,
-    };
-    let lasts = lasts && !tag.is_empty() && !tag.starts_with("W/");
+    let (tag, lasts) = told.state(head, names)?;
     Some(Piece { data, first, size, tag, lasts })
+}
+
+/// The end of a file behind which, or at which, a range begins, if the server says where that is.
+fn beyond(head: &Parts, range: &HeaderValue, names: Option<&HeaderName>) -> Option<Piece> {
+    if head.status != StatusCode::RANGE_NOT_SATISFIABLE {
+        return None;
+    }
+    let told = Headers::of(&head.headers)?;
+    let (unit, size) = told.range?.split_once(" */")?;
+    let size = number(size).filter(|_| unit.eq_ignore_ascii_case("bytes"))?;
+    let (begin, _) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
+    // The last bytes, so many, are only of a file without any out of range.
+    let begin = if begin.is_empty() { 0 } else { number(begin)? };
+    let (tag, lasts) = told.state(head, names)?;
+    // What is empty may be asked for because of its state.
+    let suffices = size <= begin && (size > 0 || !tag.is_empty());
+    suffices.then_some(Piece { data: Vec::new(), first: size, size, tag, lasts })
 }
 
 /// What headers say of a file.
@@ -359,8 +374,18 @@ impl<'h> Headers<'h> {
         })
     }
 
-    /// What tells a state from others, and whether from all. None: something is unclear.
-    fn state(&self) -> Option<(String, bool)> {
+    /// What tells the state from others, and whether from all. None: something is unclear.
+    fn state(&self, head: &Parts, names: Option<&HeaderName>) -> Option<(String, bool)> {
+        let (tag, lasts) = match names {
+            Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
+            None => self.usual()?,
+        };
+        let lasts = lasts && !tag.is_empty() && !tag.starts_with("W/");
+        Some((tag, lasts))
+    }
+
+    /// What is usual for that.
+    fn usual(&self) -> Option<(String, bool)> {
         let old = is_old(self.modified, self.now)?;
         let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
             (Some(tag), _) => tag.to_owned(),
@@ -371,12 +396,14 @@ impl<'h> Headers<'h> {
     }
 }
 
+/// A number in digits alone.
+fn number(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| plain)
+}
+
 /// Where a part of at most so many bytes begins, and how many the file has.
 fn range_of(told: &str, count: u64) -> Option<(u64, u64)> {
-    let number = |text: &str| {
-        let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u64>().ok().filter(|_| plain)
-    };
     let (unit, rest) = told.split_once(' ')?;
     let (range, size) = rest.split_once('/')?;
     let (first, last) = range.split_once('-')?;

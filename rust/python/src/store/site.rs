@@ -212,9 +212,8 @@ impl PyForeign {
         Some(Ok(Some(match piece.is_whole() && piece.size <= opening.whole {
             true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
             false => {
-                let (size, tag) = (piece.size, piece.tag.clone());
-                let (store, key, known) = (self.clone(), key.to_owned(), Mutex::new(piece.into()));
-                Box::new(Far { store, key, size, tag, version, state, known })
+                let (store, key, size) = (self.clone(), key.to_owned(), piece.size);
+                Box::new(Far { store, key, size, version, state, known: Mutex::new(piece.into()) })
             }
         })))
     }
@@ -249,7 +248,6 @@ struct Far {
     store: Arc<PyForeign>,
     key: String,
     size: u64,
-    tag: String,
     version: Option<Version>,
     state: Option<Version>,
     known: Mutex<Arc<Piece>>,
@@ -264,14 +262,17 @@ impl Far {
     fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let Some(place) = self.store.place() else { return Ok(false) };
         let last = offset.saturating_add(out.len() as u64 - 1);
+        let known = self.known();
+        // Whoever has refused a range need not have told the state.
+        let is_first = known.data.is_empty() && known.tag.is_empty();
         match place.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
-            Answer::Piece(piece) if piece.tag != self.tag || piece.size != self.size => {
+            Answer::Piece(piece) if piece.size != self.size || !is_first && piece.tag != known.tag => {
                 Err(replaced(&self.key))
             }
             Answer::Piece(piece) => {
                 let found = piece.copy_to(offset, out);
-                if piece.is_whole() {
-                    // The server knows no ranges, and gave everything.
+                if is_first || piece.is_whole() {
+                    // Whole: the server knows no ranges, and gave everything.
                     *self.known.lock().unwrap_or_else(PoisonError::into_inner) = piece.into();
                 }
                 Ok(found)
@@ -291,8 +292,10 @@ impl Far {
             let value = object.call_method1(method, (self.key.as_str(), offset, count))?;
             self.store.opened(&self.key, &value, &opening)
         })?;
+        let is_same =
+            |now: &dyn Object| now.size() == self.size && (self.state.is_none() || now.state() == self.state);
         match opened {
-            Some(now) if now.size() == self.size && now.state() == self.state => now.read_at(offset, out),
+            Some(now) if is_same(&*now) => now.read_at(offset, out),
             _ => Err(replaced(&self.key)),
         }
     }

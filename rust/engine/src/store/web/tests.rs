@@ -94,9 +94,45 @@ fn a_file_without_bytes_has_no_ranges() {
     let (url, serving) = server(&[
         "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 0\r\n\r\n",
     ]);
-    assert_eq!(got(&web(), &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
-    assert_eq!(serving.join().unwrap().len(), 2);
+    let web = web();
+    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
+    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "\"x\"", true));
+    assert_eq!(serving.join().unwrap().len(), 4);
+}
+
+#[test]
+fn who_tells_the_size_with_a_refusal_is_asked_once() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 No\r\nContent-Range: Bytes */9\r\nETag: \"x\"\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nETag: W/\"x\"\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let web = web();
+    assert_eq!(got(&web, &url, Some("bytes=9-12")), piece(b"", 9, 9, "\"x\"", true));
+    assert_eq!(got(&web, &url, Some("bytes=99-")), piece(b"", 9, 9, "", false));
+    assert_eq!(got(&web, &url, Some("bytes=-5")), piece(b"", 0, 0, "W/\"x\"", false));
+    assert_eq!(serving.join().unwrap().len(), 3);
+}
+
+#[test]
+fn who_tells_no_size_with_a_refusal_or_another_one_is_asked_for_all() {
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */+1\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */3\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+    ]);
+    let web = web();
+    for range in ["bytes=8-12", "bytes=8-12", "bytes=-5"] {
+        assert_eq!(got(&web, &url, Some(range)), piece(b"abc", 0, 3, "", false));
+    }
+    assert_eq!(serving.join().unwrap().len(), 6);
 }
 
 #[test]
