@@ -206,7 +206,7 @@ impl Web {
         let web = self.clone();
         client.begin(async move {
             let asked = async {
-                let _turn = client.turns.acquire().await;
+                let _turn = client.turn(&url).await;
                 web.answer(client, &url, range).await
             };
             let answer = tokio::time::timeout(web.patience, asked).await.unwrap_or(Some(Answer::Late));

@@ -276,6 +276,24 @@ fn who_takes_too_long_is_late() {
 }
 
 #[test]
+fn nobody_waits_for_other_servers() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
+    let patient = Arc::new(web_of("X", "1", 20).unwrap());
+    let (tell, told) = channel();
+    for _ in 0..2 * client::REQUESTS {
+        let tell = tell.clone();
+        patient.get(&nowhere, None, move |answer| {
+            let _ = tell.send(answer);
+        });
+    }
+    let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"]);
+    assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "", false));
+    assert!(told.try_recv().is_err());
+    serving.join().unwrap();
+}
+
+#[test]
 fn tags_last_if_files_are_old() {
     let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
     assert_eq!((is_old(None, None), is_old(Some(then), Some(later))), (Some(true), Some(true)));
