@@ -17,10 +17,12 @@ use hyper::{Request, StatusCode, Uri};
 use crate::pool;
 
 mod client;
+mod cookies;
 mod signature;
 
 pub use client::aside;
 use client::{Client, Error as SendError};
+use cookies::Cookies;
 pub use signature::Signer;
 
 /// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
@@ -43,6 +45,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// Asks web servers.
 pub struct Web {
     headers: HeaderMap,
+    cookies: Cookies,
     /// How long a request takes at most, waiting for its turn included.
     patience: Duration,
     signer: Option<Signer>,
@@ -157,8 +160,8 @@ impl Web {
         let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
         all.entry(header::USER_AGENT).or_insert(here);
         all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        let (unclear, again) = (AtomicU32::new(0), Mutex::default());
-        Some(Web { headers: all, patience, signer: None, names: None, unclear, again })
+        let (cookies, unclear, again) = (Cookies::default(), AtomicU32::new(0), Mutex::default());
+        Some(Web { headers: all, cookies, patience, signer: None, names: None, unclear, again })
     }
 
     /// Its requests are signed.
@@ -233,6 +236,7 @@ impl Web {
             let mut request = Request::new(Empty::new());
             *request.uri_mut() = url.clone();
             *request.headers_mut() = self.headers.clone();
+            self.cookies.add_to(request.headers_mut());
             if let Some(range) = range {
                 request.headers_mut().insert(header::RANGE, range.clone());
             }
@@ -251,6 +255,7 @@ impl Web {
             Ok(answer) => answer.into_parts(),
             Err(error) => return is_late(&error).then_some(Answer::Late),
         };
+        self.cookies.keep(url.path(), &head.headers);
         match head.status {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
                 file(&head, body, self.names.as_ref()).await.map(Answer::Piece)

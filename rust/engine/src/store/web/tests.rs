@@ -136,6 +136,28 @@ fn who_tells_no_size_with_a_refusal_or_another_one_is_asked_for_all() {
 }
 
 #[test]
+fn cookies_are_sent_back() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 403 No\r\nSet-Cookie: a=1; Path=/a; Max-Age=9\r\nSet-Cookie: b=2=3\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: c=4; path=/b\r\nSet-Cookie: =5\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: a=; max-age=0\r\nSet-Cookie: b=6\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: b=; Expires=Tue, 03 Nov 2020 10:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let web = Arc::new(web_of("Cookie", "own=0", 300).unwrap());
+    for _ in 0..5 {
+        got(&web, &url, None);
+    }
+    let asked = serving.join().unwrap();
+    let sent = |head: &String| {
+        let line = head.lines().find_map(|line| line.strip_prefix("cookie: "));
+        line.unwrap_or_default().to_owned()
+    };
+    let sent: Vec<String> = asked.iter().map(sent).collect();
+    assert_eq!(sent, ["own=0", "own=0; a=1; b=2=3", "own=0; a=1; b=2=3", "own=0; b=6", "own=0"]);
+}
+
+#[test]
 fn other_answers_are_told_as_what_they_are() {
     let (url, serving) = server(&[
         "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
