@@ -262,13 +262,12 @@ impl Web {
             }
             status => {
                 // What is more, or takes longer, closes the connection.
-                let _ = tokio::time::timeout(REST_TIME, read_past(body)).await;
+                let words = tokio::time::timeout(REST_TIME, read_past(body)).await.unwrap_or_default();
                 match status {
                     StatusCode::NOT_FOUND => Some(Answer::Absent),
                     _ if status.is_client_error() || status.is_server_error() => {
-                        let piece = range
-                            .and_then(|range| beyond(&head, range, self.names.as_ref()))
-                            .map(Answer::Piece);
+                        let beyond = |range| beyond(&head, &words, range, self.names.as_ref());
+                        let piece = range.and_then(beyond).map(Answer::Piece);
                         Some(piece.unwrap_or_else(|| Answer::Refused(Refusal::of(&head))))
                     }
                     _ => None, // it is elsewhere, or something else
@@ -298,14 +297,15 @@ fn is_late(error: &SendError) -> bool {
 }
 
 /// Read what is no file, so that its connection can be used again; of more it is closed.
-async fn read_past(mut body: Incoming) {
-    let mut count = 0;
+async fn read_past(mut body: Incoming) -> Vec<u8> {
+    let mut data = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
-        count += frame.data_ref().map_or(0, |data| data.len());
-        if count > REST {
-            return;
+        data.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+        if data.len() > REST {
+            break;
         }
     }
+    data
 }
 
 /// The file that an answer has; None: it is unclear.
@@ -333,14 +333,23 @@ async fn file(head: &Parts, mut body: Incoming, names: Option<&HeaderName>) -> O
     Some(Piece { data, first, size, tag, lasts })
 }
 
-/// The end of a file behind which, or at which, a range begins, if the server says where that is.
-fn beyond(head: &Parts, range: &HeaderValue, names: Option<&HeaderName>) -> Option<Piece> {
+/// The end of a file behind which, or at which, a range begins, if the server says where that is: in a header, or in
+/// words, as S3 does.
+fn beyond(head: &Parts, words: &[u8], range: &HeaderValue, names: Option<&HeaderName>) -> Option<Piece> {
     if head.status != StatusCode::RANGE_NOT_SATISFIABLE {
         return None;
     }
     let told = Headers::of(&head.headers)?;
-    let (unit, size) = told.range?.split_once(" */")?;
-    let size = number(size).filter(|_| unit.eq_ignore_ascii_case("bytes"))?;
+    let size = match told.range {
+        Some(range) => {
+            let (unit, size) = range.split_once(" */")?;
+            number(size).filter(|_| unit.eq_ignore_ascii_case("bytes"))?
+        }
+        None => {
+            let (_, words) = std::str::from_utf8(words).ok()?.split_once("<ActualObjectSize>")?;
+            number(words.split_once("</ActualObjectSize>")?.0)?
+        }
+    };
     let (begin, _) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
     // The last bytes, so many, are only of a file without any out of range.
     let begin = if begin.is_empty() { 0 } else { number(begin)? };

@@ -109,12 +109,14 @@ fn who_tells_the_size_with_a_refusal_is_asked_once() {
         "HTTP/1.1 416 No\r\nContent-Range: Bytes */9\r\nETag: \"x\"\r\nContent-Length: 2\r\n\r\nno",
         "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nETag: W/\"x\"\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Length: 46\r\n\r\n<E><ActualObjectSize>3</ActualObjectSize></E>\n",
     ]);
     let web = web();
     assert_eq!(got(&web, &url, Some("bytes=9-12")), piece(b"", 9, 9, "\"x\"", true));
     assert_eq!(got(&web, &url, Some("bytes=99-")), piece(b"", 9, 9, "", false));
     assert_eq!(got(&web, &url, Some("bytes=-5")), piece(b"", 0, 0, "W/\"x\"", false));
-    assert_eq!(serving.join().unwrap().len(), 3);
+    assert_eq!(got(&web, &url, Some("bytes=5-")), piece(b"", 3, 3, "", false));
+    assert_eq!(serving.join().unwrap().len(), 4);
 }
 
 #[test]
