@@ -38,7 +38,7 @@ const TAG_BYTES: usize = 40;
 /// Servers count seconds: a file that was changed so long ago gets another time when it changes again.
 const RACY: Duration = Duration::from_secs(2);
 
-/// So many answers in a row may be unclear; then nothing is asked for so long, and after that once.
+/// So many answers may be unclear without a file in between; then nothing is asked for so long, and after that once.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
 
@@ -51,7 +51,7 @@ pub struct Web {
     signer: Option<Signer>,
     /// The header that tells a state from all others; None: what is usual, which perhaps does not.
     names: Option<HeaderName>,
-    /// How many answers were unclear since one was not.
+    /// How many answers were unclear since there was a file.
     unclear: AtomicU32,
     /// When, after too many of these, something may be asked for again.
     again: Mutex<Option<Instant>>,
@@ -213,7 +213,11 @@ impl Web {
                 web.answer(client, &url, range).await
             };
             let answer = tokio::time::timeout(web.patience, asked).await.unwrap_or(Some(Answer::Late));
-            web.note(answer.is_some());
+            match &answer {
+                None => web.note(false),
+                Some(Answer::Piece(_)) => web.note(true),
+                Some(_) => {} // whoever sends others elsewhere still says himself what is not there
+            }
             // The panic hook tells of a panic.
             let _ = pool::guarded(|| {
                 told(answer.unwrap_or(Answer::Unclear));

@@ -190,6 +190,21 @@ fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
 }
 
 #[test]
+fn what_is_nowhere_says_nothing_of_what_is_elsewhere() {
+    const ELSEWHERE: &str = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
+    const ABSENT: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    let (url, serving) = server(&[ELSEWHERE, ABSENT, ELSEWHERE, ABSENT, ELSEWHERE]);
+    let web = web();
+    for expected in [Answer::Unclear, Answer::Absent, Answer::Unclear, Answer::Absent] {
+        assert_eq!(got(&web, &url, None), expected);
+        assert!(web.may_ask());
+    }
+    assert_eq!(got(&web, &url, None), Answer::Unclear);
+    assert!(!web.may_ask());
+    serving.join().unwrap();
+}
+
+#[test]
 fn who_never_answers_is_not_asked_for_ever() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
