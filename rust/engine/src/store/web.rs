@@ -29,6 +29,9 @@ pub use signature::Signer;
 const REST: usize = 64 << 10;
 const REST_TIME: Duration = Duration::from_millis(50);
 
+/// How often it is asked whether an answer is still wanted.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// Memory for so many bytes is made at once where a server says that they come.
 const BELIEVED: u64 = 64 << 20;
 
@@ -198,8 +201,14 @@ impl Web {
     }
 
     /// Ask for a range of a file, as the header says it, or for all. `told` is told by a thread on which other
-    /// answers wait: it does what takes long [`aside`].
-    pub fn get(self: &Arc<Self>, url: &str, range: Option<&str>, told: impl FnOnce(Answer) + Send + 'static) {
+    /// answers wait: it does what takes long [`aside`]. It is let go soon after the answer is not `wanted` any more.
+    pub fn get(
+        self: &Arc<Self>,
+        url: &str,
+        range: Option<&str>,
+        wanted: impl Fn() -> bool + Send + 'static,
+        told: impl FnOnce(Answer) + Send + 'static,
+    ) {
         let parsed: Option<Uri> = url.parse().ok();
         let range = range.map(HeaderValue::from_str).transpose().ok();
         let (Some(client), Some(url), Some(range)) = (Client::get(), parsed, range) else {
@@ -212,7 +221,14 @@ impl Web {
                 let _turn = client.turn(&url).await;
                 web.answer(client, &url, range).await
             };
-            let answer = tokio::time::timeout(web.patience, asked).await.unwrap_or(Some(Answer::Late));
+            let mut asked = std::pin::pin!(tokio::time::timeout(web.patience, asked));
+            let answer = loop {
+                match tokio::time::timeout(LOOK_EVERY, asked.as_mut()).await {
+                    Ok(answer) => break answer.unwrap_or(Some(Answer::Late)),
+                    Err(_) if wanted() => {}
+                    Err(_) => return,
+                }
+            };
             match &answer {
                 None => web.note(false),
                 Some(Answer::Piece(_)) => web.note(true),

@@ -110,13 +110,17 @@ impl Place {
     /// Ask for a range of a value, as the header says it, or for all, and wait.
     fn asked(&self, key: &str, range: Option<&str>) -> Result<Answer> {
         let (told, answers) = channel();
-        self.web.get(&self.url(key), range, move |answer| {
+        let waits = Arc::new(());
+        let is_waiting = Arc::downgrade(&waits);
+        let wanted = move || is_waiting.strong_count() > 0;
+        self.web.get(&self.url(key), range, wanted, move |answer| {
             let _ = told.send(answer); // unless nobody waits any more
         });
         let answer = aside(|| match is_ours() {
             true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
             false => received(&answers),
         });
+        drop(waits);
         Ok(answer?.unwrap_or(Answer::Unclear))
     }
 
@@ -175,10 +179,12 @@ impl PyForeign {
         let Some(place) = self.place() else { return Some((key, told)) };
         let store = self.clone();
         let (url, range) = (place.url(&key), wanted(&self.opening(want)).0);
-        place.web.get(&url, range.as_deref(), move |answer| match store.answered(answer, &key, want) {
-            Some(opened) => told.tell(opened),
-            None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
-            None => {}
+        place.web.get(&url, range.as_deref(), told.wanted(), move |answer| {
+            match store.answered(answer, &key, want) {
+                Some(opened) => told.tell(opened),
+                None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
+                None => {}
+            }
         });
         None
     }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Barrier;
 use std::thread::{spawn, JoinHandle};
 
@@ -37,7 +37,7 @@ fn web_of(name: &str, value: &str, seconds: u64) -> Option<Web> {
 /// What is told.
 fn got(web: &Arc<Web>, url: &str, range: Option<&str>) -> Answer {
     let (tell, told) = channel();
-    web.get(url, range, move |answer| tell.send(answer).unwrap());
+    web.get(url, range, || true, move |answer| tell.send(answer).unwrap());
     told.recv().unwrap()
 }
 
@@ -281,7 +281,7 @@ fn connections_that_are_closed_meanwhile_are_replaced() {
         let (tell, told) = channel();
         for _ in 0..3 {
             let tell = tell.clone();
-            web.get(&url, None, move |answer| tell.send(answer).unwrap());
+            web.get(&url, None, || true, move |answer| tell.send(answer).unwrap());
         }
         drop(tell);
         let mut answers: Vec<_> = told.iter().collect();
@@ -315,6 +315,15 @@ fn who_takes_too_long_is_late() {
 }
 
 #[test]
+fn what_nobody_wants_any_more_is_not_waited_for() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
+    let (tell, told) = channel();
+    web().get(&nowhere, None, || false, move |answer| tell.send(answer).unwrap());
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
+}
+
+#[test]
 fn nobody_waits_for_other_servers() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
@@ -322,9 +331,14 @@ fn nobody_waits_for_other_servers() {
     let (tell, told) = channel();
     for _ in 0..2 * client::REQUESTS {
         let tell = tell.clone();
-        patient.get(&nowhere, None, move |answer| {
-            let _ = tell.send(answer);
-        });
+        patient.get(
+            &nowhere,
+            None,
+            || true,
+            move |answer| {
+                let _ = tell.send(answer);
+            },
+        );
     }
     let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"]);
     assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "", false));
