@@ -284,14 +284,16 @@ class _Opened:
     async def _asked(self, offset: int, count: int) -> Part:
         files, span = self._files, f"bytes={offset}-{offset + count - 1}"
         part = await fetched(files._fs, files.server, self._path, span)
-        if part.tag != self._part.tag or part.size != self.size:
+        # Whoever has refused a range need not have told the state.
+        is_first = not (self._part.data or self._part.tag)
+        if (part.tag != self._part.tag and not is_first) or part.size != self.size:
             raise StoreError(
                 f"{self._path!r} was replaced while parts of it were read",
                 kind="value_replaced",
                 retryable=True,
             )
-        if len(part.data) == part.size:
-            self._part = part  # the server knows no ranges, and gave everything
+        if is_first or len(part.data) == part.size:
+            self._part = part  # all: the server knows no ranges, and gave everything
         return part
 
 

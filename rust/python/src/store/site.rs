@@ -113,11 +113,15 @@ impl Place {
     /// Ask for a range of a value, as the header says it, or for all, and wait.
     fn asked(&self, key: &str, range: Option<&str>) -> Result<Answer> {
         let url = self.url(key);
+        let waits = Arc::new(());
+        let is_waiting = Arc::downgrade(&waits);
+        let wanted = move || is_waiting.strong_count() > 0;
         let answer = waited(|told| {
-            self.web.get(&url, range, move |answer| {
+            self.web.get(&url, range, wanted, move |answer| {
                 let _ = told.send(answer); // unless nobody waits any more
             });
         });
+        drop(waits);
         Ok(answer?.unwrap_or(Answer::Unclear))
     }
 
@@ -197,10 +201,12 @@ impl PyForeign {
         let Some(place) = self.place() else { return Some((key, told)) };
         let store = self.clone();
         let (url, range) = (place.url(&key), wanted(&self.opening(want)).0);
-        place.web.get(&url, range.as_deref(), move |answer| match store.answered(answer, &key, want) {
-            Some(opened) => told.tell(opened),
-            None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
-            None => {}
+        place.web.get(&url, range.as_deref(), told.wanted(), move |answer| {
+            match store.answered(answer, &key, want) {
+                Some(opened) => told.tell(opened),
+                None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
+                None => {}
+            }
         });
         None
     }
@@ -234,9 +240,8 @@ impl PyForeign {
         Some(Ok(Some(match piece.is_whole() && piece.size <= opening.whole {
             true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
             false => {
-                let (size, tag) = (piece.size, piece.tag.clone());
-                let (store, key, known) = (self.clone(), key.to_owned(), Mutex::new(piece.into()));
-                Box::new(Far { store, key, size, tag, version, state, known })
+                let (store, key, size) = (self.clone(), key.to_owned(), piece.size);
+                Box::new(Far { store, key, size, version, state, known: Mutex::new(piece.into()) })
             }
         })))
     }
@@ -292,7 +297,6 @@ struct Far {
     store: Arc<PyForeign>,
     key: String,
     size: u64,
-    tag: String,
     version: Option<Version>,
     state: Option<Version>,
     known: Mutex<Arc<Piece>>,
@@ -307,14 +311,17 @@ impl Far {
     fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let Some(place) = self.store.place() else { return Ok(false) };
         let last = offset.saturating_add(out.len() as u64 - 1);
+        let known = self.known();
+        // Whoever has refused a range need not have told the state.
+        let is_first = known.data.is_empty() && known.tag.is_empty();
         match place.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
-            Answer::Piece(piece) if piece.tag != self.tag || piece.size != self.size => {
+            Answer::Piece(piece) if piece.size != self.size || !is_first && piece.tag != known.tag => {
                 Err(replaced(&self.key))
             }
             Answer::Piece(piece) => {
                 let found = piece.copy_to(offset, out);
-                if piece.is_whole() {
-                    // The server knows no ranges, and gave everything.
+                if is_first || piece.is_whole() {
+                    // Whole: the server knows no ranges, and gave everything.
                     *self.known.lock().unwrap_or_else(PoisonError::into_inner) = piece.into();
                 }
                 Ok(found)
@@ -334,8 +341,10 @@ impl Far {
             let value = object.call_method1(method, (self.key.as_str(), offset, count))?;
             self.store.opened(&self.key, &value, &opening)
         })?;
+        let is_same =
+            |now: &dyn Object| now.size() == self.size && (self.state.is_none() || now.state() == self.state);
         match opened {
-            Some(now) if now.size() == self.size && now.state() == self.state => now.read_at(offset, out),
+            Some(now) if is_same(&*now) => now.read_at(offset, out),
             _ => Err(replaced(&self.key)),
         }
     }

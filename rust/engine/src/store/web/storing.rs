@@ -7,7 +7,7 @@ use hyper::header::{self, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 
 use super::client::Client;
-use super::{read_past, Refusal, Web, REST_TIME};
+use super::{read_past, Outcome, Refusal, Web, REST_TIME};
 
 /// What a file has to be before it is stored.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,6 +35,15 @@ pub enum Stored {
     Unclear,
 }
 
+impl Outcome for Stored {
+    const LATE: Self = Stored::Lost;
+    const UNCLEAR: Self = Stored::Unclear;
+
+    fn is_done(&self) -> bool {
+        matches!(self, Stored::Done(_))
+    }
+}
+
 impl Web {
     /// Store a file, if it is as expected. `told` is told by a thread on which answers wait, as by `get`.
     pub fn put(
@@ -48,9 +57,9 @@ impl Web {
             self.note(false);
             return told(Stored::Unclear);
         };
-        let web = self.clone();
-        let work = async move { web.stored(client, &url, data.into(), before).await };
-        self.begin(client, Stored::Lost, work, |done| told(done.unwrap_or(Stored::Unclear)));
+        let (web, file) = (self.clone(), url.clone());
+        let work = async move { web.stored(client, &file, data.into(), before).await };
+        self.begin(client, url, || true, told, work); // what was begun is done
     }
 
     /// None: it is not stored, or may be stored once more.
@@ -67,6 +76,7 @@ impl Web {
             Err(error) if is_any || error.is_connect() => return None,
             Err(_) => return Some(Stored::Lost),
         };
+        self.cookies.keep(url.path(), &head.headers);
         // What is more, or takes longer, closes the connection.
         let _ = tokio::time::timeout(REST_TIME, read_past(body)).await;
         match head.status {
