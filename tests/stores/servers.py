@@ -42,6 +42,8 @@ class Door:
         How long each one takes at least.
     then
         What happens after the next requests, one after each.
+    way
+        Passes a request on: by what asks the server, with the headers.
     """
 
     def __init__(self, port: int) -> None:
@@ -51,6 +53,8 @@ class Door:
         self.refusals: list[int] = []
         self.delay_s = 0.0
         self.then: list[Callable[[], object]] = []
+        self.way: Callable[[Callable[[dict[str, str]], Answer], dict[str, str]], Answer]
+        self.way = lambda ask, headers: ask(headers)
         self.now = self.most = 0
         self.lock, self.changing = threading.Lock(), threading.Lock()
         self.url = ""
@@ -118,7 +122,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _answer(self, body: bytes, headers: dict[str, str]) -> Answer:
-        return self._asked(self.command, self.path, body, headers)
+        return self.door.way(partial(self._asked, self.command, self.path, body), headers)
 
     def _asked(self, command: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
         there = http.client.HTTPConnection("127.0.0.1", self.door.port, timeout=30)

@@ -6,28 +6,33 @@ import asyncio
 import os
 import signal
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import fsspec
 import numpy as np
 import pytest
 
 import tessarr
 from stores import servers
+from stores.servers import Answer
 from tessarr.store import buckets, ranges
 from tessarr.stores import FsspecStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stores.servers import Door
+    from tessarr.store.sites import Place
 
 botocore = pytest.importorskip("botocore", reason="needs s3fs")
-pytest.importorskip("s3fs", reason="needs s3fs")
+s3fs = pytest.importorskip("s3fs", reason="needs s3fs")
 gcsfs = pytest.importorskip("gcsfs", reason="needs gcsfs")
 
 VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
+POINT = "arn:aws:s3:us-west-2:123456789012:accesspoint/mine"
 ODD_KEYS = ("a b", "a+b", "ä/ö", "50%", "a?b", "a#b", "q=1&r=2", "~!$'()*,;:@", "\u2028")
 
 
@@ -128,6 +133,31 @@ def test_states_are_those_that_the_file_system_tells(place: tuple[str, Door, str
     assert refused.generation != made.generation
 
 
+@pytest.mark.parametrize("more", [5, 32])
+def test_long_tags_are_compared_as_they_are(
+    s3: Door, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    """Servers may make them of other sums than Amazon does."""
+    end = f'{"z" * more}"'
+
+    def longer(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
+        told = {name: value.replace(end, '"') for name, value in headers.items()}
+        answer = ask(told)
+        tag = answer.headers.get("ETag")
+        return answer if tag is None else answer._replace(headers={"ETag": f"{tag[:-1]}{end}"})
+
+    monkeypatch.setattr(s3, "way", longer)
+    path = f"long{more}"
+    store, rival = of_s3(s3, path), of_s3(s3, path, client_kwargs={"verify": None})
+    array = tessarr.create_array(store, data=VALUES, chunks=64, compressors=None)
+    s3.then = [lambda: rival.put("c/0/0", (VALUES + 1).tobytes())]
+    array[0, 0] = 9
+    found = array[:]
+    assert (found[0, 0], found[1, 1]) == (9, VALUES[1, 1] + 1)
+    assert store.replace("new", b"one", None)
+    assert store.replace("new", b"two", b"one")
+
+
 @pytest.mark.parametrize("kind", ["s3", "gcs"])
 def test_odd_keys_and_folders(kind: str, request: pytest.FixtureRequest) -> None:
     """They are encoded as the server knows them."""
@@ -189,6 +219,69 @@ def test_requests_are_signed_as_botocore_signs_them(
         assert headers.get("x-amz-security-token") == token
         expected = signed_by_botocore(method, f"{s3.url}{path}", headers, keys)
         assert headers["Authorization"] == expected
+
+
+def elsewhere(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
+    """Answer as a bucket of another region than that of the client."""
+    if any("/eu-central-1/s3/" in value for value in headers.values()):
+        return ask(headers)
+    region = "<Region>eu-central-1</Region>"
+    words = f"<Error><Code>AuthorizationHeaderMalformed</Code>{region}</Error>".encode()
+    return Answer(400, {"x-amz-bucket-region": "eu-central-1"}, words)
+
+
+def test_requests_are_signed_for_the_region_that_a_bucket_was_found_in(
+    s3: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file system finds it out, and remembers it."""
+    of_s3(s3, "region").put("a", b"x")
+    monkeypatch.setattr(s3, "way", elsewhere)
+    store = of_s3(s3, "region", client_kwargs={"region_name": "us-west-2"})
+    assert store.get("a") == b"x"
+    s3.forget()
+    assert [store.get("a") for _ in range(3)] == [b"x"] * 3
+    assert by_engine(s3) == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("bucket", "folder", "options", "url", "region"),
+    [
+        ("name", "/a", {}, "https://name.s3.amazonaws.com", "us-east-1"),
+        ("name", "", {"region_name": "eu-west-1"}, "https://name.s3.eu-west-1.amazonaws.com", ""),
+        ("na.me", "/ä b", {"region_name": "eu-west-1"}, "", ""),
+        (POINT, "/a/b", {"region_name": "eu-west-1"}, "", "us-west-2"),
+        ("name", "/a/b", {"endpoint_url": "http://[::1]:99/base/"}, "", "us-east-1"),
+    ],
+)
+def test_buckets_are_where_requests_of_the_file_system_go(
+    monkeypatch: pytest.MonkeyPatch,
+    bucket: str,
+    folder: str,
+    options: dict[str, str],
+    url: str,
+    region: str,
+) -> None:
+    """Not where presigned URLs are: that host does not serve all regions."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+    fs = s3fs.S3FileSystem(client_kwargs=options, skip_instance_cache=True)
+    asked: list[str] = []
+
+    def note(request: Any, **_: Any) -> None:
+        asked.append(request.url)
+        raise InterruptedError
+
+    async def look() -> Place | None:
+        client = await fs.set_session()
+        client.meta.events.register("before-send.s3", note)
+        with suppress(InterruptedError):
+            await client.get_object(Bucket=bucket, Key=f"{folder}/x"[1:])
+        return await buckets.s3_place(fs, f"{bucket}{folder}")
+
+    found = fsspec.asyn.sync(fs.loop, look)
+    assert f"{found.root}x" == asked[0]
+    assert found.root.startswith(url)
+    assert found.keys[3] == (region or options["region_name"])
 
 
 def test_who_is_nobody_signs_nothing(s3: Door) -> None:
@@ -253,6 +346,42 @@ def test_who_is_not_known_any_more_asks_by_the_file_system(
     s3.refusals = [500]  # which the file system asks again for, more than once
     assert store.get("a") == b"x"
     assert by_engine(s3) == [True, False]
+
+
+def forbids(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
+    """Answer as a bucket that does not tell those who may not list it what is not there."""
+    answer = ask(headers)
+    words = b"<Error><Code>AccessDenied</Code></Error>"
+    return Answer(403, {}, words) if answer.status == 404 else answer
+
+
+@pytest.mark.parametrize("anon", [True, False])
+def test_what_is_not_there_may_be_forbidden(
+    s3: Door, monkeypatch: pytest.MonkeyPatch, anon: bool
+) -> None:
+    """Once the file system was refused as well the engine knows that, and asks once for each."""
+    path = f"sparse {anon}"
+    array = tessarr.create_array(
+        of_s3(s3, path, s3_additional_kwargs={"ACL": "public-read"}),
+        shape=(64, 64),
+        chunks=16,
+        dtype="i4",
+    )
+    array[0, 0] = 1
+    monkeypatch.setattr(s3, "way", forbids)
+    denied = (FileNotFoundError, PermissionError)
+    options: dict[str, Any] = {"endpoint_url": s3.url, "anon": anon}
+    store = FsspecStore.from_url(f"s3://bucket/{path}", options, allowed_exceptions=denied)
+    array = tessarr.open_array(store)
+    assert store.get("none") is None
+    s3.forget()
+    assert array[:].sum() == 1
+    assert by_engine(s3) == [True] * 16
+    strict = FsspecStore.from_url(f"s3://bucket/{path}", options)
+    assert strict.get("zarr.json") is not None
+    for _ in range(2):
+        with pytest.raises(PermissionError):
+            strict.get("none")
 
 
 def plain_session(**_: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from tessarr.store.sites import Place
 
@@ -49,14 +49,12 @@ async def s3_place(fs: Any, root: str) -> Place | None:
 
     bucket, folder, version = fs.split_path(root)
     express = bucket.endswith("--x-s3")  # which has sessions of its own
-    if type(fs) is not S3FileSystem or version or express or not _asks_plainly(fs):
+    if not bucket or version or express or type(fs) is not S3FileSystem or not _asks_plainly(fs):
         return None
     client: Any = await fs.get_s3(bucket)
     config = client.meta.config
-    key = f"{folder}/x" if folder else "x"
-    where = {"Bucket": bucket, "Key": key}
-    url = (await client.generate_presigned_url("get_object", Params=where)).partition("?")[0]
-    if not url.endswith("/x") or config.proxies or get_environ_proxies(url):
+    url, region = await _bucket(client, bucket)
+    if not region or config.proxies or get_environ_proxies(url):
         return None
     session: Any = fs.session
     trusted = session.get_config_variable("ca_bundle")
@@ -66,11 +64,12 @@ async def s3_place(fs: Any, root: str) -> Place | None:
     if config.signature_version is not UNSIGNED:
         if config.signature_version not in {"s3v4", "v4"}:
             return None
-        keys, valid_s = await _keys(client)
+        keys, valid_s = await _keys(client, region)
         if keys is None:
             return None
+    start = f"{url}/{quote(folder, safe=f'{_PLAIN}/')}".rstrip("/")
     headers = [("x-amz-request-payer", "requester")] if fs.req_kw else []
-    place = Place(url[:-1], "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys)
+    place = Place(f"{start}/", "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys)
     return place._replace(stores=_STORED_BYTES, valid_s=valid_s)
 
 
@@ -87,14 +86,29 @@ def _asks_plainly(fs: Any) -> bool:
     )
 
 
-async def _keys(client: Any) -> tuple[Keys | None, float]:
+async def _bucket(client: Any, name: str) -> tuple[str, str]:
+    """Return the URL of a bucket, and the region of signatures; "": they are of another kind.
+
+    As for requests: presigned URLs are those of a host for all regions, and of the region of the
+    client, whichever the bucket was found in.
+    """
+    get = client.meta.service_model.operation_model("GetObject")
+    told: dict[str, Any] = {}
+    where = {"Bucket": name, "Key": "x"}
+    url, headers, _ = await client._resolve_endpoint_ruleset(get, where, told)
+    signing = told.get("signing", {})
+    plain = signing.get("signing_name", "s3") == "s3" and told.get("auth_type") in {"v4", "none"}
+    region = signing.get("region") or client.meta.region_name
+    region = "us-east-1" if region in {None, "aws-global"} else region
+    return url.rstrip("/"), region if plain and not headers else ""
+
+
+async def _keys(client: Any, region: str) -> tuple[Keys | None, float]:
     """Return the keys that a client has, and for how long they may be used."""
     credentials = client._get_credentials()
     if credentials is None:
         return None, inf
     found = await credentials.get_frozen_credentials()
-    region = client.meta.region_name
-    region = "us-east-1" if region in {None, "aws-global"} else region
     valid_s = _VALID_S if hasattr(credentials, "refresh_needed") else inf
     return (found.access_key, found.secret_key, found.token, region), valid_s
 

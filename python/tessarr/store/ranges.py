@@ -73,6 +73,7 @@ class FarFiles(Files):
         self.server = server
         self._site = _engine.Site()
         self._place_from = 0.0  # when it is looked for
+        self._forbids = False
         usual = FileNotFoundError in missing and all(issubclass(one, OSError) for one in missing)
         if not usual:
             self._place_from = inf
@@ -160,7 +161,9 @@ class FarFiles(Files):
         path = self._at(key)
         try:
             part = await fetched(self._fs, self.server, path, span)
-        except self._missing:
+        except self._missing as error:
+            if isinstance(error, PermissionError):
+                await self._forbidden()
             return None
         await self._look()
         return _Opened(self, path, part)
@@ -176,8 +179,22 @@ class FarFiles(Files):
             place = await look(self._fs, self._root)
         except Exception:  # noqa: BLE001 (what is read comes without it, too)
             place = None
-        if place is None or not self._site.place(*place):
+        if place is None or not self._site.place(*place._replace(forbids=self._forbids)):
             self._place_from = inf
+
+    def _leave(self) -> None:
+        """Have the file system alone ask for a while."""
+        self._site.leave()
+        self._place_from = monotonic() + _PAUSE_S
+
+    async def _forbidden(self) -> None:
+        """Have the engine know that what is not there is forbidden, also to the file system."""
+        if not self._forbids:
+            self._forbids = True
+            self._site.leave()
+            if self._place_from < inf:
+                self._place_from = 0.0
+        await self._look()
 
     def _may_look(self) -> bool:
         return not self._site.is_placed() and monotonic() >= self._place_from
@@ -188,15 +205,17 @@ class FarFiles(Files):
         None: the file system is to be asked, which knows what is to be done then.
         """
         if status in _STRANGE and self.server.place is not None:
-            self._site.leave()
-            self._place_from = monotonic() + _PAUSE_S
+            self._leave()
         elif self._asks_once():
             return self.server.refusal(self._fs, self._at(key), status, *told)
         return None
 
     def _late(self, key: str) -> Exception | None:
         """Return the error for a server that has not answered in time; None: as above."""
-        return late(self._at(key)) if self._asks_once() else None
+        if self._asks_once():
+            return late(self._at(key))
+        self._leave()  # by another way it may answer, or let a connection have more time
+        return None
 
     def _stored(self, key: str) -> None:
         """Have the file system forget what it knew of a file, and of its folder."""

@@ -45,6 +45,8 @@ class Place(NamedTuple):
         How many bytes values have at most that the engine stores there, too.
     valid_s
         How long this holds.
+    forbids
+        Whether what is not there is forbidden.
     """
 
     root: str
@@ -56,6 +58,7 @@ class Place(NamedTuple):
     keys: Keys | None = None
     stores: int = 0
     valid_s: float = inf
+    forbids: bool = False
 
 
 def web_place(fs: Any, root: str) -> Place | None:

@@ -17,7 +17,7 @@ const PLACE: usize = size_of::<u64>();
 
 impl Version {
     /// So many bytes it has at most.
-    const MOST: usize = 55;
+    const MOST: usize = 87;
 
     /// What these bytes were before; None: they are too many.
     pub fn new(bytes: &[u8]) -> Option<Self> {

@@ -58,6 +58,8 @@ pub struct Web {
     signer: Option<Signer>,
     /// The header that tells a state from all others; None: what is usual, which perhaps does not.
     names: Option<HeaderName>,
+    /// Whether what is not there is forbidden.
+    forbids: bool,
     /// How many answers were unclear since there was a file.
     unclear: AtomicU32,
     /// When, after too many of these, something may be asked for again.
@@ -188,7 +190,8 @@ impl Web {
         all.entry(header::USER_AGENT).or_insert(here);
         all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         let (cookies, unclear, again) = (Cookies::default(), AtomicU32::new(0), Mutex::default());
-        Some(Web { headers: all, cookies, patience, signer: None, names: None, unclear, again })
+        let (signer, names, forbids) = (None, None, false);
+        Some(Web { headers: all, cookies, patience, signer, names, forbids, unclear, again })
     }
 
     /// Its requests are signed.
@@ -199,6 +202,11 @@ impl Web {
     /// A header tells states of its files from all others. None: it is no header.
     pub fn naming(self, header: &str) -> Option<Self> {
         Some(Web { names: Some(header.parse().ok()?), ..self })
+    }
+
+    /// Whether its servers forbid what is not there, as those do that are not to tell what is.
+    pub fn forbidding(self, forbids: bool) -> Self {
+        Web { forbids, ..self }
     }
 
     /// Whether something may be asked for: answers were clear, of late, or were not for long.
@@ -317,6 +325,7 @@ impl Web {
                 let words = tokio::time::timeout(REST_TIME, read_past(body)).await.unwrap_or_default();
                 match status {
                     StatusCode::NOT_FOUND => Some(Answer::Absent),
+                    StatusCode::FORBIDDEN if self.forbids => Some(Answer::Absent),
                     _ if status.is_client_error() || status.is_server_error() => {
                         let beyond = |range| beyond(&head, &words, range, self.names.as_ref());
                         let piece = range.and_then(beyond).map(Answer::Piece);

@@ -58,10 +58,11 @@ impl Site {
         keys: Option<Keys>,
         stores: usize,
         valid_s: f64,
+        forbids: bool,
     ) -> bool {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let web = || {
-            let mut web = Web::new(&headers, duration(patience_s))?;
+            let mut web = Web::new(&headers, duration(patience_s))?.forbidding(forbids);
             if let Some(states) = states {
                 web = web.naming(states)?;
             }
@@ -228,8 +229,14 @@ impl PyForeign {
         if !piece.has(begin, count) {
             return None;
         }
-        let state = self.version_named(key, &piece.state()).filter(|_| !piece.tag.is_empty());
-        let version = state.filter(|_| piece.lasts);
+        let named = |tag: &[u8]| self.version_named(key, tag).filter(|_| !tag.is_empty());
+        // What the server is to compare is what it calls the state, however long that is.
+        let version = match self.compares_versions() {
+            true => named(piece.tag.as_bytes()),
+            false => named(&piece.state()),
+        };
+        let version = version.filter(|_| piece.lasts);
+        let state = version.or_else(|| named(&piece.state()));
         Some(Ok(Some(match piece.is_whole() && piece.size <= opening.whole {
             true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
             false => {
