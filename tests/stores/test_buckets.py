@@ -457,6 +457,11 @@ def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
     s3.forget()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     assert not any(by_engine(s3))
+    monkeypatch.undo()
+    later = monotonic() + 100
+    monkeypatch.setattr(ranges, "monotonic", lambda: later)
+    assert [store.get("a") for _ in range(3)] == [b"x"] * 3
+    assert by_engine(s3) == [False, True, True]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -344,6 +344,8 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> N
         if number < 3 and isinstance(error, (np.ndarray, np.generic)):
             expected = values[3] if number == 0 else values  # which the engine has asked for itself
             assert np.array_equal(error, expected)
+        elif number in {3, 4} and error is None:
+            pass  # the engine has stored it itself
         else:
             assert isinstance(error, UnsupportedError), error
     array.write(values).result()

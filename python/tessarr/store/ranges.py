@@ -177,9 +177,11 @@ class FarFiles(Files):
             return
         try:
             place = await look(self._fs, self._root)
+            placed = place and self._site.place(*place._replace(forbids=self._forbids))
         except Exception:  # noqa: BLE001 (what is read comes without it, too)
-            place = None
-        if place is None or not self._site.place(*place._replace(forbids=self._forbids)):
+            self._leave()
+            return
+        if not placed:
             self._place_from = inf
 
     def _leave(self) -> None:
@@ -212,10 +214,13 @@ class FarFiles(Files):
 
     def _late(self, key: str) -> Exception | None:
         """Return the error for a server that has not answered in time; None: as above."""
-        if self._asks_once():
-            return late(self._at(key))
-        self._leave()  # by another way it may answer, or let a connection have more time
-        return None
+        if not self._asks_once():
+            self._leave()  # the file system may know a way on which it answers
+        return self._lost(key)
+
+    def _lost(self, key: str) -> Exception | None:
+        """Return the error for a change whose answer was lost; None: as above."""
+        return late(self._at(key)) if self._asks_once() else None
 
     def _stored(self, key: str) -> None:
         """Have the file system forget what it knew of a file, and of its folder."""

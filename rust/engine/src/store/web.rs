@@ -55,6 +55,8 @@ pub struct Web {
     cookies: Cookies,
     /// How long a request takes at most, waiting for its turn included.
     patience: Duration,
+    /// How long a server says nothing at most.
+    silence: Duration,
     signer: Option<Signer>,
     /// The header that tells a state from all others; None: what is usual, which perhaps does not.
     names: Option<HeaderName>,
@@ -190,8 +192,13 @@ impl Web {
         all.entry(header::USER_AGENT).or_insert(here);
         all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         let (cookies, unclear, again) = (Cookies::default(), AtomicU32::new(0), Mutex::default());
-        let (signer, names, forbids) = (None, None, false);
-        Some(Web { headers: all, cookies, patience, signer, names, forbids, unclear, again })
+        let (silence, signer, names, forbids) = (Duration::MAX, None, None, false);
+        Some(Web { headers: all, cookies, patience, silence, signer, names, forbids, unclear, again })
+    }
+
+    /// Its requests take as long as they take: patience is for the time in which nothing comes.
+    pub fn lasting(self) -> Self {
+        Web { patience: Duration::MAX, silence: self.patience, ..self }
     }
 
     /// Its requests are signed.
@@ -304,12 +311,15 @@ impl Web {
             let range = range.map(|range| (header::RANGE, range.clone()));
             self.request(url, Method::GET, Bytes::new(), range)
         };
-        let mut answer = client.send(request()?, false).await?;
+        let sent = |request, anew| tokio::time::timeout(self.silence, client.send(request, anew));
+        let Ok(answer) = sent(request()?, false).await else { return Some(Answer::Late) };
+        let mut answer = answer?;
         if match &answer {
             Ok(answer) => answer.status() == StatusCode::REQUEST_TIMEOUT,
             Err(error) => was_closed(error),
         } {
-            answer = client.send(request()?, true).await?;
+            let Ok(again) = sent(request()?, true).await else { return Some(Answer::Late) };
+            answer = again?;
         }
         let (head, body) = match answer {
             Ok(answer) => answer.into_parts(),
@@ -318,7 +328,7 @@ impl Web {
         self.cookies.keep(url.path(), &head.headers);
         match head.status {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
-                file(&head, body, self.names.as_ref()).await.map(Answer::Piece)
+                file(&head, body, self.names.as_ref(), self.silence).await.map(Answer::Piece)
             }
             status => {
                 // What is more, or takes longer, closes the connection.
@@ -392,7 +402,12 @@ async fn read_past(mut body: Incoming) -> Vec<u8> {
 }
 
 /// The file that an answer has; None: it is unclear.
-async fn file(head: &Parts, mut body: Incoming, names: Option<&HeaderName>) -> Option<Piece> {
+async fn file(
+    head: &Parts,
+    mut body: Incoming,
+    names: Option<&HeaderName>,
+    silence: Duration,
+) -> Option<Piece> {
     let told = Headers::of(&head.headers)?;
     let coded = |coding: &str| !coding.eq_ignore_ascii_case("identity");
     if told.coding.is_some_and(coded) || told.transfer.is_some_and(|how| !how.eq_ignore_ascii_case("chunked"))
@@ -402,7 +417,7 @@ async fn file(head: &Parts, mut body: Incoming, names: Option<&HeaderName>) -> O
     let mut data = Vec::new();
     let size = body.size_hint().exact().unwrap_or(0);
     data.try_reserve_exact(size.min(BELIEVED) as usize).ok()?;
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = tokio::time::timeout(silence, body.frame()).await.ok()? {
         let Ok(bytes) = frame.ok()?.into_data() else { continue };
         data.try_reserve(bytes.len()).ok()?;
         data.extend_from_slice(&bytes);

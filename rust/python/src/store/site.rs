@@ -64,7 +64,7 @@ impl Site {
         let web = || {
             let mut web = Web::new(&headers, duration(patience_s))?.forbidding(forbids);
             if let Some(states) = states {
-                web = web.naming(states)?;
+                web = web.naming(states)?.lasting(); // a bucket, whose file systems wait as long
             }
             if let Some((name, secret, token, region)) = &keys {
                 web = web.signed(Signer::new(name, secret, token.as_deref(), region)?);
@@ -262,7 +262,7 @@ impl PyForeign {
             }
             Stored::Otherwise => Some(Replaced::Not),
             Stored::Refused(refusal) => self.refused(key, refusal).map_or(Ok(None), Err)?,
-            Stored::Lost => self.late(key).map_or(Ok(None), Err)?,
+            Stored::Lost => self.lost(key).map_or(Ok(None), Err)?,
             Stored::Unclear => None,
         })
     }
@@ -271,6 +271,10 @@ impl PyForeign {
         let Refusal { status, reason, headers } = refusal;
         let told = (key, status, reason, headers);
         self.failed(|object| object.call_method1(intern!(object.py(), "_refused"), told))
+    }
+
+    fn lost(&self, key: &str) -> Option<Error> {
+        self.failed(|object| object.call_method1(intern!(object.py(), "_lost"), (key,)))
     }
 
     fn late(&self, key: &str) -> Option<Error> {

@@ -1,6 +1,7 @@
 //! Files that are stored: one request each, which says what they have to be before.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderValue};
@@ -8,6 +9,9 @@ use hyper::{Method, StatusCode, Uri};
 
 use super::client::Client;
 use super::{read_past, Outcome, Refusal, Web, REST_TIME};
+
+/// So many bytes are sent in a second at least: many values may share a connection that is slow.
+const SLOWEST: u64 = 16 << 10;
 
 /// What a file has to be before it is stored.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,8 +74,11 @@ impl Web {
             Before::Absent => Some((header::IF_NONE_MATCH, HeaderValue::from_static("*"))),
             Before::Tagged(tag) => Some((header::IF_MATCH, HeaderValue::from_bytes(tag).ok()?)),
         };
+        let taken = Duration::from_secs(data.len() as u64 / SLOWEST);
         let request = self.request(url, Method::PUT, data, condition)?;
-        let (head, body) = match client.send(request, false).await? {
+        let sent = tokio::time::timeout(self.silence.saturating_add(taken), client.send(request, false));
+        let Ok(answer) = sent.await else { return Some(Stored::Lost) };
+        let (head, body) = match answer? {
             Ok(answer) => answer.into_parts(),
             Err(error) if is_any || error.is_connect() => return None,
             Err(_) => return Some(Stored::Lost),

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Barrier;
@@ -431,4 +431,26 @@ fn storing(answer: Option<&'static str>) -> (String, JoinHandle<String>) {
         head.replace("\r\n", "\n")
     });
     (url, serving)
+}
+
+#[test]
+fn what_comes_slowly_is_waited_for_where_that_lasts() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    spawn(move || {
+        for pieces in [4, 1, 4] {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n").unwrap();
+            for _ in 0..pieces {
+                std::thread::sleep(Duration::from_millis(600));
+                let _ = stream.write_all(b"x"); // unless nobody waits any more
+            }
+            std::mem::forget(stream);
+        }
+    });
+    let lasting = Arc::new(web_of("X-Mine", "1", 2).unwrap().lasting());
+    assert_eq!(got(&lasting, &url, None), piece(b"xxxx", 0, 4, "", false));
+    assert_eq!(got(&lasting, &url, None), Answer::Unclear);
+    assert_eq!(got(&web_of("X-Mine", "1", 2).unwrap().into(), &url, None), Answer::Late);
 }
