@@ -18,6 +18,7 @@ import pytest
 import tessarr
 from stores import servers
 from stores.servers import Answer
+from tessarr.errors import UnsupportedError
 from tessarr.store import buckets, ranges
 from tessarr.stores import FsspecStore
 
@@ -156,6 +157,20 @@ def test_long_tags_are_compared_as_they_are(
     assert (found[0, 0], found[1, 1]) == (9, VALUES[1, 1] + 1)
     assert store.replace("new", b"one", None)
     assert store.replace("new", b"two", b"one")
+
+
+def test_servers_without_conditions_are_told_of_by_key_value_stores(s3: Door) -> None:
+    """With what is to be done then, whoever has asked."""
+    import tessarr.tensorstore as ts
+
+    store = ts.KvStore.open(servers.spec("s3", s3, "unconditional/")).result()
+    store.write("a", b"one").result()
+    found = store.read("a").result()
+    s3.forget()
+    s3.refusals = [501, 501]
+    with pytest.raises(UnsupportedError, match="use_conditional_write"):
+        store.write("a", b"two", if_equal=found.stamp.generation).result()
+    assert by_engine(s3) == [True, False]
 
 
 @pytest.mark.parametrize("kind", ["s3", "gcs"])

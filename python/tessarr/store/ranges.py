@@ -36,6 +36,8 @@ _TAG_BYTES: Final = 40  # what is longer could not be told
 _STRANGE: Final = frozenset({301, 307, 400, 401, 403})
 """With these a bucket says that it is elsewhere, or that who asks is somebody else."""
 _PAUSE_S: Final = 60.0
+_NOT_IMPLEMENTED: Final = 501
+"""Of a change: the file system's error tells what is to be done then."""
 
 
 def files_of(
@@ -208,7 +210,7 @@ class FarFiles(Files):
         """
         if status in _STRANGE and self.server.place is not None:
             self._leave()
-        elif self._asks_once():
+        elif self._asks_once() and status != _NOT_IMPLEMENTED:
             return self.server.refusal(self._fs, self._at(key), status, *told)
         return None
 
