@@ -26,6 +26,7 @@ use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
 pub(crate) use self::keyed::{KvStoreBase, Master};
+pub(crate) use self::wrap::SharedStore;
 use self::reading::Unread;
 use self::stamped::{ReadResult, TimestampedStorageGeneration};
 use crate::error::{foreign, to_py};

@@ -1,12 +1,16 @@
-//! A store for several reads that belong together: each value is opened once, and each part of
-//! it is read once, whoever asks first. Where it is known what will be read, what is close together is one part.
+//! A store for several reads that begin together: each value that several of them expect is opened once, and each
+//! part of it is read once, whoever asks first. What is close together of what they expect is one part. Everything
+//! else is asked of the store below, by each who wants it.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, Range};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
+use super::ask::by_thread;
+use super::cached::Asked;
 use super::{
-    fork, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED,
+    fork, Ask, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Told, Updater, Version, Want, REPLACED,
 };
 use crate::error::Result;
 
@@ -44,12 +48,15 @@ pub fn want_of(span: Span) -> Want {
 type Part = Arc<OnceLock<Result<Vec<u8>>>>;
 type Slot = Arc<OnceLock<Result<Option<Arc<Opened>>>>>;
 
-/// Remembers, as long as it lives, what another store answered.
-#[derive(Debug)]
+/// Remembers, as long as it lives, what another store answered about values that are expected.
+#[derive(Clone, Debug)]
 pub struct SharedStore {
     inner: Arc<dyn Store>,
     slots: Arc<Mutex<HashMap<String, Slot>>>,
-    expected: Mutex<HashMap<String, Vec<Span>>>,
+    expected: Arc<Mutex<BTreeMap<String, Vec<Span>>>>,
+    /// Before the first answer.
+    began: Asked,
+    began_at: SystemTime,
 }
 
 struct Opened {
@@ -75,12 +82,45 @@ impl SharedStore {
     /// Remembers answers of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         fork::register();
-        SharedStore { inner, slots: Arc::default(), expected: Mutex::default() }
+        SharedStore { inner, slots: Arc::default(), expected: Arc::default(), began: Asked::now(), began_at: SystemTime::now() }
     }
 
     /// Tells that some bytes of a value will be read; None: all.
     pub fn expect(&self, key: &str, span: Option<Span>) {
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().push(span.unwrap_or((0, None))));
+    }
+
+    /// Tells how a value will be opened.
+    pub fn expect_want(&self, key: &str, want: Want) {
+        let offset = |offset| i64::try_from(offset).unwrap_or(i64::MAX);
+        let span = match want {
+            Want::Whole => Some((0, None)),
+            Want::Prefix(count) => Some((0, Some(offset(count)))),
+            Want::Suffix(count) => Some((-offset(count), None)),
+            Want::Part { offset: first, count } => {
+                Some((offset(first), Some(offset(first.saturating_add(count)))))
+            }
+            Want::Ranges => None, // they are not known yet
+        };
+        with(&self.expected, |all| all.entry(key.to_owned()).or_default().extend(span));
+    }
+
+    /// Whether somebody will read a value.
+    pub fn expects(&self, key: &str) -> bool {
+        with(&self.expected, |all| all.contains_key(key))
+    }
+
+    /// Whether somebody will read a value whose key begins with a text.
+    pub fn expects_below(&self, start: &str) -> bool {
+        let from = (Bound::Included(start), Bound::Unbounded);
+        with(&self.expected, |all| {
+            all.range::<str, _>(from).next().is_some_and(|(key, _)| key.starts_with(start))
+        })
+    }
+
+    /// When the first may have asked for a value, where the answer is that which he got.
+    pub(super) fn first_asked(&self, key: &str) -> Option<Asked> {
+        self.expects(key).then_some(self.began)
     }
 
     fn forget(&self) {
@@ -96,9 +136,11 @@ impl Store for SharedStore {
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.keys().check(key)?;
+        let Some(spans) = with(&self.expected, |all| all.get(key).cloned()) else {
+            return self.inner.open(key, want);
+        };
         let slot = with(&self.slots, |slots| slots.entry(key.to_owned()).or_default().clone());
         let opened = slot.get_or_init(|| {
-            let spans = with(&self.expected, |all| all.get(key).cloned().unwrap_or_default());
             let far = self.inner.concurrency() > 0;
             let gap = GAPS[usize::from(far)];
             let first = together(&spans, i64::MAX, gap).into_iter().next().filter(|_| far);
@@ -112,6 +154,14 @@ impl Store for SharedStore {
         });
         let Some(opened) = opened.clone()? else { return Ok(None) };
         Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, slots: self.slots.clone() })))
+    }
+
+    fn shared_since(&self, key: &str) -> Option<SystemTime> {
+        self.expects(key).then_some(self.began_at)
+    }
+
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        Some(Arc::new(SharedAsk { store: self.clone(), inner: self.inner.asking()? }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
@@ -148,6 +198,21 @@ impl Store for SharedStore {
         let done = self.inner.exchange(changes);
         self.forget();
         done
+    }
+}
+
+/// Asks for values; a thread waits for those that several expect.
+struct SharedAsk {
+    store: SharedStore,
+    inner: Arc<dyn Ask>,
+}
+
+impl Ask for SharedAsk {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        match self.store.expects(key) {
+            true => by_thread(Arc::new(self.store.clone()), key, want, told),
+            false => self.inner.ask(key, want, told),
+        }
     }
 }
 

@@ -451,6 +451,7 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
     inner.put("k", &[7; 100])?;
     let counting = Arc::new(CountingStore::new(inner));
     let shared = SharedStore::new(counting.clone());
+    ["k", "absent"].iter().for_each(|key| shared.expect_want(key, Want::Ranges));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
