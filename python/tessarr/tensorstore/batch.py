@@ -104,7 +104,9 @@ class Batch:
 
     They share what they read: a chunk that several touch is fetched and decoded once, a shard is
     opened once for all of them, its index read once, and what is close together in it is fetched
-    together, as is what is read of a key. Who opens the same array shares its metadata.
+    together, as is what is read of a key. Keys, chunks and metadata that are the same are asked for
+    once, through whichever caches, and in transactions. Bounds that have to be looked up are so
+    when the reads begin.
 
     Notes
     -----

@@ -154,8 +154,9 @@ impl ArrayBase {
         memory: &Memory,
         writes: bool,
     ) -> PyResult<Arena> {
-        let transfer =
-            |interrupt: Interrupt<'_>| self.transfer(state, &*self.store, Some(interrupt), selection, memory, writes);
+        let transfer = |interrupt: Interrupt<'_>| {
+            self.transfer(state, &*self.store, Some(interrupt), selection, memory, writes)
+        };
         let done = py.detach(|| interruptibly(transfer));
         done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
@@ -254,8 +255,10 @@ impl ArrayBase {
     ) -> PyResult<()> {
         let Some(above) = self.above.get() else { return Ok(()) };
         let (state, keys) = (self.state(), keys(first.as_deref(), last.as_deref()));
-        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, &*self.store, None), above, keys, stays)))
-            .map_err(|error| to_py(py, error))
+        py.detach(|| {
+            pool::guarded(|| overlay::store(self.operation(&state, &*self.store, None), above, keys, stays))
+        })
+        .map_err(|error| to_py(py, error))
     }
 
     /// Forget what is kept aside of the same chunks.

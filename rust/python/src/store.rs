@@ -26,9 +26,9 @@ use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
 pub(crate) use self::keyed::{KvStoreBase, Master};
-pub(crate) use self::wrap::SharedStore;
 use self::reading::Unread;
 use self::stamped::{ReadResult, TimestampedStorageGeneration};
+pub(crate) use self::wrap::SharedStore;
 use crate::error::{foreign, to_py};
 
 /// More bytes are copied while other threads of Python run.

@@ -230,14 +230,15 @@ class TensorStore(Facts):
         if order not in {"C", "F"}:
             raise TypeError(f"order {brief(order)} is not 'C' or 'F'")
         using = self._using(batch)
-        due = [] if using.batch is None else self._driver.due(using)
-        if due:
+        waits = using.batch
+        due = [] if waits is None else self._driver.due(using)
+        if waits is not None and due:
             alone = using._replace(batch=None)  # what waits for a batch does not keep it
 
             def begin(together: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
                 return self._read(order, out, alone.beside(together, sharing))
 
-            read = partial(using.batch._later, begin, due, reads=True)
+            read = partial(waits._later, begin, due, reads=True)
             return during(self._transaction, read)
         if self._transaction is None:
             return self._read(order, out, using)

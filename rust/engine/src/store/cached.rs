@@ -31,7 +31,9 @@ use self::memory::Memory;
 pub use self::memory::{CacheCounts, CachePool};
 use self::object::{Chunks, RangedObject, WholeObject};
 use super::{joined, Want};
-use super::{through, Change, Exchange, Known, Listing, Made, Need, Object, SharedStore, Store, Updater, Version};
+use super::{
+    through, Change, Exchange, Known, Listing, Made, Need, Object, SharedStore, Store, Updater, Version,
+};
 use crate::error::Result;
 use crate::store;
 

@@ -10,7 +10,8 @@ use std::time::SystemTime;
 use super::ask::by_thread;
 use super::cached::Asked;
 use super::{
-    fork, Ask, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Told, Updater, Version, Want, REPLACED,
+    fork, Ask, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Told, Updater, Version, Want,
+    REPLACED,
 };
 use crate::error::Result;
 
@@ -82,7 +83,13 @@ impl SharedStore {
     /// Remembers answers of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         fork::register();
-        SharedStore { inner, slots: Arc::default(), expected: Arc::default(), began: Asked::now(), began_at: SystemTime::now() }
+        SharedStore {
+            inner,
+            slots: Arc::default(),
+            expected: Arc::default(),
+            began: Asked::now(),
+            began_at: SystemTime::now(),
+        }
     }
 
     /// Tells that some bytes of a value will be read; None: all.

@@ -470,6 +470,21 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
 }
 
 #[test]
+fn what_nobody_expects_is_asked_of_the_store_below() -> Result<()> {
+    let folder = Folder::new();
+    let inner = local_in(&folder, "unexpected");
+    inner.put("a/k", b"1")?;
+    let shared = SharedStore::new(inner.clone());
+    shared.expect_want("b/k", Want::Whole);
+    assert!(shared.expects("b/k") && shared.expects_below("b/") && !shared.expects_below("a/"));
+    assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"1"[..]));
+    inner.put("a/k", b"2")?;
+    assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"2"[..]));
+    assert!(shared.shared_since("a/k").is_none() && shared.shared_since("b/k").is_some());
+    Ok(())
+}
+
+#[test]
 fn what_is_expected_is_read_together_where_it_is_close() -> Result<()> {
     let folder = Folder::new();
     let inner = local_in(&folder, "expected");

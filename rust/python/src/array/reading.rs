@@ -80,10 +80,9 @@ fn read_together(
     let begun = reads.iter().zip(futures).filter_map(|(read, future)| {
         let place = place.next().flatten();
         let Read { part, result } = read.get().held().take()?;
-        shared.push(place.map(|(below, shared)| Place {
-            below: below.get().engine(),
-            shared: shared.get().engine(),
-        }));
+        shared.push(
+            place.map(|(below, shared)| Place { below: below.get().engine(), shared: shared.get().engine() }),
+        );
         Some(Transfer { parts: part.into_iter().collect(), future, result })
     });
     let mut transfers: Vec<Transfer> = begun.collect();
