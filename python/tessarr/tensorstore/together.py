@@ -85,7 +85,7 @@ def begin_together(reads: Reads, sharing: Sharing | None = None) -> None:
     wanted = [future for future in reads if future._state == PENDING]
     if not wanted:
         return
-    places = [] if sharing is None else [sharing.of(*reads[future][1:]) for future in wanted]
+    places = None if sharing is None else [sharing.of(*reads[future][1:]) for future in wanted]
     begun = read_together([reads[future][0] for future in wanted], wanted, places=places)
     for future in wanted:
         future._begin, future._work = None, begun.help

@@ -63,20 +63,23 @@ impl Reading {
     }
 }
 
+/// Where a read is, and what is shared there; None: nothing is.
+type Placed<'py> = Option<(Bound<'py, Store>, Bound<'py, SharedStore>)>;
+
 /// Have threads of the engine read, side by side; of each a future is told. Who waits for one helps with
 /// all. A single one that is small is read `soon`, with those of its array that were begun by then. Of each may
 /// be told where it is, below caches and transactions, and what is shared there with others.
 #[pyfunction]
-#[pyo3(signature = (reads, futures, *, soon = false, places = Vec::new()))]
+#[pyo3(signature = (reads, futures, *, soon = false, places = None))]
 fn read_together(
     py: Python<'_>,
     reads: Vec<Bound<'_, Reading>>,
     futures: Vec<Py<PyAny>>,
     soon: bool,
-    places: Vec<Option<(Bound<'_, Store>, Bound<'_, SharedStore>)>>,
+    places: Option<Vec<Placed<'_>>>,
 ) -> Begun {
     let mut shared = Vec::new();
-    let mut place = places.into_iter();
+    let mut place = places.into_iter().flatten();
     let begun = reads.iter().zip(futures).filter_map(|(read, future)| {
         let place = place.next().flatten();
         let Read { part, result } = read.get().held().take()?;
