@@ -1,7 +1,7 @@
 """A server of files by HTTP that is far away: ``python bench/slow_server.py FOLDER SECONDS``.
 
-Each answer comes so many seconds after its request. Files are kept in memory once they were asked
-for, so that an answer takes little work. It prints its port.
+Each answer comes so many seconds after its request. Answers are kept in memory once they were asked
+for, so that one takes little work. It prints its port.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def found(folder: str, path: str) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
 
 
+@cache
 def answer(folder: str, request: bytes) -> bytes:
     """Return the answer to a request."""
     method, path = request.split(b" ", 2)[:2]
@@ -69,7 +70,10 @@ class Connection(asyncio.Protocol):
         self._come += data
         while (end := self._come.find(b"\r\n\r\n")) >= 0:
             request, self._come = self._come[: end + 4], self._come[end + 4 :]
-            asyncio.get_running_loop().call_later(self._delay, self._answer, request)
+            if self._delay:
+                asyncio.get_running_loop().call_later(self._delay, self._answer, request)
+            else:
+                self._answer(request)
 
     def _answer(self, request: bytes) -> None:
         self._transport.write(answer(self._folder, request))

@@ -1,9 +1,9 @@
 """Many reads at a time, here and with TensorStore: ``python -m bench.together [ROUNDS]``.
 
-Crops of 32² at 1000 places of an array in a folder, with 100 of them by HTTP from a server that
-takes 20 ms for each answer, as a distant one does. They are begun one after another and then
-waited for, collected in a batch, awaited, and read by eight threads. Rounds of the two alternate
-in one process; the least time of a round counts.
+Crops of 32² at 1000 places of an array in a folder, and at 100 of them by HTTP: from a server that
+answers at once, and from one that takes 20 ms for each answer, as a distant one does. They are
+begun one after another and then waited for, collected in a batch, awaited, and read by eight
+threads. Rounds of the two alternate in one process; the least time of a round counts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ import numpy as np
 import tensorstore
 import tessarr.tensorstore
 
-SIDE, CROP, DELAY_S = 2048, 32, 0.02
+SIDE, CROP = 2048, 32
+DELAYS_S = {"near": 0.0, "far": 0.02}
 PACKAGES = {"TensorStore": tensorstore, "here": tessarr.tensorstore}
 PLACES = np.random.default_rng(1).integers(0, SIDE - CROP, (1000, 2)).tolist()
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
@@ -120,6 +121,21 @@ def compare(name: str, url: str, count: int, rounds: int, acts: list[Act]) -> No
         print("| " + " | ".join([*cells, f"{theirs / here:.2f}"]) + " |", flush=True)
 
 
+def compare_served(folder: str, where: str, delay: float, rounds: int) -> None:
+    """Print how long acts take for arrays that are served so many seconds later."""
+    serve = [sys.executable, str(SERVER), folder, str(delay)]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        port = int(server.stdout.readline())
+        try:
+            for layout in ("zstd", "shards"):
+                url = f"http://127.0.0.1:{port}/{layout}/"
+                acts: list[Act] = [futures, batch, awaited, everything]
+                compare(f"HTTP, {where}, {layout}", url, 100, rounds, acts)
+        finally:
+            server.kill()
+
+
 def main() -> None:
     """Make the arrays, serve them, and print the table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
@@ -132,17 +148,8 @@ def main() -> None:
             array.write(values).result()
             near: list[Act] = [futures, batch, awaited, threads]
             compare(f"folder, {layout}", f"file://{folder}/{layout}/", 1000, rounds, near)
-        serve = [sys.executable, str(SERVER), folder, str(DELAY_S)]
-        with subprocess.Popen(serve, stdout=subprocess.PIPE) as server:
-            assert server.stdout is not None
-            port = int(server.stdout.readline())
-            try:
-                for layout in ("zstd", "shards"):
-                    far: list[Act] = [futures, batch, awaited, everything]
-                    url = f"http://127.0.0.1:{port}/{layout}/"
-                    compare(f"HTTP, {layout}", url, 100, rounds, far)
-            finally:
-                server.kill()
+        for where, delay in DELAYS_S.items():
+            compare_served(folder, where, delay, rounds)
 
 
 if __name__ == "__main__":

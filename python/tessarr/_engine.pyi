@@ -55,6 +55,7 @@ __all__ = [
     "Reading",
     "Seen",
     "SharedStore",
+    "Site",
     "SplitStore",
     "StagedStore",
     "Store",
@@ -693,6 +694,25 @@ class CachePool:
     def store(self, store: Store, space: int, max_age_s: float | None) -> Store: ...
     def forget(self) -> None: ...
     def counts(self) -> dict[str, int]: ...
+
+@final
+class Site:
+    """Where the values of a store are, as soon as its Python knows."""
+
+    def __new__(cls) -> Self: ...
+    def place(
+        self,
+        root: str,
+        query: str,
+        headers: list[tuple[str, str]],
+        patience_s: float,
+        plain: str,
+        states: str | None,
+        keys: tuple[str, str, str | None, str] | None,
+        valid_s: float,
+    ) -> bool: ...
+    def leave(self) -> None: ...
+    def is_placed(self) -> bool: ...
 
 @final
 class Limits:

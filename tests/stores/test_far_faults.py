@@ -302,9 +302,13 @@ def test_futures_are_not_waited_for_in_the_thread_of_the_loop(bucket: Door) -> N
 
     loop = fsspec.asyn.get_loop()
     told, *errors = fsspec.asyn.sync(loop, inside, timeout=60)
-    for error in errors:
-        assert isinstance(error, UnsupportedError), error
     assert told == "told by others"
+    for number, error in enumerate(errors):
+        if number < 3 and isinstance(error, (np.ndarray, np.generic)):
+            expected = values[3] if number == 0 else values  # which the engine has asked for itself
+            assert np.array_equal(error, expected)
+        else:
+            assert isinstance(error, UnsupportedError), error
     array.write(values).result()
     assert np.array_equal(array.read().result(), values)
 

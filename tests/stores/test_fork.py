@@ -28,11 +28,11 @@ pytestmark = [
 
 
 def in_child(work: Callable[[], bool]) -> bool:
-    """Run ``work`` in a forked child that has ten seconds."""
+    """Run ``work`` in a forked child that has a minute: others are at work."""
     child = os.fork()
     if child == 0:
         try:
-            signal.alarm(10)
+            signal.alarm(60)
             os._exit(0 if work() else 1)
         finally:
             os._exit(2)

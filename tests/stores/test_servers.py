@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import fsspec.asyn
@@ -122,6 +123,24 @@ def test_what_is_replaced_while_it_is_read(place: tuple[str, Door, str]) -> None
     expected = -old if kind == "s3" else old
     assert (found == expected[20:40, 20:40]).all()
     assert sum("GET" in line for line in door.requests) > (3 if kind == "s3" else 0)
+
+
+def test_what_is_replaced_again_and_again_while_it_is_read(place: tuple[str, Door, str]) -> None:
+    """Where parts are never of one state, all is read by one request."""
+    kind, door, path = place
+    values = [np.full((64, 64), number, "f8") for number in (1, 2)]
+    stores = [store_of(kind, door.url, f"{path}{name}") for name in ("a", "b")]
+    for store, one in zip(stores, values, strict=True):
+        tessarr.create_array(store, data=one, chunks=8, shards=64, compressors=None)
+    states = [store["c/0/0"] for store in stores]
+    behind = store_of(kind, f"http://127.0.0.1:{door.port}", f"{path}a")
+    array = tessarr.open_array(stores[0], mode="r")
+    door.forget()
+    door.then = [partial(behind.put, "c/0/0", states[number % 2]) for number in range(1, 201)]
+    found = array[20:40, 20:40]
+    assert found.min() == found.max()
+    assert len(door.requests) < 50
+    assert len(door.then) > 150
 
 
 def test_large_values_are_stored_one_part_after_another(

@@ -5,8 +5,11 @@ from __future__ import annotations
 from asyncio import CancelledError
 from functools import partial
 from hashlib import sha256
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
+from tessarr import _engine
 from tessarr.errors import StoreError
 from tessarr.store.fsspec_files import Files
 from tessarr.store.loops import Fail, begun, closed, reentry, under_way, waited
@@ -19,7 +22,7 @@ from tessarr.store.servers import (
     server_of,
     version_of,
 )
-from tessarr.store.sites import late, refusal, site_of
+from tessarr.store.sites import late, web_place
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -29,6 +32,10 @@ __all__ = ["FarFiles", "SharedFiles", "files_of"]
 
 _FIRST_BYTES: Final = 1 << 16
 _TAG_BYTES: Final = 40  # what is longer could not be told
+
+_STRANGE: Final = frozenset({301, 307, 400, 401, 403})
+"""With these a bucket says that it is elsewhere, or that who asks is somebody else."""
+_PAUSE_S: Final = 60.0
 
 
 def files_of(
@@ -64,8 +71,15 @@ class FarFiles(Files):
     ) -> None:
         super().__init__(fs, root, missing, concurrency)
         self.server = server
+        self._site = _engine.Site()
+        self._place_from = 0.0  # when it is looked for
         usual = FileNotFoundError in missing and all(issubclass(one, OSError) for one in missing)
-        self._site = site_of(fs, root) if usual else None
+        if not usual:
+            self._place_from = inf
+        elif server.place is None:
+            place = web_place(fs, root)
+            if place is not None:
+                self._site.place(*place)
 
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
@@ -145,19 +159,45 @@ class FarFiles(Files):
     async def _opened(self, key: str, span: str | None) -> _Opened | None:
         path = self._at(key)
         try:
-            return _Opened(self, path, await fetched(self._fs, self.server, path, span))
+            part = await fetched(self._fs, self.server, path, span)
         except self._missing:
             return None
+        await self._look()
+        return _Opened(self, path, part)
 
-    # What the engine has asked for itself
+    # What the engine asks for itself
 
-    def _refused(self, key: str, *told: Any) -> Exception:
-        """Return the error for the status, reason and headers of an answer."""
-        return refusal(self._fs, self._at(key), *told)
+    async def _look(self) -> None:
+        """Have the engine ask from now on, where it can: the file system knows now who it is."""
+        look = self.server.place
+        if look is None or self._site.is_placed() or monotonic() < self._place_from:
+            return
+        try:
+            place = await look(self._fs, self._root)
+        except Exception:  # noqa: BLE001 (what is read comes without it, too)
+            place = None
+        if place is None or not self._site.place(*place):
+            self._place_from = inf
 
-    def _late(self, key: str) -> Exception:
-        """Return the error for a server that has not answered in time."""
-        return late(self._at(key))
+    def _refused(self, key: str, status: int, *told: Any) -> Exception | None:
+        """Return the error for the status, reason and headers of an answer.
+
+        None: the file system is to be asked, which knows what is to be done then.
+        """
+        if status in _STRANGE and self.server.place is not None:
+            self._site.leave()
+            self._place_from = monotonic() + _PAUSE_S
+        elif self._asks_once():
+            return self.server.refusal(self._fs, self._at(key), status, *told)
+        return None
+
+    def _late(self, key: str) -> Exception | None:
+        """Return the error for a server that has not answered in time; None: as above."""
+        return late(self._at(key)) if self._asks_once() else None
+
+    def _asks_once(self) -> bool:
+        """Return whether nobody but its users asks again what a server was too busy for."""
+        return self.server.place is None or self.prepare is not None
 
     # Changes
 

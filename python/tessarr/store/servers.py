@@ -6,10 +6,11 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tessarr.errors import StoreError, UnsupportedError
+from tessarr.store.buckets import gcs_place, gcs_refusal, s3_place, s3_refusal
 from tessarr.store.fsspec_files import protocols
 from tessarr.store.loops import waited
 from tessarr.store.passing import causes, status_of
-from tessarr.store.sites import Answer, web_get
+from tessarr.store.sites import Answer, Place, web_get, web_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -58,6 +59,11 @@ class Server(NamedTuple):
         A method that file systems of this kind have.
     get
         Gives a range of a file, or all of it.
+    refusal
+        Makes the error with which it tells of a status, a reason and headers.
+    place
+        Tells where the engine finds files of a folder, once something was asked for; None where
+        that is known before.
     change
         Replaces a file, or removes it where there are no bytes, if it is in a state: that of a
         tag; "": absent; None: any one. Gives the new tag. None where there is no such thing.
@@ -65,6 +71,8 @@ class Server(NamedTuple):
 
     needs: str
     get: Callable[[Any, str, str | None], Coroutine[Any, Any, Answer]]
+    refusal: Callable[[Any, str, int, str, Any], Exception]
+    place: Callable[[Any, str], Coroutine[Any, Any, Place | None]] | None
     change: Callable[[Any, str, bytes | None, str | None], Coroutine[Any, Any, str | None]] | None
 
 
@@ -270,7 +278,7 @@ _UNSATISFIABLE: Final = 416
 _NOT_IMPLEMENTED: Final = 501
 _S3_PUT_BYTES: Final = 5 << 30
 _S3_PART_BYTES: Final = 1 << 28
-_S3: Final = Server("_call_s3", _s3_get, _s3_change)
-_GCS: Final = Server("_call", _gcs_get, _gcs_change)
-_WEB: Final = Server("encode_url", web_get, None)
+_S3: Final = Server("_call_s3", _s3_get, s3_refusal, s3_place, _s3_change)
+_GCS: Final = Server("_call", _gcs_get, gcs_refusal, gcs_place, _gcs_change)
+_WEB: Final = Server("encode_url", web_get, web_refusal, None, None)
 _SERVERS: Final = {"s3": _S3, "s3a": _S3, "gs": _GCS, "gcs": _GCS, "http": _WEB, "https": _WEB}

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Answer", "Site", "late", "refusal", "site_of", "web_get"]
+__all__ = ["Answer", "Keys", "Place", "late", "web_get", "web_place", "web_refusal"]
 
 _RACY: Final = timedelta(seconds=2)  # they count seconds
 _PARTIAL: Final = 206
@@ -18,28 +18,44 @@ Answer: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
 """The bytes, the header ``Content-Range``, a tag as ``ETag`` has it, and whether that lasts."""
 
 
-class Site(NamedTuple):
-    """Where the engine finds files of the web itself.
+Keys: TypeAlias = tuple[str, str, str | None, str]
+"""Their name, the secret, a token and the region."""
+
+
+class Place(NamedTuple):
+    """Where the engine finds files of a server, and how it asks for them.
 
     Parameters
     ----------
     root
-        The URL of a folder.
+        What URLs begin with.
     query
         What follows the path of a file.
     headers
         Those of each request.
     patience_s
         How long it takes at most.
+    plain
+        The signs of paths, beside letters and digits, that are not encoded.
+    states
+        The header that tells a state from all others; None: what is usual on the web.
+    keys
+        Those with which requests are signed as S3 wants it, if they are.
+    valid_s
+        How long this holds.
     """
 
     root: str
     query: str
     headers: list[tuple[str, str]]
     patience_s: float
+    plain: str
+    states: str | None = None
+    keys: Keys | None = None
+    valid_s: float = inf
 
 
-def site_of(fs: Any, root: str) -> Site | None:
+def web_place(fs: Any, root: str) -> Place | None:
     """Return where files of a file system of the web are.
 
     None: it is another file system, or asks in a way of its own: in another event loop, with
@@ -69,7 +85,8 @@ def site_of(fs: Any, root: str) -> Site | None:
     if url.raw_query_string or url.raw_fragment or url.user:
         return None
     query = url.with_query(params).raw_query_string if params else ""
-    return Site(str(url).rstrip("/"), f"?{query}" if query else "", headers, patience_s)
+    start, query = f"{str(url).rstrip('/')}/", f"?{query}" if query else ""
+    return Place(start, query, headers, patience_s, "-._~/!$&'()*,;=:@")
 
 
 def _patience_s(timeout: Any) -> float | None:
@@ -105,7 +122,7 @@ async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) 
     async with session.get(fs.encode_url(path), **options) as answer:
         fs._raise_not_found_for_status(answer, path)
         if answer.status not in _FILES:  # nor does it say where the file is
-            raise refusal(fs, path, answer.status, answer.reason, answer.headers)
+            raise web_refusal(fs, path, answer.status, answer.reason, answer.headers)
         data = await answer.read()
         content_range = (
             answer.headers.get("Content-Range", "") if answer.status == _PARTIAL else None
@@ -121,7 +138,7 @@ def late(path: str) -> TimeoutError:
     return TimeoutError(f"{path!r}: the server did not answer in time")
 
 
-def refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:
+def web_refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:
     """Return the error with which a file system of the web tells of a status."""
     from aiohttp import ClientResponseError, RequestInfo
     from multidict import CIMultiDict, CIMultiDictProxy

@@ -45,6 +45,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<local::LocalStore>()?;
     module.add_class::<python::ForeignStore>()?;
     module.add_class::<split::SplitStore>()?;
+    module.add_class::<site::Site>()?;
     keyed::register(module)?;
     transaction::register(module)?;
     memory::register(module)?;

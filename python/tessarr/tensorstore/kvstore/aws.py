@@ -35,6 +35,8 @@ def session(json: dict[str, Any], host: str | None = None) -> Any:
     class Session(AioSession):  # type: ignore[misc] # untyped
         """A session that is equal to, and pickled as, its JSON: stores of one are shared."""
 
+        only_credentials = host is None  # requests are as without it
+
         def __reduce__(self) -> Any:
             return session, (json, host)
 

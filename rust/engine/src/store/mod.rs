@@ -54,10 +54,16 @@ pub use version::Version;
 pub(crate) use wait::Wait;
 pub use wait::{received, while_waiting};
 pub use watched::{Call, Done, Latency, Looked, Watch, WatchedStore};
-pub use web::{aside, Answer, Piece, Refusal, Web};
+pub use web::{aside, Answer, Piece, Refusal, Signer, Web};
 
 /// How often a value is read again that was replaced while it was read.
 const ATTEMPTS: usize = 100;
+
+/// After so many times all of it is read by one request, which gives a single state,
+const APART: usize = 3;
+
+/// if it has at most so many bytes.
+const TOGETHER_BYTES: u64 = 128 << 20;
 
 /// Keys from one, to before another, in the order of their bytes, which need not be text.
 #[derive(Clone, Copy, Debug)]
@@ -307,10 +313,14 @@ impl dyn Store + '_ {
         want: impl Fn() -> Want,
         mut work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
     ) -> Result<T> {
-        let mut attempts = 0;
+        let (mut attempts, mut bytes) = (0, 0);
         loop {
+            let together = attempts >= APART && bytes <= TOGETHER_BYTES;
+            let want = || if together { Want::Prefix(TOGETHER_BYTES) } else { want() };
+            let object = opened.take().unwrap_or_else(|| self.open(key, want()))?;
+            bytes = object.as_ref().map_or(0, |object| object.size());
             attempts += 1;
-            match work(opened.take().unwrap_or_else(|| self.open(key, want()))?) {
+            match work(object) {
                 Err(error) if error.code == Some(REPLACED) && attempts < ATTEMPTS => {}
                 done => return done,
             }

@@ -17,9 +17,11 @@ use hyper::{Request, StatusCode, Uri};
 use crate::pool;
 
 mod client;
+mod signature;
 
 pub use client::aside;
 use client::{Client, Error as SendError};
+pub use signature::Signer;
 
 /// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
 const REST: usize = 64 << 10;
@@ -43,6 +45,9 @@ pub struct Web {
     headers: HeaderMap,
     /// How long a request takes at most, waiting for its turn included.
     patience: Duration,
+    signer: Option<Signer>,
+    /// The header that tells a state from all others; None: what is usual, which perhaps does not.
+    names: Option<HeaderName>,
     /// How many answers were unclear since one was not.
     unclear: AtomicU32,
     /// When, after too many of these, something may be asked for again.
@@ -152,7 +157,18 @@ impl Web {
         let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
         all.entry(header::USER_AGENT).or_insert(here);
         all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        Some(Web { headers: all, patience, unclear: AtomicU32::new(0), again: Mutex::default() })
+        let (unclear, again) = (AtomicU32::new(0), Mutex::default());
+        Some(Web { headers: all, patience, signer: None, names: None, unclear, again })
+    }
+
+    /// Its requests are signed.
+    pub fn signed(self, signer: Signer) -> Self {
+        Web { signer: Some(signer), ..self }
+    }
+
+    /// A header tells states of its files from all others. None: it is no header.
+    pub fn naming(self, header: &str) -> Option<Self> {
+        Some(Web { names: Some(header.parse().ok()?), ..self })
     }
 
     /// Whether something may be asked for: answers were clear, of late, or were not for long.
@@ -221,21 +237,25 @@ impl Web {
             if let Some(range) = &range {
                 request.headers_mut().insert(header::RANGE, range.clone());
             }
-            request
+            let signed =
+                self.signer.as_ref().map_or(Some(()), |signer| signer.sign(&mut request, SystemTime::now()));
+            signed.map(|()| request)
         };
-        let mut answer = client.send(request(), false).await?;
+        let mut answer = client.send(request()?, false).await?;
         if match &answer {
             Ok(answer) => answer.status() == StatusCode::REQUEST_TIMEOUT,
             Err(error) => was_closed(error),
         } {
-            answer = client.send(request(), true).await?;
+            answer = client.send(request()?, true).await?;
         }
         let (head, body) = match answer {
             Ok(answer) => answer.into_parts(),
             Err(error) => return is_late(&error).then_some(Answer::Late),
         };
         match head.status {
-            StatusCode::OK | StatusCode::PARTIAL_CONTENT => file(&head, body).await.map(Answer::Piece),
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
+                file(&head, body, self.names.as_ref()).await.map(Answer::Piece)
+            }
             status => {
                 // What is more, or takes longer, closes the connection.
                 let _ = tokio::time::timeout(REST_TIME, read_past(body)).await;
@@ -282,7 +302,7 @@ async fn read_past(mut body: Incoming) {
 }
 
 /// The file that an answer has; None: it is unclear.
-async fn file(head: &Parts, mut body: Incoming) -> Option<Piece> {
+async fn file(head: &Parts, mut body: Incoming, names: Option<&HeaderName>) -> Option<Piece> {
     let told = Headers::of(&head.headers)?;
     let coded = |coding: &str| !coding.eq_ignore_ascii_case("identity");
     if told.coding.is_some_and(coded) || told.transfer.is_some_and(|how| !how.eq_ignore_ascii_case("chunked"))
@@ -302,13 +322,11 @@ async fn file(head: &Parts, mut body: Incoming) -> Option<Piece> {
         StatusCode::PARTIAL_CONTENT => range_of(told.range?, count)?,
         _ => (0, count),
     };
-    let old = is_old(told.modified, told.now)?;
-    let tag = match (told.tag.filter(|tag| !tag.is_empty()), told.modified) {
-        (Some(tag), _) => tag.to_owned(),
-        (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
-        _ => String::new(),
+    let (tag, lasts) = match names {
+        Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
+        None => told.state()?,
     };
-    let lasts = old && !tag.is_empty() && !tag.starts_with("W/");
+    let lasts = lasts && !tag.is_empty() && !tag.starts_with("W/");
     Some(Piece { data, first, size, tag, lasts })
 }
 
@@ -339,6 +357,17 @@ impl<'h> Headers<'h> {
             modified: text(header::LAST_MODIFIED)?,
             now: text(header::DATE)?,
         })
+    }
+
+    /// What tells a state from others, and whether from all. None: something is unclear.
+    fn state(&self) -> Option<(String, bool)> {
+        let old = is_old(self.modified, self.now)?;
+        let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
+            (Some(tag), _) => tag.to_owned(),
+            (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
+            _ => String::new(),
+        };
+        Some((tag, old))
     }
 }
 

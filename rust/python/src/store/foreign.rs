@@ -41,7 +41,7 @@ pub(super) struct PyForeign {
     pub(super) asked: Pile<Asked>,
     concurrency: usize,
     /// Where the engine finds the values itself.
-    pub(super) site: Option<Site>,
+    pub(super) site: Option<Py<Site>>,
     /// Stands for the store, among all whose values have versions.
     number: u64,
 }

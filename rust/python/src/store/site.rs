@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
-    aside, received, replaced, Answer, Foreign, Object, Opened, Piece, Refusal, Told, Version, Want, Web,
+    aside, received, replaced, Answer, Foreign, Object, Opened, Piece, Refusal, Signer, Told, Version, Want,
+    Web,
 };
 use tessarr_engine::{Error, Result};
 
@@ -16,33 +17,96 @@ use super::asked::ask;
 use super::foreign::{wrong_count, Bytes, Opening, PyForeign, Whole};
 use crate::error::foreign;
 
-/// Where the values of a store are.
-pub(super) struct Site {
+/// Where the values of a store are, as soon as its Python knows.
+#[pyclass(frozen, module = "tessarr._engine")]
+#[derive(Default)]
+pub(super) struct Site(RwLock<Option<Arc<Place>>>);
+
+/// Where values are.
+pub(super) struct Place {
     web: Arc<Web>,
     root: String,
     query: String,
+    /// The signs of keys, beside letters and digits, that are not encoded.
+    plain: String,
+    /// What was told may have changed then.
+    until: Option<Instant>,
 }
 
-/// What a store of Python tells of it: a URL, what follows keys in URLs, headers, and for how many seconds one waits.
-type Place = (String, String, Vec<(String, String)>, f64);
+/// Names of keys, the keys themselves, a token and a region, with which requests are signed.
+type Keys = (String, String, Option<String>, String);
+
+#[pymethods]
+impl Site {
+    #[new]
+    fn new() -> Self {
+        Site::default()
+    }
+
+    /// Say where values are, as `tessarr.store.sites.Place` does. False: the engine cannot ask there.
+    #[allow(clippy::too_many_arguments)] // those of a tuple
+    fn place(
+        &self,
+        root: String,
+        query: String,
+        headers: Vec<(String, String)>,
+        patience_s: f64,
+        plain: String,
+        states: Option<&str>,
+        keys: Option<Keys>,
+        valid_s: f64,
+    ) -> bool {
+        let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        let web = || {
+            let mut web = Web::new(&headers, duration(patience_s))?;
+            if let Some(states) = states {
+                web = web.naming(states)?;
+            }
+            if let Some((name, secret, token, region)) = &keys {
+                web = web.signed(Signer::new(name, secret, token.as_deref(), region)?);
+            }
+            Some(web.into())
+        };
+        let until = Instant::now().checked_add(duration(valid_s));
+        let place = web().map(|web| Place { web, root, query, plain, until }.into());
+        let is_placed = place.is_some();
+        self.set(place);
+        is_placed
+    }
+
+    /// Values are asked for by Python, until they are placed again.
+    fn leave(&self) {
+        self.set(None);
+    }
+
+    /// Whether values are asked for by the engine.
+    fn is_placed(&self) -> bool {
+        self.get().is_some()
+    }
+}
 
 impl Site {
     /// None: only Python knows how to ask for values.
-    pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Site>> {
+    pub(super) fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Py<Site>>> {
         let told = object.getattr_opt(intern!(object.py(), "_site"))?;
-        let Some((root, query, headers, patience)) =
-            told.map(|told| told.extract::<Option<Place>>()).transpose()?.flatten()
-        else {
-            return Ok(None);
-        };
-        let patience = Duration::try_from_secs_f64(patience).unwrap_or(Duration::MAX);
-        Ok(Web::new(&headers, patience).map(|web| Site { web: web.into(), root, query }))
+        Ok(told.and_then(|told| told.cast_into::<Site>().ok()).map(Bound::unbind))
     }
 
-    pub(super) fn may_ask(&self) -> bool {
-        self.web.may_ask()
+    /// Where values are now.
+    pub(super) fn get(&self) -> Option<Arc<Place>> {
+        let place = self.0.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        place.until.is_none_or(|until| Instant::now() < until).then_some(place)
     }
 
+    fn set(&self, place: Option<Arc<Place>>) {
+        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *now, place);
+        drop(now);
+        drop(before);
+    }
+}
+
+impl Place {
     /// Ask for a range of a value, as the header says it, or for all, and wait.
     fn asked(&self, key: &str, range: Option<&str>) -> Result<Answer> {
         let (told, answers) = channel();
@@ -59,11 +123,10 @@ impl Site {
     fn url(&self, key: &str) -> String {
         let mut url = String::with_capacity(self.root.len() + key.len() + 16);
         url.push_str(&self.root);
-        url.push('/');
         for byte in key.bytes() {
             match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => url.push(byte.into()),
-                _ if b"-._~/!$&'()*,;=:@".contains(&byte) => url.push(byte.into()),
+                _ if self.plain.as_bytes().contains(&byte) => url.push(byte.into()),
                 _ => {
                     let _ = write!(url, "%{byte:02X}"); // which a text takes
                 }
@@ -102,12 +165,17 @@ fn wanted(opening: &Opening) -> (Option<String>, impl Fn(u64) -> (u64, u64)) {
 const FIRST_BYTES: u64 = 1 << 16;
 
 impl PyForeign {
+    /// Where its values are, if the engine is to ask for them now.
+    fn place(&self) -> Option<Arc<Place>> {
+        self.site.as_ref()?.get().get().filter(|place| place.web.may_ask())
+    }
+
     /// Have a server asked for a value, where it is known how; gives back what only Python can be asked for.
     pub(super) fn ask_there(self: &Arc<Self>, key: String, want: Want, told: Told) -> Option<(String, Told)> {
-        let Some(site) = self.site.as_ref().filter(|site| site.may_ask()) else { return Some((key, told)) };
+        let Some(place) = self.place() else { return Some((key, told)) };
         let store = self.clone();
-        let (url, range) = (site.url(&key), wanted(&self.opening(want)).0);
-        site.web.get(&url, range.as_deref(), move |answer| match store.answered(answer, &key, want) {
+        let (url, range) = (place.url(&key), wanted(&self.opening(want)).0);
+        place.web.get(&url, range.as_deref(), move |answer| match store.answered(answer, &key, want) {
             Some(opened) => told.tell(opened),
             None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
             None => {}
@@ -117,11 +185,11 @@ impl PyForeign {
 
     /// Open a value; None: Python is to be asked.
     pub(super) fn opened_there(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Opened>> {
-        let Some(site) = self.site.as_ref().filter(|site| site.may_ask()) else { return Ok(None) };
+        let Some(place) = self.place() else { return Ok(None) };
         if !is_ours() {
             self.may_wait()?;
         }
-        let answer = site.asked(key, wanted(&self.opening(want)).0.as_deref())?;
+        let answer = place.asked(key, wanted(&self.opening(want)).0.as_deref())?;
         Ok(self.answered(answer, key, want))
     }
 
@@ -130,8 +198,8 @@ impl PyForeign {
         let piece = match answer {
             Answer::Piece(piece) => piece,
             Answer::Absent => return Some(Ok(None)),
-            Answer::Refused(refusal) => return Some(Err(self.refused(key, refusal))),
-            Answer::Late => return Some(Err(self.late(key))),
+            Answer::Refused(refusal) => return self.refused(key, refusal).map(Err),
+            Answer::Late => return self.late(key).map(Err),
             Answer::Unclear => return None,
         };
         let opening = self.opening(want);
@@ -151,23 +219,28 @@ impl PyForeign {
         })))
     }
 
-    fn refused(&self, key: &str, refusal: Refusal) -> Error {
+    fn refused(&self, key: &str, refusal: Refusal) -> Option<Error> {
         let Refusal { status, reason, headers } = refusal;
         let told = (key, status, reason, headers);
         self.failed(|object| object.call_method1(intern!(object.py(), "_refused"), told))
     }
 
-    fn late(&self, key: &str) -> Error {
+    fn late(&self, key: &str) -> Option<Error> {
         self.failed(|object| object.call_method1(intern!(object.py(), "_late"), (key,)))
     }
 
-    /// The exception that Python would raise.
+    /// The exception that Python would raise; None: it is to be asked.
     fn failed(
         &self,
         raised: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
-    ) -> Error {
-        let error = || self.call(|object| Ok(foreign(object.py(), PyErr::from_value(raised(object)?))));
-        aside(error).unwrap_or_else(|error| error)
+    ) -> Option<Error> {
+        let error = || {
+            self.call(|object| {
+                let raised = raised(object)?;
+                Ok((!raised.is_none()).then(|| foreign(object.py(), PyErr::from_value(raised))))
+            })
+        };
+        aside(error).unwrap_or_else(Some)
     }
 }
 
@@ -189,9 +262,9 @@ impl Far {
 
     /// Ask for bytes; false: Python is to be asked.
     fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
-        let Some(site) = self.store.site.as_ref().filter(|site| site.may_ask()) else { return Ok(false) };
+        let Some(place) = self.store.place() else { return Ok(false) };
         let last = offset.saturating_add(out.len() as u64 - 1);
-        match site.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
+        match place.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
             Answer::Piece(piece) if piece.tag != self.tag || piece.size != self.size => {
                 Err(replaced(&self.key))
             }
@@ -204,8 +277,8 @@ impl Far {
                 Ok(found)
             }
             Answer::Absent => Err(replaced(&self.key)),
-            Answer::Refused(refusal) => Err(self.store.refused(&self.key, refusal)),
-            Answer::Late => Err(self.store.late(&self.key)),
+            Answer::Refused(refusal) => self.store.refused(&self.key, refusal).map_or(Ok(false), Err),
+            Answer::Late => self.store.late(&self.key).map_or(Ok(false), Err),
             Answer::Unclear => Ok(false),
         }
     }

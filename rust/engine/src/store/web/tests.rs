@@ -73,7 +73,9 @@ fn a_connection_that_was_closed_is_made_again() {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             for number in 0..asked {
                 let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
-                assert!(head.count() > 0);
+                if head.count() == 0 {
+                    break; // one that was made for a single request
+                }
                 if number == 0 {
                     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc").unwrap();
                 } // else it is closed, as soon as somebody asks again

@@ -1,0 +1,174 @@
+//! Signatures of requests for files of S3, by its version 4 (docs.aws.amazon.com: "Signature Version 4").
+
+use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::Request;
+use ring::{digest, hmac};
+
+const DATE: HeaderName = HeaderName::from_static("x-amz-date");
+const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
+const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
+
+/// What a request without a body has in the header that tells the hash of it.
+const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+const METHOD: &str = "AWS4-HMAC-SHA256";
+
+/// Signs requests with the keys of somebody.
+pub struct Signer {
+    name: String,
+    secret: String,
+    token: Option<HeaderValue>,
+    region: String,
+    /// The day, and the key that signs what is asked for on it.
+    day: Mutex<Option<(String, hmac::Key)>>,
+}
+
+impl Signer {
+    /// None: a token is none.
+    pub fn new(name: &str, secret: &str, token: Option<&str>, region: &str) -> Option<Self> {
+        let token = token.map(HeaderValue::from_str).transpose().ok()?;
+        let day = Mutex::default();
+        Some(Signer {
+            name: name.to_owned(),
+            secret: secret.to_owned(),
+            token,
+            region: region.to_owned(),
+            day,
+        })
+    }
+
+    /// Sign a request without a body, whose path is encoded as S3 does. None: something is no header.
+    pub(super) fn sign<B>(&self, request: &mut Request<B>, now: SystemTime) -> Option<()> {
+        let time = written(now);
+        let day = time.get(..8)?;
+        let uri = request.uri();
+        let host = match uri.port_u16().filter(|&port| Some(port) != usual(uri.scheme_str())) {
+            Some(port) => format!("{}:{port}", uri.host()?),
+            None => uri.host()?.to_owned(),
+        };
+        let (path, query) = (uri.path().to_owned(), uri.query().unwrap_or_default().to_owned());
+        let headers = request.headers_mut();
+        headers.insert(header::HOST, HeaderValue::from_str(&host).ok()?);
+        headers.insert(DATE, HeaderValue::from_str(&time).ok()?);
+        headers.insert(CONTENT, HeaderValue::from_static(NOTHING));
+        if let Some(token) = &self.token {
+            headers.insert(TOKEN, token.clone());
+        }
+        let is_signed = |name: &HeaderName| *name == header::HOST || name.as_str().starts_with("x-amz-");
+        let mut names: Vec<HeaderName> = headers.keys().filter(|name| is_signed(name)).cloned().collect();
+        names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
+        let signed = names.iter().map(HeaderName::as_str).collect::<Vec<_>>().join(";");
+        let mut told = format!("GET\n{path}\n{query}\n");
+        for name in &names {
+            let values = headers.get_all(name).iter().map(|value| value.to_str().map(str::trim));
+            let values = values.collect::<Result<Vec<_>, _>>().ok()?.join(",");
+            let _ = writeln!(told, "{name}:{values}"); // which a text takes
+        }
+        let _ = write!(told, "\n{signed}\n{NOTHING}");
+        let scope = format!("{day}/{}/s3/aws4_request", self.region);
+        let told = format!(
+            "{METHOD}\n{time}\n{scope}\n{}",
+            hex(digest::digest(&digest::SHA256, told.as_bytes()).as_ref())
+        );
+        let signature = hex(hmac::sign(&self.key(day), told.as_bytes()).as_ref());
+        let name = &self.name;
+        let text =
+            format!("{METHOD} Credential={name}/{scope}, SignedHeaders={signed}, Signature={signature}");
+        let mut value = HeaderValue::from_str(&text).ok()?;
+        value.set_sensitive(true);
+        headers.insert(header::AUTHORIZATION, value);
+        Some(())
+    }
+
+    /// What signs requests of a day.
+    fn key(&self, day: &str) -> hmac::Key {
+        let mut known = self.day.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, key)) = known.as_ref().filter(|(known, _)| known == day) {
+            return key.clone();
+        }
+        let key = |secret: &[u8]| hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let first = key(format!("AWS4{}", self.secret).as_bytes());
+        let parts = [day, &self.region, "s3", "aws4_request"];
+        let made = parts.iter().fold(first, |made, part| key(hmac::sign(&made, part.as_bytes()).as_ref()));
+        known.insert((day.to_owned(), made)).1.clone()
+    }
+}
+
+/// The port of a server of which none is told.
+fn usual(scheme: Option<&str>) -> Option<u16> {
+    match scheme {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// A time as `20260131T235959Z`.
+fn written(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (days, second) = (seconds / 86400, seconds % 86400);
+    let (year, month, day) = date(days);
+    format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+/// The date so many days after 1970 began, counted in years that begin with March, so that leap days are last.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468; // since 0000-03-01
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let first = (153 * month + 2) / 5;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    (era * 400 + year + u64::from(month <= 2), month, day - first + 1)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// The examples of "Signature Calculations for the Authorization Header" in Amazon's documentation of S3.
+    #[test]
+    fn what_is_signed_has_the_signature_that_amazon_gives() {
+        let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let signer = Signer::new("AKIAIOSFODNN7EXAMPLE", secret, None, "us-east-1").unwrap();
+        let now = UNIX_EPOCH + Duration::from_secs(1_369_353_600);
+        let url = "https://examplebucket.s3.amazonaws.com/?lifecycle=";
+        let mut request = Request::get(url).body(()).unwrap();
+        signer.sign(&mut request, now).unwrap();
+        assert_eq!(
+            request.headers()[header::AUTHORIZATION],
+            "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, \
+             SignedHeaders=host;x-amz-content-sha256;x-amz-date, \
+             Signature=fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"
+        );
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "19700101T000000Z"),
+            (951_782_399, "20000228T235959Z"),
+            (951_782_400, "20000229T000000Z"),
+            (951_868_800, "20000301T000000Z"),
+            (1_735_689_599, "20241231T235959Z"),
+            (4_107_542_400, "21000301T000000Z"),
+        ] {
+            assert_eq!(written(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+        }
+    }
+}
