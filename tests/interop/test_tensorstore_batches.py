@@ -90,10 +90,10 @@ class Program:
             return one
         return f"{one}[{', '.join(map(self.along, SHAPE))}]"
 
-    def key(self) -> str:
-        """Draw the arguments of a read of a key."""
+    def key(self, inside: tuple[str, ...] = INSIDE) -> str:
+        """Draw the arguments of a read of a key: one of an array, or another one."""
         draw = self.draw
-        name = draw.choice(["k", "k", "l", "none", *INSIDE])
+        name = draw.choice(["k", "k", "l", "none", *inside])
         start = draw.choice([0, 0, 3, 100, 9_000, 70_000, 130_000, -7])
         if name != "k" and self.place == "http":
             start = min(start, 3)  # to tell the size of what is shorter is one request more
@@ -113,9 +113,10 @@ class Program:
             case "key":
                 return f"keys.read({self.key()}, batch=batch)"
             case "inside" if self.place != "memory":
+                # Documents of arrays that are read in one TensorStore makes anew.
                 read = [
                     f"inside_a[{', '.join(map(self.along, SHAPE))}].read(",
-                    f"inside.read({self.key()}, ",
+                    f"inside.read({self.key(INSIDE[2:])}, ",
                 ]
                 return f"{self.draw.choice(read)}batch=batch)"
             case "json" if self.place != "memory":

@@ -54,8 +54,9 @@ pub unsafe fn read_together(
     }
 }
 
-/// Tell the keys of chunks that reads of `selections` will open together, and how; not of what is read alone.
-pub fn wants(operation: Operation<'_>, selections: &[&Selection], tell: &mut dyn FnMut(&str, Want)) {
+/// Tell the keys of chunks that reads of `selections` will open together, how, and how many bytes each chunk has,
+/// decoded; not of what is read alone.
+pub fn wants(operation: Operation<'_>, selections: &[&Selection], tell: &mut dyn FnMut(&str, Want, usize)) {
     let ends: Vec<End> = selections.iter().map(|_| End::default()).collect();
     let nowhere = |end| Target::new(Address(std::ptr::null_mut()), end);
     let targets: Vec<Target<'_>> = ends.iter().map(|end| nowhere(&end.arena)).collect();
@@ -68,10 +69,13 @@ pub fn wants(operation: Operation<'_>, selections: &[&Selection], tell: &mut dyn
     let touches = together.touches();
     Scratch::with(|scratch| {
         for chunk in touches.chunk_by(|one, next| one.0 == next.0) {
+            let told = |key: &str, parts: &Parts<'_, '_>, _: &mut Scratch| {
+                tell(key, reader.want(parts), parts.level.decoded_bytes);
+                Ok(())
+            };
+            let target = |n: usize| &targets[chunk[n].1];
             // What is wrong with it, the read finds, too.
-            if let Ok((key, want)) = together.request(reader, chunk, scratch) {
-                tell(&key, want);
-            }
+            let _ = together.with(chunk, target, |cell, wanted| at(reader, cell, wanted, scratch, told));
         }
     });
 }

@@ -9,6 +9,9 @@ use tessarr_engine::store::{through, SharedStore, Store, Want};
 
 use super::begun::{alike, Part};
 
+/// Of chunks up to this size, all is read that several want some of: of those at hand, and of those far away.
+const ALL_BYTES: [usize; 2] = [1 << 20, 16 << 20];
+
 /// Where an array is, below caches and transactions, and what is shared of it.
 pub(super) struct Place {
     pub below: Arc<dyn Store>,
@@ -45,13 +48,15 @@ pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
 
 /// Tell what several expect: those of the `parts` that read `apart` from each other, and others.
 fn expect(shared: &SharedStore, parts: &[&Part], apart: &[Vec<usize>]) {
+    let most = ALL_BYTES[usize::from(shared.concurrency() > 0)];
     let mut wanted: HashMap<String, Vec<Want>> = HashMap::new();
     for alike in apart {
         let Part { base, state, store, .. } = parts[alike[0]];
         let selections: Vec<&Selection> = alike.iter().map(|&index| &parts[index].selection).collect();
         let operation = base.get().operation(state, &**store, None);
-        read::wants(operation, &selections, &mut |key, want| {
+        read::wants(operation, &selections, &mut |key, want, bytes| {
             if apart.len() > 1 || shared.expects(key) {
+                let want = if bytes <= most { Want::Whole } else { want };
                 wanted.entry(key.to_owned()).or_default().push(want);
             }
         });
