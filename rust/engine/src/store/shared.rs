@@ -3,6 +3,7 @@
 //! else is asked of the store below, by each who wants it.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::ops::{Bound, Range};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
@@ -13,7 +14,7 @@ use super::{
     fork, Ask, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Told, Updater, Version, Want,
     REPLACED,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Larger parts are read by each who asks.
 const PART_BYTES: usize = 4 << 20;
@@ -46,14 +47,64 @@ pub fn want_of(span: Span) -> Want {
     }
 }
 
-type Part = Arc<OnceLock<Result<Vec<u8>>>>;
-type Slot = Arc<OnceLock<Result<Option<Arc<Opened>>>>>;
+/// An answer, once it was found out.
+type Slot<A> = Arc<OnceLock<Result<A>>>;
+
+/// Answers to questions that several have: the first who asks finds them out for all.
+struct Answers<Q, A>(Mutex<HashMap<Q, Slot<A>>>);
+
+impl<Q, A> Default for Answers<Q, A> {
+    fn default() -> Self {
+        Answers(Mutex::default())
+    }
+}
+
+impl<Q, A> std::fmt::Debug for Answers<Q, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answers")
+    }
+}
+
+impl<Q: Clone + Eq + Hash, A: Clone> Answers<Q, A> {
+    /// The answer, which `find` finds out. What ends the wait of who does is told nobody else: others ask again.
+    fn get(&self, question: &Q, find: impl Fn() -> Result<A>) -> Result<A> {
+        loop {
+            let slot = with(&self.0, |slots| slots.entry(question.clone()).or_default().clone());
+            let mut is_mine = false;
+            let found = slot.get_or_init(|| {
+                is_mine = true;
+                find()
+            });
+            if !found.as_ref().is_err_and(Error::ends_wait) {
+                return found.clone();
+            }
+            self.forget_if(question, |now| Arc::ptr_eq(now, &slot));
+            if is_mine {
+                return found.clone();
+            }
+        }
+    }
+
+    fn forget_if(&self, question: &Q, is_old: impl Fn(&Slot<A>) -> bool) {
+        let old =
+            with(&self.0, |slots| slots.get(question).is_some_and(is_old).then(|| slots.remove(question)));
+        drop(old);
+    }
+
+    fn forget_all(&self) {
+        let old = with(&self.0, std::mem::take);
+        drop(old);
+    }
+}
+
+/// Values that are open, by their keys; None: there is none.
+type Values = Answers<String, Option<Arc<Opened>>>;
 
 /// Remembers, as long as it lives, what another store answered about values that are expected.
 #[derive(Clone, Debug)]
 pub struct SharedStore {
     inner: Arc<dyn Store>,
-    slots: Arc<Mutex<HashMap<String, Slot>>>,
+    values: Arc<Values>,
     expected: Arc<Mutex<BTreeMap<String, Vec<Span>>>>,
     /// Before the first answer.
     began: Asked,
@@ -64,7 +115,8 @@ struct Opened {
     object: Box<dyn Object>,
     /// What is read together.
     expected: Vec<Range<u64>>,
-    parts: Mutex<HashMap<(u64, usize), Part>>,
+    /// Its parts, by where they begin, and their sizes.
+    parts: Answers<(u64, usize), Arc<Vec<u8>>>,
 }
 
 impl std::fmt::Debug for Opened {
@@ -85,7 +137,7 @@ impl SharedStore {
         fork::register();
         SharedStore {
             inner,
-            slots: Arc::default(),
+            values: Arc::default(),
             expected: Arc::default(),
             began: Asked::now(),
             began_at: SystemTime::now(),
@@ -131,8 +183,7 @@ impl SharedStore {
     }
 
     fn forget(&self) {
-        let old = with(&self.slots, std::mem::take);
-        drop(old);
+        self.values.forget_all();
     }
 }
 
@@ -146,8 +197,7 @@ impl Store for SharedStore {
         let Some(spans) = with(&self.expected, |all| all.get(key).cloned()) else {
             return self.inner.open(key, want);
         };
-        let slot = with(&self.slots, |slots| slots.entry(key.to_owned()).or_default().clone());
-        let opened = slot.get_or_init(|| {
+        let opened = self.values.get(&key.to_owned(), || {
             let far = self.inner.concurrency() > 0;
             let gap = GAPS[usize::from(far)];
             let first = together(&spans, i64::MAX, gap).into_iter().next().filter(|_| far);
@@ -156,11 +206,11 @@ impl Store for SharedStore {
                 let size = i64::try_from(object.size()).unwrap_or(i64::MAX);
                 let parts = together(&spans, size, gap).into_iter();
                 let expected = parts.filter_map(|(part, several)| several.then_some(part)).collect();
-                Arc::new(Opened { object, expected, parts: Mutex::default() })
+                Arc::new(Opened { object, expected, parts: Answers::default() })
             }))
         });
-        let Some(opened) = opened.clone()? else { return Ok(None) };
-        Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, slots: self.slots.clone() })))
+        let Some(opened) = opened? else { return Ok(None) };
+        Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, values: self.values.clone() })))
     }
 
     fn shared_since(&self, key: &str) -> Option<SystemTime> {
@@ -259,7 +309,7 @@ fn opening(part: Range<u64>) -> Want {
 struct SharedObject {
     key: String,
     opened: Arc<Opened>,
-    slots: Arc<Mutex<HashMap<String, Slot>>>,
+    values: Arc<Values>,
 }
 
 impl Object for SharedObject {
@@ -315,19 +365,17 @@ impl SharedObject {
         } else {
             let part = expected.unwrap_or(offset..end);
             let (begin, size) = (part.start, (part.end - part.start) as usize);
-            let part = with(&self.opened.parts, |parts| parts.entry((begin, size)).or_default().clone());
-            let read = part.get_or_init(|| {
+            let part = self.opened.parts.get(&(begin, size), || {
                 let mut bytes = super::room_for(size as u64)?;
                 bytes.resize(size, 0);
-                read(object, begin, &mut bytes).map(|()| bytes)
+                read(object, begin, &mut bytes).map(|()| Arc::new(bytes))
             });
             let from = (offset - begin) as usize;
-            read.as_ref().map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()])).map_err(Clone::clone)
+            part.map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()]))
         };
         if done.as_ref().is_err_and(|error| error.code == Some(REPLACED)) {
             // Who opens it again gets what is there now.
-            let old = with(&self.slots, |slots| slots.remove(&self.key));
-            drop(old);
+            self.values.forget_if(&self.key, |_| true);
         }
         done
     }
