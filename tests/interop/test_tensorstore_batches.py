@@ -90,13 +90,16 @@ class Program:
             return one
         return f"{one}[{', '.join(map(self.along, SHAPE))}]"
 
-    def key(self, inside: tuple[str, ...] = INSIDE) -> str:
-        """Draw the arguments of a read of a key: one of an array, or another one."""
+    def key(self, inside: tuple[str, ...] = INSIDE, most: int = 10**6) -> str:
+        """Draw the arguments of a read of a key: one of an array, or another one.
+
+        What is read of one of an array begins at a byte up to `most`.
+        """
         draw = self.draw
         name = draw.choice(["k", "k", "l", "none", *inside])
         start = draw.choice([0, 0, 3, 100, 9_000, 70_000, 130_000, -7])
-        if name != "k" and self.place == "http":
-            start = min(start, 3)  # to tell the size of what is shorter is one request more
+        if name != "k":  # to tell the size of what is shorter is one request more
+            start = min(start, 3 if self.place == "http" else most)
         stop = max(0, start) + (50 if name == "k" else 2)
         span = draw.choice(["None", f"slice({start}, {stop})", f"slice({start}, None)"])
         # The server that is asked here does not compare.
@@ -113,12 +116,15 @@ class Program:
             case "key":
                 return f"keys.read({self.key()}, batch=batch)"
             case "inside" if self.place != "memory":
-                # Documents of arrays that are read in one TensorStore makes anew.
-                read = [
-                    f"inside_a[{', '.join(map(self.along, SHAPE))}].read(",
-                    f"inside.read({self.key(INSIDE[2:])}, ",
-                ]
-                return f"{self.draw.choice(read)}batch=batch)"
+                # A transaction that has read a key first uses no cache of arrays afterwards, and
+                # documents of arrays that are read in one TensorStore makes anew.
+                remembers = self.limit or self.spec["recheck_cached_metadata"] not in {
+                    False,
+                    "open",
+                }
+                if self.draw.random() < 0.5 or remembers:
+                    return f"inside_a[{', '.join(map(self.along, SHAPE))}].read(batch=batch)"
+                return f"inside.read({self.key(INSIDE[2:], most=3)}, batch=batch)"
             case "json" if self.place != "memory":
                 return f"json_{self.draw.choice(ARRAYS)}.read(batch=batch)"
             case "open":
