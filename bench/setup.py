@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PEERS = ["zarr>=3.4", "tensorstore>=0.1.86", "zarrista>=0.1", "zarrs>=0.2.3", "numcodecs"]
-FAR = ["fsspec", "aiohttp"]  # to read by HTTP
+FAR = ["fsspec", "aiohttp", "s3fs"]  # to read by HTTP, and of S3
 
 
 def base() -> str:

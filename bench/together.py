@@ -1,14 +1,15 @@
 """Many reads at a time, here and with TensorStore: ``python -m bench.together [ROUNDS]``.
 
-Crops of 32² at 1000 places of an array in a folder, and at 100 of them by HTTP: from a server that
-answers at once, and from one that takes 20 ms for each answer, as a distant one does. They are
-begun one after another and then waited for, collected in a batch, awaited, and read by eight
-threads. Rounds of the two alternate in one process; the least time of a round counts.
+Crops of 32² at 1000 places of an array in a folder, and at 100 of them by HTTP and as S3: from a
+server that answers at once, and from one that takes 20 ms for each answer, as a distant one does.
+They are begun one after another and then waited for, collected in a batch, awaited, and read by
+eight threads. Rounds of the two alternate in one process; the least time of a round counts.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ PLACES = np.random.default_rng(1).integers(0, SIDE - CROP, (1000, 2)).tolist()
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 1}}
 
-LIMIT = {"http_request_concurrency": {"limit": 256}}
+LIMIT = {f"{kind}_request_concurrency": {"limit": 256} for kind in ("http", "s3")}
 """By default both ask for 32 values at a time: many of them take as long as the server says."""
 
 Act = Callable[[Any, Any, int], object]
@@ -106,13 +107,14 @@ def everything(_: Any, array: Any, __: int) -> None:
     array.read().result()
 
 
-def compare(name: str, url: str, count: int, rounds: int, acts: list[Act]) -> None:
+def compare(name: str, kvstore: Any, count: int, rounds: int, acts: list[Act]) -> None:
     """Print how long each act takes for an array that is opened anew for it."""
     for act in acts:
         least = dict.fromkeys(PACKAGES, float("inf"))
         for _ in range(rounds):
             for package, ts in PACKAGES.items():
-                array = ts.open(f"{url}|zarr3:", context=ts.Context(LIMIT)).result()
+                spec = {"driver": "zarr3", "kvstore": kvstore}
+                array = ts.open(spec, context=ts.Context(LIMIT)).result()
                 since = time.perf_counter()
                 act(ts, array, count)
                 least[package] = min(least[package], time.perf_counter() - since)
@@ -129,9 +131,12 @@ def compare_served(folder: str, where: str, delay: float, rounds: int) -> None:
         port = int(server.stdout.readline())
         try:
             for layout in ("zstd", "shards"):
-                url = f"http://127.0.0.1:{port}/{layout}/"
+                url = f"http://127.0.0.1:{port}"
                 acts: list[Act] = [futures, batch, awaited, everything]
-                compare(f"HTTP, {where}, {layout}", url, 100, rounds, acts)
+                compare(f"HTTP, {where}, {layout}", f"{url}/{layout}/", 100, rounds, acts)
+                bucket = {"bucket": "bucket", "endpoint": url, "aws_region": "us-east-1"}
+                place = {"driver": "s3", **bucket, "path": f"{layout}/"}
+                compare(f"S3, {where}, {layout}", place, 100, rounds, acts)
         finally:
             server.kill()
 
@@ -141,7 +146,9 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
     values = np.random.default_rng(0).integers(0, 500, (SIDE, SIDE)).astype("u2")
     print("| | TensorStore | here | ratio |\n|---|---|---|---|")
+    os.environ |= {"AWS_ACCESS_KEY_ID": "name", "AWS_SECRET_ACCESS_KEY": "secret"}
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "bucket").symlink_to(folder)  # S3 has buckets
         for layout in ("raw", "zstd", "shards"):
             spec = {"driver": "zarr3", "kvstore": f"file://{folder}/{layout}/"}
             array = tensorstore.open({**spec, "metadata": metadata(layout)}, create=True).result()

@@ -709,6 +709,7 @@ class Site:
         plain: str,
         states: str | None,
         keys: tuple[str, str, str | None, str] | None,
+        stores: int,
         valid_s: float,
     ) -> bool: ...
     def leave(self) -> None: ...

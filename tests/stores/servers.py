@@ -260,6 +260,9 @@ class Files(http.server.SimpleHTTPRequestHandler):
     tells: tuple[str, ...] = ("ETag",)
     """Which headers tell the state of a file."""
 
+    tells_size = True
+    """Whether the size of a file is told that does not have a range."""
+
     unit = "bytes"
     """How it spells what ranges count, whose case does not matter (RFC 9110, 14.1)."""
 
@@ -276,7 +279,7 @@ class Files(http.server.SimpleHTTPRequestHandler):
             if not found[1]:
                 start, end = max(0, len(data) - end), len(data) - 1
             if start >= len(data):
-                self.send_error(416)
+                self._refuse(len(data))
                 return
             part = data[start : end + 1]
             span = f"{start}-{start + len(part) - 1}/{len(data)}"
@@ -291,6 +294,13 @@ class Files(http.server.SimpleHTTPRequestHandler):
                 self.send_header(tells, self.date_time_string(path.stat().st_mtime))
         self.end_headers()
         self.wfile.write(part)
+
+    def _refuse(self, size: int) -> None:
+        self.send_response(416)
+        if self.tells_size:
+            self.send_header("Content-Range", f"{self.unit} */{size}")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def log_message(self, *_: Any) -> None:
         pass

@@ -22,7 +22,7 @@ import tessarr
 import tessarr.tensorstore as ts
 from stores import servers
 from stores.servers import Door, Files, serving
-from tessarr.errors import StoreError, UnsupportedError
+from tessarr.errors import ArgumentError, StoreError, UnsupportedError
 from tessarr.store.requests import RetryingStore
 from tessarr.stores import FsspecStore, LRUStoreCache
 
@@ -102,6 +102,43 @@ def test_what_a_server_leaves_out_is_asked_for_again(folder: Path) -> None:
 def test_the_unit_of_ranges_is_read_in_any_case(folder: Path) -> None:
     with served(folder, Files, unit="Bytes") as url:
         assert (opened(url)[2:7, 17_000:39_000] == VALUES[2:7, 17_000:39_000]).all()
+
+
+@pytest.mark.parametrize("own", [{}, {"client_kwargs": {"trust_env": False}}])
+@pytest.mark.parametrize(
+    ("told", "count"),
+    [
+        ("Bytes */70000", 1),
+        ("bytes */+7", 2),
+        ("bytes */99999", 2),
+        ("*/7", 2),
+        ("7", 2),
+        ("bytes */0", 2),
+        ("", 2),
+    ],
+)
+def test_who_refuses_a_range_and_tells_no_size_is_asked_for_all(
+    tmp_path: Path, told: str, count: int, own: dict[str, Any]
+) -> None:
+    """What would have the range is no size; and of what is empty the state was not told."""
+    requests: list[str] = []
+
+    def get(self: Files) -> None:
+        requests.append(self.headers.get("Range", ""))
+        Files.do_GET(self)
+
+    def refuse(self: Files, _: int) -> None:
+        self.send_response(416)
+        self.send_header("Content-Range", told)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    (tmp_path / "a").write_bytes(bytes(70_000))
+    with served(tmp_path, Files, do_GET=get, _refuse=refuse) as url:
+        store = FsspecStore.from_url(url, own)
+        with pytest.raises(ArgumentError, match=r"for value of size 70000$"):
+            store.read_stamped("a", span=(80_000, 80_009))
+    assert requests == ["bytes=80000-80008", ""][:count]
 
 
 @pytest.mark.parametrize("handler", [Mistaken, Behind])

@@ -149,6 +149,7 @@ def test_large_values_are_stored_one_part_after_another(
     """As many requests at a time as are allowed; if others were faster, nothing is left of them."""
     monkeypatch.setattr("tessarr.store.servers._S3_PUT_BYTES", 5 << 20)
     monkeypatch.setattr("tessarr.store.servers._S3_PART_BYTES", 5 << 20)
+    monkeypatch.setattr("tessarr.store.buckets._STORED_BYTES", 5 << 20)
     data = np.random.default_rng(0).bytes(11 << 20)
     store = store_of("s3", s3.url, tmp_path.name)
     s3.forget()
@@ -168,7 +169,7 @@ def test_a_server_without_conditions(s3: Door, tmp_path: Path) -> None:
     door = s3
     store = store_of("s3", door.url, tmp_path.name)
     array = tessarr.create_array(store, shape=(4, 4), chunks=4, dtype="i4")
-    door.then = [lambda: door.refusals.append(501)]
+    door.then = [lambda: door.refusals.extend([501, 501])]  # to the engine, and the file system
     with pytest.raises(UnsupportedError, match="conditional_writes=False"):
         array[0] = 1
     plain = FsspecStore(store.fs, store.path, conditional_writes=False)

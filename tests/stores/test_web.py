@@ -237,6 +237,31 @@ def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: st
             fsspec.asyn.sync(fs.loop, fs._session.close)
 
 
+def test_what_nobody_waits_for_any_more_is_given_up(tmp_path: Path) -> None:
+    """One chunk is refused: that ends the read, and the request for the other chunk."""
+    from aiohttp import ClientResponseError
+
+    stored(tmp_path)
+    asked, ended = threading.Event(), threading.Event()
+
+    def get(self: Handler) -> None:
+        if self.path.endswith("/c/0/0"):
+            asked.wait(20)
+            self.send_error(403)
+        elif "/c/" in self.path:
+            asked.set()
+            self.rfile.read(1)  # until the connection is closed
+            ended.set()
+        else:
+            Handler.do_GET(self)
+
+    with serving(tmp_path, do_GET=get) as (url, _):
+        array = tessarr.open_array(url, mode="r")
+        with pytest.raises(ClientResponseError, match="403"):
+            array[:8]
+        assert ended.wait(20)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
 def test_there_are_files_left_for_others(tmp_path: Path) -> None:
     """However many requests there are, where a process may open few files."""

@@ -428,6 +428,62 @@ def test_keys_on_a_web_server(web: Door, tmp_path: Path) -> None:
     assert (tmp_path / "a b").read_bytes() == b"0123456789"
 
 
+@pytest.mark.parametrize("kind", ["web", "s3"])
+def test_ranges_that_a_value_does_not_have_take_one_request(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """A server that refuses a range tells the size with it, and may not tell the state."""
+    data = bytes(range(256)) * 300
+    size = len(data)
+    (tmp_path / "a").write_bytes(data)
+    door: Door = request.getfixturevalue(kind)
+    place = door.url if kind == "web" else servers.spec("s3", door, f"{tmp_path.name}/")
+    store = ts.KvStore.open(place).result()
+    if kind == "s3":
+        store.write("a", data).result()
+    known = store.read("a").result().stamp.generation
+    found = store.read("a", byte_range=slice(size, None), if_not_equal=known).result()
+    assert found.state == "unspecified"
+    for first, last in [(size + 9, size + 19), (size, size + 1), (size + 1, None), (9, size + 1)]:
+        door.forget()
+        span = slice(first, last)
+        with pytest.raises(ValueError, match=f"OUT_OF_RANGE: .* for value of size {size}"):
+            store.read("a", byte_range=span).result()
+        assert len(asked(door)) == 1
+        assert store.read("a", byte_range=span, if_not_equal=known).result().state == "unspecified"
+    door.forget()
+    found = store.read("a", byte_range=slice(size, None)).result()
+    assert found.value == b""
+    assert len(asked(door)) == 1
+    assert store.read("a", if_not_equal=found.stamp.generation).result().state == "unspecified"
+
+
+@pytest.mark.parametrize("tells", [("ETag",), ()])
+@pytest.mark.parametrize("kind", ["web", "s3"])
+def test_others_of_a_batch_are_read_where_a_range_is_refused(
+    kind: str, tells: tuple[str, ...], request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """The refusal may not tell the state of the value, which later answers do."""
+    data = bytes(range(256)) * 300
+    size = len(data)
+    (tmp_path / "a").write_bytes(data)
+    kinds = type("Kind", (servers.Files,), {"tells": tells})
+    with servers.files(tmp_path, kinds) as web:
+        door: Door = web if kind == "web" else request.getfixturevalue("s3")
+        place = door.url if kind == "web" else servers.spec("s3", door, f"{tmp_path.name}/")
+        store = ts.KvStore.open(place).result()
+        if kind == "s3":
+            store.write("a", data).result()
+        with ts.Batch() as batch:
+            bad = store.read("a", byte_range=slice(size + 5, size + 9), batch=batch)
+            good = [store.read("a", byte_range=slice(-n, None), batch=batch) for n in (10, 70_000)]
+        with pytest.raises(ValueError, match="OUT_OF_RANGE"):
+            bad.result()
+        assert [one.result().value for one in good] == [data[-10:], data[-70_000:]]
+        with pytest.raises(ValueError, match="OUT_OF_RANGE"):
+            store.read("a", byte_range=slice(size + 5, None), if_not_equal=b"\5other").result()
+
+
 def test_queries_and_headers_go_with_each_request(web: Door, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "a").write_bytes(b"value")

@@ -35,6 +35,8 @@ _CLIENT: Final = frozenset(
     }
 )
 _CONFIG: Final = frozenset({"max_pool_connections", "retries", "s3", "signature_version"})
+_STORED_BYTES: Final = 64 << 20
+"""Larger values are stored by the file system: what a request costs does not count there."""
 _VALID_S: Final = 240.0
 """Less than what is left, as a rule, of keys that their session still holds for good."""
 
@@ -49,14 +51,15 @@ async def s3_place(fs: Any, root: str) -> Place | None:
     express = bucket.endswith("--x-s3")  # which has sessions of its own
     if type(fs) is not S3FileSystem or version or express or not _asks_plainly(fs):
         return None
-    client = await fs.get_s3(bucket)
+    client: Any = await fs.get_s3(bucket)
     config = client.meta.config
     key = f"{folder}/x" if folder else "x"
     where = {"Bucket": bucket, "Key": key}
     url = (await client.generate_presigned_url("get_object", Params=where)).partition("?")[0]
     if not url.endswith("/x") or config.proxies or get_environ_proxies(url):
         return None
-    trusted = fs.session.get_config_variable("ca_bundle")
+    session: Any = fs.session
+    trusted = session.get_config_variable("ca_bundle")
     if url.startswith("https:") and trusted not in {None, os.environ.get("SSL_CERT_FILE")}:
         return None
     keys, valid_s = None, inf
@@ -67,7 +70,8 @@ async def s3_place(fs: Any, root: str) -> Place | None:
         if keys is None:
             return None
     headers = [("x-amz-request-payer", "requester")] if fs.req_kw else []
-    return Place(url[:-1], "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys, valid_s)
+    place = Place(url[:-1], "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys)
+    return place._replace(stores=_STORED_BYTES, valid_s=valid_s)
 
 
 def _asks_plainly(fs: Any) -> bool:
@@ -117,23 +121,23 @@ async def gcs_place(fs: Any, root: str) -> Place | None:
     """Return where the files of a folder are, and with which token they are asked for."""
     from urllib.request import getproxies
 
-    from gcsfs import GCSFileSystem
-
-    if type(fs) is not GCSFileSystem or fs.session_kwargs or fs.requests_timeout or getproxies():
-        return None
-    if getattr(fs, "_use_client_cert", False):
+    own = type(fs).__module__.partition(".")[0] == "gcsfs"
+    secret = getattr(fs, "_use_client_cert", False)  # a certificate, which the engine has not got
+    if not own or secret or fs.session_kwargs or fs.requests_timeout or getproxies():
         return None
     url, _, query = fs.url(f"{root}/a/x").partition("?")
     slash = "/" if url.endswith("a/x") else "%2F"
     if not url.endswith(f"a{slash}x"):
         return None
     query = "&".join(filter(None, (query, urlencode(fs._get_params({})))))
-    headers = fs._get_headers(None)
+    headers: dict[str, str] = {}
+    fs.credentials.apply(headers)
     plain = f"{_PLAIN}/" if slash == "/" else _PLAIN
-    valid_s = _TOKEN_S if "authorization" in {name.lower() for name in headers} else inf
+    valid_s = _TOKEN_S if headers else inf
     end = len(url) - len(f"a{slash}x")
-    root, told = url[:end], [*headers.items()]
-    return Place(root, f"?{query}", told, _PATIENCE_S, plain, "x-goog-generation", None, valid_s)
+    told = [*headers.items()]
+    place = Place(url[:end], f"?{query}", told, _PATIENCE_S, plain, "x-goog-generation")
+    return place._replace(valid_s=valid_s)
 
 
 def gcs_refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:

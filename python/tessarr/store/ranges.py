@@ -170,7 +170,7 @@ class FarFiles(Files):
     async def _look(self) -> None:
         """Have the engine ask from now on, where it can: the file system knows now who it is."""
         look = self.server.place
-        if look is None or self._site.is_placed() or monotonic() < self._place_from:
+        if look is None or not self._may_look():
             return
         try:
             place = await look(self._fs, self._root)
@@ -178,6 +178,9 @@ class FarFiles(Files):
             place = None
         if place is None or not self._site.place(*place):
             self._place_from = inf
+
+    def _may_look(self) -> bool:
+        return not self._site.is_placed() and monotonic() >= self._place_from
 
     def _refused(self, key: str, status: int, *told: Any) -> Exception | None:
         """Return the error for the status, reason and headers of an answer.
@@ -195,6 +198,10 @@ class FarFiles(Files):
         """Return the error for a server that has not answered in time; None: as above."""
         return late(self._at(key)) if self._asks_once() else None
 
+    def _stored(self, key: str) -> None:
+        """Have the file system forget what it knew of a file, and of its folder."""
+        self._fs.invalidate_cache(self._at(key))
+
     def _asks_once(self) -> bool:
         """Return whether nobody but its users asks again what a server was too busy for."""
         return self.server.place is None or self.prepare is not None
@@ -205,7 +212,13 @@ class FarFiles(Files):
         """Replace a file; give its version."""
         if self.server.change is None:
             return super().put(key, data)
-        return changed(self._fs, self.server, self._at(key), data, None)
+        return self._changed(key, data, None)
+
+    def _changed(self, key: str, data: bytes | None, tag: str | None) -> bytes | bool:
+        done = changed(self._fs, self.server, self._at(key), data, tag)
+        if done and self._may_look():
+            waited(self._fs.loop, self._look)
+        return done
 
 
 class SharedFiles(FarFiles):
@@ -216,7 +229,7 @@ class SharedFiles(FarFiles):
         if data is None and version is None:
             return self.open_head(key, 1) is None
         tag = "" if version is None else version.decode()
-        return changed(self._fs, self.server, self._at(key), data, tag)
+        return self._changed(key, data, tag)
 
 
 class _Opened:
@@ -271,14 +284,16 @@ class _Opened:
     async def _asked(self, offset: int, count: int) -> Part:
         files, span = self._files, f"bytes={offset}-{offset + count - 1}"
         part = await fetched(files._fs, files.server, self._path, span)
-        if part.tag != self._part.tag or part.size != self.size:
+        # Whoever has refused a range need not have told the state.
+        is_first = not (self._part.data or self._part.tag)
+        if (part.tag != self._part.tag and not is_first) or part.size != self.size:
             raise StoreError(
                 f"{self._path!r} was replaced while parts of it were read",
                 kind="value_replaced",
                 retryable=True,
             )
-        if len(part.data) == part.size:
-            self._part = part  # the server knows no ranges, and gave everything
+        if is_first or len(part.data) == part.size:
+            self._part = part  # all: the server knows no ranges, and gave everything
         return part
 
 

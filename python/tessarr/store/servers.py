@@ -89,7 +89,10 @@ async def fetched(fs: Any, server: Server, path: str, span: str | None) -> Part:
     except Exception as error:
         if span is None or not _says_empty(error):
             raise
-        answer = await server.get(fs, path, None)
+        size = _size_told(error)
+        if 0 < size <= _begin(span):
+            return Part(b"", size, size, "", lasts=False)
+        answer = await server.get(fs, path, None)  # for the size, or the state of what is empty
     data, content_range, tag, lasts = answer
     lasts = lasts and version_of(tag) is not None
     if content_range is None:
@@ -149,6 +152,25 @@ def _says_empty(error: BaseException) -> bool:
         status_of(cause) == _UNSATISFIABLE or "InvalidRange" in str(cause)
         for cause in causes(error)
     )
+
+
+def _size_told(error: BaseException) -> int:
+    """Return how many bytes a file has of which a range was refused; 0 if that is not told."""
+    for cause in causes(error):
+        answer = getattr(cause, "response", None)  # of botocore
+        if isinstance(answer, dict):
+            told = f"bytes */{answer.get('Error', {}).get('ActualObjectSize')}"
+        else:
+            told = (getattr(cause, "headers", None) or {}).get("Content-Range", "")
+        found = _SIZE.fullmatch(told)
+        if found:
+            return int(found[1])
+    return 0
+
+
+def _begin(span: str) -> int:
+    """Return where a range begins; 0 if it is the last bytes."""
+    return int(span.removeprefix("bytes=").partition("-")[0] or 0)
 
 
 def _is_refused(error: BaseException, *, there: bool) -> bool:
@@ -273,6 +295,7 @@ async def _gcs_change(fs: Any, path: str, data: bytes | None, tag: str | None) -
 
 
 _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]+)-([0-9]+)/([0-9]+)", re.IGNORECASE)
+_SIZE: Final = re.compile(r"bytes \*/([0-9]+)", re.IGNORECASE)
 _OTHERWISE: Final = 412
 _UNSATISFIABLE: Final = 416
 _NOT_IMPLEMENTED: Final = 501

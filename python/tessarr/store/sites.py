@@ -41,6 +41,8 @@ class Place(NamedTuple):
         The header that tells a state from all others; None: what is usual on the web.
     keys
         Those with which requests are signed as S3 wants it, if they are.
+    stores
+        How many bytes values have at most that the engine stores there, too.
     valid_s
         How long this holds.
     """
@@ -52,6 +54,7 @@ class Place(NamedTuple):
     plain: str
     states: str | None = None
     keys: Keys | None = None
+    stores: int = 0
     valid_s: float = inf
 
 

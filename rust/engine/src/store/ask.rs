@@ -33,6 +33,12 @@ impl Told {
         self.asker.wants()
     }
 
+    /// Tells that later, also when it has been told.
+    pub fn wanted(&self) -> impl Fn() -> bool + Send + 'static {
+        let asker = self.asker.clone();
+        move || asker.wants()
+    }
+
     /// Tell what was opened.
     pub fn tell(self, opened: Opened) {
         (self.tell)(opened);

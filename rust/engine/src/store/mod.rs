@@ -54,7 +54,7 @@ pub use version::Version;
 pub(crate) use wait::Wait;
 pub use wait::{received, while_waiting};
 pub use watched::{Call, Done, Latency, Looked, Watch, WatchedStore};
-pub use web::{aside, Answer, Piece, Refusal, Signer, Web};
+pub use web::{aside, Answer, Before, Piece, Refusal, Signer, Stored, Web};
 
 /// How often a value is read again that was replaced while it was read.
 const ATTEMPTS: usize = 100;

@@ -2,30 +2,38 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::future::Future;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use http_body_util::{BodyExt, Empty};
-use hyper::body::{Body, Incoming};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Bytes, Incoming};
 use hyper::ext::ReasonPhrase;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
-use hyper::{Request, StatusCode, Uri};
+use hyper::{Method, Request, StatusCode, Uri};
 
 use crate::pool;
 
 mod client;
+mod cookies;
 mod signature;
+mod storing;
 
 pub use client::aside;
 use client::{Client, Error as SendError};
+use cookies::Cookies;
 pub use signature::Signer;
+pub use storing::{Before, Stored};
 
 /// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
 const REST: usize = 64 << 10;
 const REST_TIME: Duration = Duration::from_millis(50);
+
+/// How often it is asked whether an answer is still wanted.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Memory for so many bytes is made at once where a server says that they come.
 const BELIEVED: u64 = 64 << 20;
@@ -36,19 +44,20 @@ const TAG_BYTES: usize = 40;
 /// Servers count seconds: a file that was changed so long ago gets another time when it changes again.
 const RACY: Duration = Duration::from_secs(2);
 
-/// So many answers in a row may be unclear; then nothing is asked for so long, and after that once.
+/// So many answers may be unclear without a file in between; then nothing is asked for so long, and after that once.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
 
 /// Asks web servers.
 pub struct Web {
     headers: HeaderMap,
+    cookies: Cookies,
     /// How long a request takes at most, waiting for its turn included.
     patience: Duration,
     signer: Option<Signer>,
     /// The header that tells a state from all others; None: what is usual, which perhaps does not.
     names: Option<HeaderName>,
-    /// How many answers were unclear since one was not.
+    /// How many answers were unclear since there was a file.
     unclear: AtomicU32,
     /// When, after too many of these, something may be asked for again.
     again: Mutex<Option<Instant>>,
@@ -144,6 +153,26 @@ pub enum Answer {
     Unclear,
 }
 
+/// What may become of a request.
+trait Outcome: Send + 'static {
+    /// There was no answer for too long.
+    const LATE: Self;
+    /// The answer, if there was one, means something else.
+    const UNCLEAR: Self;
+
+    /// The server did what was asked for.
+    fn is_done(&self) -> bool;
+}
+
+impl Outcome for Answer {
+    const LATE: Self = Answer::Late;
+    const UNCLEAR: Self = Answer::Unclear;
+
+    fn is_done(&self) -> bool {
+        matches!(self, Answer::Piece(_))
+    }
+}
+
 impl Web {
     /// Each request has `headers`, and takes `patience` at most. None: some are none.
     pub fn new(headers: &[(String, String)], patience: Duration) -> Option<Self> {
@@ -157,8 +186,8 @@ impl Web {
         let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
         all.entry(header::USER_AGENT).or_insert(here);
         all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        let (unclear, again) = (AtomicU32::new(0), Mutex::default());
-        Some(Web { headers: all, patience, signer: None, names: None, unclear, again })
+        let (cookies, unclear, again) = (Cookies::default(), AtomicU32::new(0), Mutex::default());
+        Some(Web { headers: all, cookies, patience, signer: None, names: None, unclear, again })
     }
 
     /// Its requests are signed.
@@ -195,25 +224,55 @@ impl Web {
     }
 
     /// Ask for a range of a file, as the header says it, or for all. `told` is told by a thread on which other
-    /// answers wait: it does what takes long [`aside`].
-    pub fn get(self: &Arc<Self>, url: &str, range: Option<&str>, told: impl FnOnce(Answer) + Send + 'static) {
+    /// answers wait: it does what takes long [`aside`]. It is let go soon after the answer is not `wanted` any more.
+    pub fn get(
+        self: &Arc<Self>,
+        url: &str,
+        range: Option<&str>,
+        wanted: impl Fn() -> bool + Send + 'static,
+        told: impl FnOnce(Answer) + Send + 'static,
+    ) {
         let parsed: Option<Uri> = url.parse().ok();
         let range = range.map(HeaderValue::from_str).transpose().ok();
         let (Some(client), Some(url), Some(range)) = (Client::get(), parsed, range) else {
             self.note(false);
             return told(Answer::Unclear);
         };
+        let (web, file) = (self.clone(), url.clone());
+        self.begin(client, url, wanted, told, async move { web.answer(client, &file, range).await });
+    }
+
+    /// Do what asks something when it is its turn, and tell what comes of it, as long as that is wanted.
+    fn begin<T: Outcome>(
+        self: &Arc<Self>,
+        client: &'static Client,
+        url: Uri,
+        wanted: impl Fn() -> bool + Send + 'static,
+        told: impl FnOnce(T) + Send + 'static,
+        work: impl Future<Output = Option<T>> + Send + 'static,
+    ) {
         let web = self.clone();
         client.begin(async move {
             let asked = async {
-                let _turn = client.turns.acquire().await;
-                web.answer(client, &url, range).await
+                let _turn = client.turn(&url).await;
+                work.await
             };
-            let answer = tokio::time::timeout(web.patience, asked).await.unwrap_or(Some(Answer::Late));
-            web.note(answer.is_some());
+            let mut asked = std::pin::pin!(tokio::time::timeout(web.patience, asked));
+            let answer = loop {
+                match tokio::time::timeout(LOOK_EVERY, asked.as_mut()).await {
+                    Ok(answer) => break answer.unwrap_or(Some(T::LATE)),
+                    Err(_) if wanted() => {}
+                    Err(_) => return,
+                }
+            };
+            match &answer {
+                None => web.note(false),
+                Some(answer) if answer.is_done() => web.note(true),
+                Some(_) => {} // whoever sends others elsewhere still says himself what is not there
+            }
             // The panic hook tells of a panic.
             let _ = pool::guarded(|| {
-                told(answer.unwrap_or(Answer::Unclear));
+                told(answer.unwrap_or(T::UNCLEAR));
                 Ok(())
             });
         });
@@ -221,25 +280,17 @@ impl Web {
 
     /// None: it is unclear.
     async fn answer(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
-        let ranged = range.is_some();
-        let answer = self.asked(client, url, range).await;
-        if ranged && matches!(&answer, Some(Answer::Refused(refusal)) if refusal.status == 416) {
-            return self.asked(client, url, None).await; // there may be nothing in it
+        let answer = self.asked(client, url, range.as_ref()).await;
+        if range.is_some() && matches!(&answer, Some(Answer::Refused(refusal)) if refusal.status == 416) {
+            return self.asked(client, url, None).await; // the server has not told the size
         }
         answer
     }
 
-    async fn asked(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
+    async fn asked(&self, client: &Client, url: &Uri, range: Option<&HeaderValue>) -> Option<Answer> {
         let request = || {
-            let mut request = Request::new(Empty::new());
-            *request.uri_mut() = url.clone();
-            *request.headers_mut() = self.headers.clone();
-            if let Some(range) = &range {
-                request.headers_mut().insert(header::RANGE, range.clone());
-            }
-            let signed =
-                self.signer.as_ref().map_or(Some(()), |signer| signer.sign(&mut request, SystemTime::now()));
-            signed.map(|()| request)
+            let range = range.map(|range| (header::RANGE, range.clone()));
+            self.request(url, Method::GET, Bytes::new(), range)
         };
         let mut answer = client.send(request()?, false).await?;
         if match &answer {
@@ -252,22 +303,47 @@ impl Web {
             Ok(answer) => answer.into_parts(),
             Err(error) => return is_late(&error).then_some(Answer::Late),
         };
+        self.cookies.keep(url.path(), &head.headers);
         match head.status {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
                 file(&head, body, self.names.as_ref()).await.map(Answer::Piece)
             }
             status => {
                 // What is more, or takes longer, closes the connection.
-                let _ = tokio::time::timeout(REST_TIME, read_past(body)).await;
+                let words = tokio::time::timeout(REST_TIME, read_past(body)).await.unwrap_or_default();
                 match status {
                     StatusCode::NOT_FOUND => Some(Answer::Absent),
                     _ if status.is_client_error() || status.is_server_error() => {
-                        Some(Answer::Refused(Refusal::of(&head)))
+                        let beyond = |range| beyond(&head, &words, range, self.names.as_ref());
+                        let piece = range.and_then(beyond).map(Answer::Piece);
+                        Some(piece.unwrap_or_else(|| Answer::Refused(Refusal::of(&head))))
                     }
                     _ => None, // it is elsewhere, or something else
                 }
             }
         }
+    }
+
+    /// None: what is to be told is no header.
+    fn request(
+        &self,
+        url: &Uri,
+        method: Method,
+        body: Bytes,
+        more: Option<(HeaderName, HeaderValue)>,
+    ) -> Option<Request<Full<Bytes>>> {
+        let mut request = Request::new(Full::new(body.clone()));
+        *request.method_mut() = method;
+        *request.uri_mut() = url.clone();
+        *request.headers_mut() = self.headers.clone();
+        self.cookies.add_to(request.headers_mut());
+        if let Some((name, value)) = more {
+            request.headers_mut().insert(name, value);
+        }
+        if let Some(signer) = &self.signer {
+            signer.sign(&mut request, &body, SystemTime::now())?;
+        }
+        Some(request)
     }
 }
 
@@ -291,14 +367,15 @@ fn is_late(error: &SendError) -> bool {
 }
 
 /// Read what is no file, so that its connection can be used again; of more it is closed.
-async fn read_past(mut body: Incoming) {
-    let mut count = 0;
+async fn read_past(mut body: Incoming) -> Vec<u8> {
+    let mut data = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
-        count += frame.data_ref().map_or(0, |data| data.len());
-        if count > REST {
-            return;
+        data.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+        if data.len() > REST {
+            break;
         }
     }
+    data
 }
 
 /// The file that an answer has; None: it is unclear.
@@ -322,12 +399,34 @@ async fn file(head: &Parts, mut body: Incoming, names: Option<&HeaderName>) -> O
         StatusCode::PARTIAL_CONTENT => range_of(told.range?, count)?,
         _ => (0, count),
     };
-    let (tag, lasts) = match names {
-        Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
-        None => told.state()?,
-    };
-    let lasts = lasts && !tag.is_empty() && !tag.starts_with("W/");
+    let (tag, lasts) = told.state(head, names)?;
     Some(Piece { data, first, size, tag, lasts })
+}
+
+/// The end of a file behind which, or at which, a range begins, if the server says where that is: in a header, or in
+/// words, as S3 does.
+fn beyond(head: &Parts, words: &[u8], range: &HeaderValue, names: Option<&HeaderName>) -> Option<Piece> {
+    if head.status != StatusCode::RANGE_NOT_SATISFIABLE {
+        return None;
+    }
+    let told = Headers::of(&head.headers)?;
+    let size = match told.range {
+        Some(range) => {
+            let (unit, size) = range.split_once(" */")?;
+            number(size).filter(|_| unit.eq_ignore_ascii_case("bytes"))?
+        }
+        None => {
+            let (_, words) = std::str::from_utf8(words).ok()?.split_once("<ActualObjectSize>")?;
+            number(words.split_once("</ActualObjectSize>")?.0)?
+        }
+    };
+    let (begin, _) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
+    // The last bytes, so many, are only of a file without any out of range.
+    let begin = if begin.is_empty() { 0 } else { number(begin)? };
+    let (tag, lasts) = told.state(head, names)?;
+    // What is empty may be asked for because of its state.
+    let suffices = size <= begin && (size > 0 || !tag.is_empty());
+    suffices.then_some(Piece { data: Vec::new(), first: size, size, tag, lasts })
 }
 
 /// What headers say of a file.
@@ -359,8 +458,18 @@ impl<'h> Headers<'h> {
         })
     }
 
-    /// What tells a state from others, and whether from all. None: something is unclear.
-    fn state(&self) -> Option<(String, bool)> {
+    /// What tells the state from others, and whether from all. None: something is unclear.
+    fn state(&self, head: &Parts, names: Option<&HeaderName>) -> Option<(String, bool)> {
+        let (tag, lasts) = match names {
+            Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
+            None => self.usual()?,
+        };
+        let lasts = lasts && !tag.is_empty() && !tag.starts_with("W/");
+        Some((tag, lasts))
+    }
+
+    /// What is usual for that.
+    fn usual(&self) -> Option<(String, bool)> {
         let old = is_old(self.modified, self.now)?;
         let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
             (Some(tag), _) => tag.to_owned(),
@@ -371,12 +480,14 @@ impl<'h> Headers<'h> {
     }
 }
 
+/// A number in digits alone.
+fn number(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| plain)
+}
+
 /// Where a part of at most so many bytes begins, and how many the file has.
 fn range_of(told: &str, count: u64) -> Option<(u64, u64)> {
-    let number = |text: &str| {
-        let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse::<u64>().ok().filter(|_| plain)
-    };
     let (unit, rest) = told.split_once(' ')?;
     let (range, size) = rest.split_once('/')?;
     let (first, last) = range.split_once('-')?;

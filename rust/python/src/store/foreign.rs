@@ -12,7 +12,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict};
 use tessarr_engine::pool::Pile;
 use tessarr_engine::store::{
-    read_all, Ask, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
+    read_all, Ask, Before, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
 };
 use tessarr_engine::{Error, Result};
 
@@ -271,6 +271,9 @@ impl Foreign for PyForeign {
     }
 
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
+        if let Some(Replaced::Done(version)) = self.stored_there(key, data, Before::Anything)? {
+            return Ok(version.filter(|_| self.has_replace_version));
+        }
         self.call(|object| {
             let py = object.py();
             let data = PyBytes::new(py, data);
@@ -294,6 +297,16 @@ impl Foreign for PyForeign {
     }
 
     fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
+        let before = match (expected, expected.map(Object::version)) {
+            (None, _) => Some(Before::Absent),
+            (_, Some(Some(version))) => Some(Before::Tagged(version.tag().to_vec())),
+            _ => None,
+        };
+        if let (Some(before), Some(data), true) = (before, data, self.has_replace_version) {
+            if let Some(done) = self.stored_there(key, data, before)? {
+                return Ok(done);
+            }
+        }
         let (method, expected) = match (expected, expected.map(Object::version)) {
             (None, _) if self.has_replace_version => ("replace_version", None),
             (_, Some(Some(version))) if self.has_replace_version => {

@@ -159,7 +159,20 @@ pub(super) fn read(
     let wish = Wish { store: store.inner.clone(), key: key.to_owned(), time, known: known.to_vec(), span };
     let (whole, far) = (known.is_empty() && span.is_none(), store.inner.concurrency() > 0);
     let want = if whole { Want::Whole } else { span.filter(|_| far).map_or(Want::Ranges, engine::want_of) };
-    let find = || store.inner.read(key, want, |object| wish.find(object, most));
+    // Of what has no such bytes a server may not tell the state, which may be known.
+    let untold = |object: &dyn engine::Object| {
+        object.state().is_none() && matches!((want, known), (Want::Part { .. }, [VERSION, ..]))
+    };
+    let find = || {
+        let found = store.inner.read(key, want, |object| match object {
+            Some(object) if untold(&*object) => Ok(None),
+            object => wish.find(object, most).map(Some),
+        });
+        match found? {
+            Some(found) => Ok(found),
+            None => store.inner.read(key, Want::Ranges, |object| wish.find(object, most)),
+        }
+    };
     let found = if whole { store.run(py, 0, find) } else { py.detach(find) };
     wish.answer(py, found.map_err(|error| to_py(py, error.at_key(key)))?)
 }

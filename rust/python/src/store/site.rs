@@ -1,15 +1,15 @@
 //! Values of web servers, which the engine asks for itself where a store of Python says where they are.
 
 use std::fmt::Write;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
-    aside, received, replaced, Answer, Foreign, Object, Opened, Piece, Refusal, Signer, Told, Version, Want,
-    Web,
+    aside, received, replaced, Answer, Before, Foreign, Object, Opened, Piece, Refusal, Replaced, Signer,
+    Stored, Told, Version, Want, Web,
 };
 use tessarr_engine::{Error, Result};
 
@@ -29,6 +29,8 @@ pub(super) struct Place {
     query: String,
     /// The signs of keys, beside letters and digits, that are not encoded.
     plain: String,
+    /// How many bytes values have at most that are stored there, too.
+    stores: usize,
     /// What was told may have changed then.
     until: Option<Instant>,
 }
@@ -54,6 +56,7 @@ impl Site {
         plain: String,
         states: Option<&str>,
         keys: Option<Keys>,
+        stores: usize,
         valid_s: f64,
     ) -> bool {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -68,7 +71,7 @@ impl Site {
             Some(web.into())
         };
         let until = Instant::now().checked_add(duration(valid_s));
-        let place = web().map(|web| Place { web, root, query, plain, until }.into());
+        let place = web().map(|web| Place { web, root, query, plain, stores, until }.into());
         let is_placed = place.is_some();
         self.set(place);
         is_placed
@@ -109,15 +112,28 @@ impl Site {
 impl Place {
     /// Ask for a range of a value, as the header says it, or for all, and wait.
     fn asked(&self, key: &str, range: Option<&str>) -> Result<Answer> {
-        let (told, answers) = channel();
-        self.web.get(&self.url(key), range, move |answer| {
-            let _ = told.send(answer); // unless nobody waits any more
+        let url = self.url(key);
+        let waits = Arc::new(());
+        let is_waiting = Arc::downgrade(&waits);
+        let wanted = move || is_waiting.strong_count() > 0;
+        let answer = waited(|told| {
+            self.web.get(&url, range, wanted, move |answer| {
+                let _ = told.send(answer); // unless nobody waits any more
+            });
         });
-        let answer = aside(|| match is_ours() {
-            true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
-            false => received(&answers),
-        });
+        drop(waits);
         Ok(answer?.unwrap_or(Answer::Unclear))
+    }
+
+    /// Store a value, and wait.
+    fn stored(&self, key: &str, data: &[u8], before: Before) -> Result<Stored> {
+        let (url, data) = (self.url(key), data.to_vec());
+        let done = waited(|told| {
+            self.web.put(&url, data, before, move |done| {
+                let _ = told.send(done);
+            });
+        });
+        Ok(done?.unwrap_or(Stored::Lost))
     }
 
     fn url(&self, key: &str) -> String {
@@ -135,6 +151,16 @@ impl Place {
         url.push_str(&self.query);
         url
     }
+}
+
+/// What is told of what is asked for; None: nothing.
+fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
+    let (told, answers) = channel();
+    ask(told);
+    aside(|| match is_ours() {
+        true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
+        false => received(&answers),
+    })
 }
 
 /// Whether this thread is one of the engine's.
@@ -175,10 +201,12 @@ impl PyForeign {
         let Some(place) = self.place() else { return Some((key, told)) };
         let store = self.clone();
         let (url, range) = (place.url(&key), wanted(&self.opening(want)).0);
-        place.web.get(&url, range.as_deref(), move |answer| match store.answered(answer, &key, want) {
-            Some(opened) => told.tell(opened),
-            None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
-            None => {}
+        place.web.get(&url, range.as_deref(), told.wanted(), move |answer| {
+            match store.answered(answer, &key, want) {
+                Some(opened) => told.tell(opened),
+                None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
+                None => {}
+            }
         });
         None
     }
@@ -212,11 +240,31 @@ impl PyForeign {
         Some(Ok(Some(match piece.is_whole() && piece.size <= opening.whole {
             true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
             false => {
-                let (size, tag) = (piece.size, piece.tag.clone());
-                let (store, key, known) = (self.clone(), key.to_owned(), Mutex::new(piece.into()));
-                Box::new(Far { store, key, size, tag, version, state, known })
+                let (store, key, size) = (self.clone(), key.to_owned(), piece.size);
+                Box::new(Far { store, key, size, version, state, known: Mutex::new(piece.into()) })
             }
         })))
+    }
+
+    /// Store a value, if it is as expected; None: Python is to do it.
+    pub(super) fn stored_there(&self, key: &str, data: &[u8], before: Before) -> Result<Option<Replaced>> {
+        let may = |place: &Arc<Place>| (1..=place.stores).contains(&data.len());
+        let Some(place) = self.place().filter(may) else { return Ok(None) };
+        if !is_ours() {
+            self.may_wait()?;
+        }
+        Ok(match place.stored(key, data, before)? {
+            Stored::Done(tag) => {
+                self.call(|object| object.call_method1(intern!(object.py(), "_stored"), (key,)).map(drop))?;
+                let known = !tag.is_empty() && !tag.starts_with("W/");
+                let version = known.then(|| self.version_named(key, tag.as_bytes())).flatten();
+                Some(Replaced::Done(version))
+            }
+            Stored::Otherwise => Some(Replaced::Not),
+            Stored::Refused(refusal) => self.refused(key, refusal).map_or(Ok(None), Err)?,
+            Stored::Lost => self.late(key).map_or(Ok(None), Err)?,
+            Stored::Unclear => None,
+        })
     }
 
     fn refused(&self, key: &str, refusal: Refusal) -> Option<Error> {
@@ -249,7 +297,6 @@ struct Far {
     store: Arc<PyForeign>,
     key: String,
     size: u64,
-    tag: String,
     version: Option<Version>,
     state: Option<Version>,
     known: Mutex<Arc<Piece>>,
@@ -264,14 +311,17 @@ impl Far {
     fn ask(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let Some(place) = self.store.place() else { return Ok(false) };
         let last = offset.saturating_add(out.len() as u64 - 1);
+        let known = self.known();
+        // Whoever has refused a range need not have told the state.
+        let is_first = known.data.is_empty() && known.tag.is_empty();
         match place.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
-            Answer::Piece(piece) if piece.tag != self.tag || piece.size != self.size => {
+            Answer::Piece(piece) if piece.size != self.size || !is_first && piece.tag != known.tag => {
                 Err(replaced(&self.key))
             }
             Answer::Piece(piece) => {
                 let found = piece.copy_to(offset, out);
-                if piece.is_whole() {
-                    // The server knows no ranges, and gave everything.
+                if is_first || piece.is_whole() {
+                    // Whole: the server knows no ranges, and gave everything.
                     *self.known.lock().unwrap_or_else(PoisonError::into_inner) = piece.into();
                 }
                 Ok(found)
@@ -291,8 +341,10 @@ impl Far {
             let value = object.call_method1(method, (self.key.as_str(), offset, count))?;
             self.store.opened(&self.key, &value, &opening)
         })?;
+        let is_same =
+            |now: &dyn Object| now.size() == self.size && (self.state.is_none() || now.state() == self.state);
         match opened {
-            Some(now) if now.size() == self.size && now.state() == self.state => now.read_at(offset, out),
+            Some(now) if is_same(&*now) => now.read_at(offset, out),
             _ => Err(replaced(&self.key)),
         }
     }

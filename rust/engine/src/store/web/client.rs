@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http_body_util::Empty;
+use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::{Request, Response};
+use hyper::{Request, Response, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
@@ -27,8 +27,9 @@ use crate::store::fork;
 /// The most threads that send requests and take answers.
 const THREADS: usize = 4;
 
-/// So many requests are under way at most: each may have a connection of its own.
-const REQUESTS: usize = 512;
+/// So many requests are under way at most: each may have a connection of its own. Of four, three may be of one
+/// server: who asks another one does not wait for one that does not answer.
+pub(super) const REQUESTS: usize = 512;
 
 /// How long it takes at most until there is a connection.
 const CONNECTED: Duration = Duration::from_secs(30);
@@ -41,10 +42,10 @@ const IDLE_TIME: Duration = Duration::from_secs(15);
 const REMEMBERED: Duration = Duration::from_secs(10);
 const NOWHERE: Duration = Duration::from_secs(1);
 
-type Asked = Request<Empty<Bytes>>;
+type Asked = Request<Full<Bytes>>;
 
 /// What uses connections again, and what makes a new one for each request.
-type Senders<C> = [Sender<C, Empty<Bytes>>; 2];
+type Senders<C> = [Sender<C, Full<Bytes>>; 2];
 
 type Plain = HttpConnector<Names>;
 
@@ -53,7 +54,9 @@ type Secure = HttpsConnector<Plain>;
 /// Sends requests.
 pub(super) struct Client {
     runtime: Runtime,
-    pub(super) turns: Semaphore,
+    turns: Semaphore,
+    /// Of each server, and how many these are.
+    theirs: (usize, Mutex<HashMap<String, Arc<Semaphore>>>),
     plain: Senders<Plain>,
     /// None: no certificates are known here.
     secure: OnceLock<Option<Senders<Secure>>>,
@@ -81,13 +84,25 @@ impl Client {
             .enable_all()
             .build()
             .ok()?;
-        let turns = Semaphore::new(at_most(REQUESTS, 4));
-        Some(Client { runtime, turns, plain: senders(connector()), secure: OnceLock::new() })
+        let count = at_most(REQUESTS, 4);
+        let (turns, theirs) = (Semaphore::new(count), (count - count / 4, Mutex::default()));
+        Some(Client { runtime, turns, theirs, plain: senders(connector()), secure: OnceLock::new() })
     }
 
     /// Do something that waits for answers.
     pub(super) fn begin(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(work);
+    }
+
+    /// Wait until there may be one more request.
+    pub(super) async fn turn(&self, url: &Uri) -> impl Sized + use<'_> {
+        let (most, theirs) = &self.theirs;
+        let server = url.authority().map(ToString::to_string).unwrap_or_default();
+        let own = {
+            let mut theirs = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+            theirs.entry(server).or_insert_with(|| Semaphore::new(*most).into()).clone()
+        };
+        (own.acquire_owned().await, self.turns.acquire().await)
     }
 
     /// Send a request, by a new connection or by any; None: nothing can be sent there.

@@ -12,9 +12,6 @@ const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
 const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
-/// What a request without a body has in the header that tells the hash of it.
-const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
 const METHOD: &str = "AWS4-HMAC-SHA256";
 
 /// Signs requests with the keys of somebody.
@@ -41,8 +38,8 @@ impl Signer {
         })
     }
 
-    /// Sign a request without a body, whose path is encoded as S3 does. None: something is no header.
-    pub(super) fn sign<B>(&self, request: &mut Request<B>, now: SystemTime) -> Option<()> {
+    /// Sign a request with a body, whose path is encoded as S3 does. None: something is no header.
+    pub(super) fn sign<B>(&self, request: &mut Request<B>, body: &[u8], now: SystemTime) -> Option<()> {
         let time = written(now);
         let day = time.get(..8)?;
         let uri = request.uri();
@@ -50,11 +47,13 @@ impl Signer {
             Some(port) => format!("{}:{port}", uri.host()?),
             None => uri.host()?.to_owned(),
         };
-        let (path, query) = (uri.path().to_owned(), uri.query().unwrap_or_default().to_owned());
+        let query = uri.query().unwrap_or_default();
+        let mut told = format!("{}\n{}\n{query}\n", request.method(), uri.path());
+        let content = hash(body);
         let headers = request.headers_mut();
         headers.insert(header::HOST, HeaderValue::from_str(&host).ok()?);
         headers.insert(DATE, HeaderValue::from_str(&time).ok()?);
-        headers.insert(CONTENT, HeaderValue::from_static(NOTHING));
+        headers.insert(CONTENT, HeaderValue::from_str(&content).ok()?);
         if let Some(token) = &self.token {
             headers.insert(TOKEN, token.clone());
         }
@@ -62,18 +61,14 @@ impl Signer {
         let mut names: Vec<HeaderName> = headers.keys().filter(|name| is_signed(name)).cloned().collect();
         names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
         let signed = names.iter().map(HeaderName::as_str).collect::<Vec<_>>().join(";");
-        let mut told = format!("GET\n{path}\n{query}\n");
         for name in &names {
             let values = headers.get_all(name).iter().map(|value| value.to_str().map(str::trim));
             let values = values.collect::<Result<Vec<_>, _>>().ok()?.join(",");
             let _ = writeln!(told, "{name}:{values}"); // which a text takes
         }
-        let _ = write!(told, "\n{signed}\n{NOTHING}");
+        let _ = write!(told, "\n{signed}\n{content}");
         let scope = format!("{day}/{}/s3/aws4_request", self.region);
-        let told = format!(
-            "{METHOD}\n{time}\n{scope}\n{}",
-            hex(digest::digest(&digest::SHA256, told.as_bytes()).as_ref())
-        );
+        let told = format!("{METHOD}\n{time}\n{scope}\n{}", hash(told.as_bytes()));
         let signature = hex(hmac::sign(&self.key(day), told.as_bytes()).as_ref());
         let name = &self.name;
         let text =
@@ -105,6 +100,10 @@ fn usual(scheme: Option<&str>) -> Option<u16> {
         Some("https") => Some(443),
         _ => None,
     }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -149,7 +148,7 @@ mod tests {
         let now = UNIX_EPOCH + Duration::from_secs(1_369_353_600);
         let url = "https://examplebucket.s3.amazonaws.com/?lifecycle=";
         let mut request = Request::get(url).body(()).unwrap();
-        signer.sign(&mut request, now).unwrap();
+        signer.sign(&mut request, b"", now).unwrap();
         assert_eq!(
             request.headers()[header::AUTHORIZATION],
             "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, \

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Barrier;
 use std::thread::{spawn, JoinHandle};
 
@@ -37,7 +37,7 @@ fn web_of(name: &str, value: &str, seconds: u64) -> Option<Web> {
 /// What is told.
 fn got(web: &Arc<Web>, url: &str, range: Option<&str>) -> Answer {
     let (tell, told) = channel();
-    web.get(url, range, move |answer| tell.send(answer).unwrap());
+    web.get(url, range, || true, move |answer| tell.send(answer).unwrap());
     told.recv().unwrap()
 }
 
@@ -94,9 +94,69 @@ fn a_file_without_bytes_has_no_ranges() {
     let (url, serving) = server(&[
         "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 0\r\n\r\n",
     ]);
-    assert_eq!(got(&web(), &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
-    assert_eq!(serving.join().unwrap().len(), 2);
+    let web = web();
+    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
+    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "\"x\"", true));
+    assert_eq!(serving.join().unwrap().len(), 4);
+}
+
+#[test]
+fn who_tells_the_size_with_a_refusal_is_asked_once() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 No\r\nContent-Range: Bytes */9\r\nETag: \"x\"\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nETag: W/\"x\"\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Length: 46\r\n\r\n<E><ActualObjectSize>3</ActualObjectSize></E>\n",
+    ]);
+    let web = web();
+    assert_eq!(got(&web, &url, Some("bytes=9-12")), piece(b"", 9, 9, "\"x\"", true));
+    assert_eq!(got(&web, &url, Some("bytes=99-")), piece(b"", 9, 9, "", false));
+    assert_eq!(got(&web, &url, Some("bytes=-5")), piece(b"", 0, 0, "W/\"x\"", false));
+    assert_eq!(got(&web, &url, Some("bytes=5-")), piece(b"", 3, 3, "", false));
+    assert_eq!(serving.join().unwrap().len(), 4);
+}
+
+#[test]
+fn who_tells_no_size_with_a_refusal_or_another_one_is_asked_for_all() {
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */+1\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */3\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+    ]);
+    let web = web();
+    for range in ["bytes=8-12", "bytes=8-12", "bytes=-5"] {
+        assert_eq!(got(&web, &url, Some(range)), piece(b"abc", 0, 3, "", false));
+    }
+    assert_eq!(serving.join().unwrap().len(), 6);
+}
+
+#[test]
+fn cookies_are_sent_back() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 403 No\r\nSet-Cookie: a=1; Path=/a; Max-Age=9\r\nSet-Cookie: b=2=3\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: c=4; path=/b\r\nSet-Cookie: =5\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: a=; max-age=0\r\nSet-Cookie: b=6\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: b=; Expires=Tue, 03 Nov 2020 10:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let web = Arc::new(web_of("Cookie", "own=0", 300).unwrap());
+    for _ in 0..5 {
+        got(&web, &url, None);
+    }
+    let asked = serving.join().unwrap();
+    let sent = |head: &String| {
+        let line = head.lines().find_map(|line| line.strip_prefix("cookie: "));
+        line.unwrap_or_default().to_owned()
+    };
+    let sent: Vec<String> = asked.iter().map(sent).collect();
+    assert_eq!(sent, ["own=0", "own=0; a=1; b=2=3", "own=0; a=1; b=2=3", "own=0; b=6", "own=0"]);
 }
 
 #[test]
@@ -127,6 +187,21 @@ fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
     let web = web();
     assert_eq!((got(&web, &url, None), got(&web, &url, None)), (Answer::Unclear, Answer::Unclear));
     drop(serving);
+}
+
+#[test]
+fn what_is_nowhere_says_nothing_of_what_is_elsewhere() {
+    const ELSEWHERE: &str = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
+    const ABSENT: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    let (url, serving) = server(&[ELSEWHERE, ABSENT, ELSEWHERE, ABSENT, ELSEWHERE]);
+    let web = web();
+    for expected in [Answer::Unclear, Answer::Absent, Answer::Unclear, Answer::Absent] {
+        assert_eq!(got(&web, &url, None), expected);
+        assert!(web.may_ask());
+    }
+    assert_eq!(got(&web, &url, None), Answer::Unclear);
+    assert!(!web.may_ask());
+    serving.join().unwrap();
 }
 
 #[test]
@@ -206,7 +281,7 @@ fn connections_that_are_closed_meanwhile_are_replaced() {
         let (tell, told) = channel();
         for _ in 0..3 {
             let tell = tell.clone();
-            web.get(&url, None, move |answer| tell.send(answer).unwrap());
+            web.get(&url, None, || true, move |answer| tell.send(answer).unwrap());
         }
         drop(tell);
         let mut answers: Vec<_> = told.iter().collect();
@@ -240,6 +315,38 @@ fn who_takes_too_long_is_late() {
 }
 
 #[test]
+fn what_nobody_wants_any_more_is_not_waited_for() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
+    let (tell, told) = channel();
+    web().get(&nowhere, None, || false, move |answer| tell.send(answer).unwrap());
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn nobody_waits_for_other_servers() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
+    let patient = Arc::new(web_of("X", "1", 20).unwrap());
+    let (tell, told) = channel();
+    for _ in 0..2 * client::REQUESTS {
+        let tell = tell.clone();
+        patient.get(
+            &nowhere,
+            None,
+            || true,
+            move |answer| {
+                let _ = tell.send(answer);
+            },
+        );
+    }
+    let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"]);
+    assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "", false));
+    assert!(told.try_recv().is_err());
+    serving.join().unwrap();
+}
+
+#[test]
 fn tags_last_if_files_are_old() {
     let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
     assert_eq!((is_old(None, None), is_old(Some(then), Some(later))), (Some(true), Some(true)));
@@ -263,4 +370,65 @@ fn pieces_know_what_they_have() {
     let piece = Piece { data: vec![0; 4], first: 2, size: 9, tag: String::new(), lasts: false };
     assert!(piece.has(2, 4) && piece.has(3, 1) && piece.has(100, 0));
     assert!(!piece.has(1, 2) && !piece.has(3, 4) && !piece.has(u64::MAX, 1));
+}
+
+/// What becomes of a file that is to be stored.
+fn put(web: &Arc<Web>, url: &str, before: Before) -> Stored {
+    let (tell, told) = channel();
+    web.put(url, b"abc".to_vec(), before, move |done| tell.send(done).unwrap());
+    told.recv().unwrap()
+}
+
+#[test]
+fn files_are_stored_if_they_are_as_expected() {
+    let web = Arc::new(web_of("X-Mine", "1", 300).unwrap().naming("etag").unwrap());
+    for (answer, before, expected) in [
+        ("200 OK\r\nETag: \"x\"", Before::Absent, Stored::Done("\"x\"".to_owned())),
+        ("412 Otherwise", Before::Absent, Stored::Otherwise),
+        ("409 Otherwise", Before::Absent, Stored::Otherwise),
+        ("404 Nowhere", Before::Tagged(b"x".to_vec()), Stored::Otherwise),
+        ("200 OK", Before::Anything, Stored::Done(String::new())),
+        ("307 Elsewhere", Before::Absent, Stored::Unclear),
+    ] {
+        let (url, asked) = storing(Some(answer));
+        assert_eq!(put(&web, &url, before), expected, "{answer}");
+        let asked = asked.join().unwrap().to_lowercase();
+        assert!(asked.starts_with("put /a http/1.1\n") && asked.contains("content-length: 3"), "{asked}");
+    }
+    for (answer, before) in [("412 No", Before::Anything), ("404 No", Before::Absent)] {
+        let done = put(&web, &storing(Some(answer)).0, before);
+        assert!(matches!(done, Stored::Refused(_)), "{done:?}");
+    }
+}
+
+#[test]
+fn what_may_be_stored_already_is_not_said_to_be_otherwise() {
+    let web = web();
+    assert_eq!(put(&web, &storing(None).0, Before::Absent), Stored::Lost);
+    assert_eq!(put(&web, &storing(None).0, Before::Tagged(b"x".to_vec())), Stored::Lost);
+    assert_eq!(put(&web, &storing(None).0, Before::Anything), Stored::Unclear);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_eq!(put(&web, &format!("http://{nobody}/a"), Before::Absent), Stored::Unclear);
+    let bad = Before::Tagged(b"a\nb".to_vec());
+    assert_eq!(put(&web, &storing(None).0, bad), Stored::Unclear);
+}
+
+/// A server that gives one request this status, or closes the connection without an answer.
+fn storing(answer: Option<&'static str>) -> (String, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let serving = spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {}
+        let mut body = [0; 3];
+        std::io::Read::read_exact(&mut reader, &mut body).unwrap();
+        assert_eq!(&body, b"abc");
+        if let Some(status) = answer {
+            write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n").unwrap();
+        }
+        head.replace("\r\n", "\n")
+    });
+    (url, serving)
 }

@@ -1,0 +1,82 @@
+//! Cookies: a server may demand those that it has set.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use hyper::header::{HeaderMap, HeaderValue, COOKIE, SET_COOKIE};
+
+use crate::store::fork;
+
+/// So many are kept, as by others.
+const MOST: usize = 50;
+
+/// What the server of some files has set: values by their names.
+#[derive(Default)]
+pub(super) struct Cookies(Mutex<BTreeMap<String, String>>);
+
+impl Cookies {
+    /// Keep what an answer sets that was asked for at `path`.
+    pub(super) fn keep(&self, path: &str, answer: &HeaderMap) {
+        let set = answer.get_all(SET_COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
+        let mut set = set.filter_map(|cookie| told(path, cookie)).peekable();
+        if set.peek().is_none() {
+            return;
+        }
+        let _gate = fork::gate();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (name, value) in set {
+            match value {
+                Some(value) if kept.len() < MOST || kept.contains_key(name) => {
+                    kept.insert(name.to_owned(), value.to_owned());
+                }
+                Some(_) => {}
+                None => drop(kept.remove(name)),
+            }
+        }
+    }
+
+    /// Add them to the headers of a request, which may have others.
+    pub(super) fn add_to(&self, request: &mut HeaderMap) {
+        let _gate = fork::gate();
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_empty() {
+            return;
+        }
+        let own = request.get(COOKIE).and_then(|own| own.to_str().ok()).map(ToOwned::to_owned);
+        let kept = kept.iter().map(|(name, value)| format!("{name}={value}"));
+        let all: Vec<String> = own.into_iter().chain(kept).collect();
+        if let Ok(all) = HeaderValue::from_str(&all.join("; ")) {
+            request.insert(COOKIE, all);
+        }
+    }
+}
+
+/// Whether a path is one of a folder, or that.
+fn is_below(path: &str, folder: &str) -> bool {
+    let rest = path.strip_prefix(folder);
+    rest.is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with('/') || folder.is_empty() || folder.ends_with('/')
+    })
+}
+
+/// The name of a cookie, and its value: None, if there is to be none any more. None: it is for other paths.
+fn told<'c>(path: &str, cookie: &'c str) -> Option<(&'c str, Option<&'c str>)> {
+    let mut parts = cookie.split(';').map(|part| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        (name.trim(), value.trim())
+    });
+    let (name, value) = parts.next().filter(|(name, _)| !name.is_empty())?;
+    let mut lasts = true;
+    for (what, how) in parts {
+        match what.to_ascii_lowercase().as_str() {
+            "path" if !is_below(path, how) => return None,
+            "max-age" if how == "0" || how.starts_with('-') => lasts = false,
+            "expires" if httpdate::parse_http_date(how).is_ok_and(|end| end <= SystemTime::now()) => {
+                lasts = false;
+            }
+            _ => {}
+        }
+    }
+    Some((name, lasts.then_some(value)))
+}
