@@ -116,13 +116,8 @@ class Program:
             case "key":
                 return f"keys.read({self.key()}, batch=batch)"
             case "inside" if self.place != "memory":
-                # A transaction that has read a key first uses no cache of arrays afterwards, and
-                # documents of arrays that are read in one TensorStore makes anew.
-                remembers = self.limit or self.spec["recheck_cached_metadata"] not in {
-                    False,
-                    "open",
-                }
-                if self.draw.random() < 0.5 or remembers:
+                # TensorStore makes documents of arrays anew that are read in a transaction.
+                if self.draw.random() < 0.5 or not self.reads_keys:
                     return f"inside_a[{', '.join(map(self.along, SHAPE))}].read(batch=batch)"
                 return f"inside.read({self.key(INSIDE[2:], most=3)}, batch=batch)"
             case "json" if self.place != "memory":
@@ -154,11 +149,15 @@ class Program:
     def round(self) -> Iterator[str]:
         """Draw a batch, and what is done with it."""
         draw = self.draw
-        many = draw.randint(1, 6)
+        many, writes = draw.randint(1, 6), draw.random() < 0.2 and self.place == "file"
+        # A transaction that has read a key first uses no cache of arrays afterwards, and keys of
+        # shards of which parts are written in one are put together of several reads.
+        cached = self.limit or self.spec["recheck_cached_metadata"] not in {False, "open"}
+        self.reads_keys = not (writes or cached)
         lines = [f"f{number} = {self.begun()}" for number in range(many)]
         yield "; ".join(f"f{number} = None" for number in range(many))
         yield "begin()"
-        if draw.random() < 0.2 and self.place == "file":
+        if writes:
             yield f"inside_a[{', '.join(map(self.along, SHAPE))}] = {draw.randint(0, 9)}"
         if draw.random() < 0.4:
             yield "with ts.Batch() as batch:\n    " + "\n    ".join(lines)
