@@ -67,6 +67,11 @@ class Sharing:
             return None
         return self._stores.setdefault(place, SharedStore(place))
 
+    @property
+    def expects(self) -> bool:
+        """Whether anything is read that others may read, too."""
+        return bool(self._stores)
+
     def of(self, store: Store, place: Store) -> tuple[Store, SharedStore] | None:
         """Return the store behind `store` that is this place, and what stands for it."""
         found = self._found.get(id(store))
@@ -78,9 +83,7 @@ class Sharing:
 
     def through(self, store: Store, place: Store) -> Store:
         """Return a store that asks what stands for a place where `store` would ask that."""
-        if not self._stores:
-            return store
-        found = self.of(store, place)
+        found = self.of(store, place) if self._stores else None
         return store if found is None else found[1].through(store, found[0])
 
 

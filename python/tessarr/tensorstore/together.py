@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr._engine import read_together
 from tessarr.errors import ArgumentError
+from tessarr.store.kept import StagedStore
 from tessarr.tensorstore.futures.future import PENDING, Future
 
 if TYPE_CHECKING:
     from tessarr._engine import Reading
+    from tessarr.array import Array
+    from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.tensorstore.sharing import Sharing
 
 __all__ = ["Reads", "Together", "begin_together", "begun", "submitted"]
 
-Reads: TypeAlias = "dict[Future[Any], tuple[Reading, Store, Store]]"
-"""Reads of a store each, which stands before a place, or is it; and their futures."""
+_Read: TypeAlias = "tuple[Reading, Array, ArrayMeta, Store]"
+
+Reads: TypeAlias = "dict[Future[Any], _Read]"
+"""Reads by their futures: of which array, with which metadata, and where that is, below caches."""
 
 
 class Together:
@@ -37,14 +42,14 @@ class Together:
         self._lock = allocate_lock()
         self._reads: Reads | None = {}  # None: they were submitted
 
-    def read(self, read: Reading, store: Store, place: Store) -> Future[Any]:
-        """Return the future of a read of a store, which stands before a place, or is it."""
+    def read(self, read: Reading, array: Array, place: Store) -> Future[Any]:
+        """Return the future of a read of an array, whose store stands before a place, or is it."""
         future: Future[Any] = Future._pending()
         future._begin = self._begin_for
         with self._lock:
             if self._reads is None:
                 raise submitted()
-            self._reads[future] = read, store, place
+            self._reads[future] = read, array, array._meta, place
         return future
 
     def take(self, *, last: bool = False) -> Reads:
@@ -85,10 +90,19 @@ def begin_together(reads: Reads, sharing: Sharing | None = None) -> None:
     wanted = [future for future in reads if future._state == PENDING]
     if not wanted:
         return
-    places = None if sharing is None else [sharing.of(*reads[future][1:]) for future in wanted]
-    begun = read_together([reads[future][0] for future in wanted], wanted, places=places)
+    found, places = [reads[future] for future in wanted], None
+    if sharing is not None and (sharing.expects or not _is_one(found)):
+        places = [sharing.of(array._store, place) for _, array, _, place in found]
+    begun = read_together([one[0] for one in found], wanted, places=places)
     for future in wanted:
         future._begin, future._work = None, begun.help
+
+
+def _is_one(reads: list[_Read]) -> bool:
+    """Whether the engine reads them as one: they are of one array, and of no transaction."""
+    _, array, meta, _ = reads[0]
+    same = all(one[1] is array and one[2] is meta for one in reads)
+    return same and type(array._store) is not StagedStore
 
 
 def submitted() -> ArgumentError:
