@@ -139,6 +139,15 @@ def in_a_transaction(place: Place) -> Callable[[Any], list[Any]]:
     ]
 
 
+def beside_what_is_written(place: Place) -> Callable[[Any], list[Any]]:
+    """In a transaction, which has written some of the chunk that is read."""
+    array, transaction = place.open().result(), place.ts.Transaction()
+    inside = array.with_transaction(transaction)
+    if place.door is None:
+        inside[:2, :3] = 1
+    return lambda batch: [one[:4, :8].read(batch=batch) for one in (inside, array, inside)]
+
+
 # How often ours asks, of files and of a server.
 ASKS: dict[Scenario, int] = {
     chunk_and_key: 9,
@@ -149,6 +158,7 @@ ASKS: dict[Scenario, int] = {
     looked_at: 2,
     json_and_key: 1,
     in_a_transaction: 1,
+    beside_what_is_written: 1,
 }
 
 

@@ -6,6 +6,7 @@ mod reading;
 mod sharing;
 mod viewed;
 
+use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -115,13 +116,13 @@ impl ArrayBase {
     fn transfer<'a>(
         &'a self,
         state: &'a State,
-        store: &'a dyn EngineStore,
+        store: &'a Arc<dyn EngineStore>,
         interrupt: Option<Interrupt<'a>>,
         selection: &Selection,
         memory: &Memory,
         writes: bool,
     ) -> tessarr_engine::Result<Arena> {
-        let operation = self.operation(state, store, interrupt);
+        let operation = self.operation(state, &**store, interrupt);
         let at = memory.address;
         // SAFETY: `requests` made the selection from the shape and strides of what is at
         // the address, which the operation keeps alive, and which is writable for a read.
@@ -129,7 +130,12 @@ impl ArrayBase {
             match (self.above.get(), writes) {
                 (None, false) => read::read(operation, selection, at),
                 (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
-                (Some(above), false) => overlay::read(operation, above, selection, at),
+                (Some(above), false) if addr_eq(Arc::as_ptr(store), Arc::as_ptr(&self.store)) => {
+                    overlay::read(operation, above, selection, at)
+                }
+                (Some(above), false) => {
+                    overlay::read(operation, &above.overlay.above(store.clone()), selection, at)
+                }
                 (Some(above), true) => {
                     overlay::write(operation, &above.overlay, selection, at).map(|()| Arena::default())
                 }
@@ -155,7 +161,7 @@ impl ArrayBase {
         writes: bool,
     ) -> PyResult<Arena> {
         let transfer = |interrupt: Interrupt<'_>| {
-            self.transfer(state, &*self.store, Some(interrupt), selection, memory, writes)
+            self.transfer(state, &self.store, Some(interrupt), selection, memory, writes)
         };
         let done = py.detach(|| interruptibly(transfer));
         done.and_then(|done| done).map_err(|error| to_py(py, error))
