@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from _thread import allocate_lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr._engine import read_together
 from tessarr.errors import ArgumentError
@@ -11,8 +11,13 @@ from tessarr.tensorstore.futures.future import PENDING, Future
 
 if TYPE_CHECKING:
     from tessarr._engine import Reading
+    from tessarr.store import Store
+    from tessarr.tensorstore.sharing import Sharing
 
-__all__ = ["Together", "begun", "submitted"]
+__all__ = ["Reads", "Together", "begin_together", "begun", "submitted"]
+
+Reads: TypeAlias = "dict[Future[Any], tuple[Reading, Store, Store]]"
+"""Reads of a store each, which stands before a place, or is it; and their futures."""
 
 
 class Together:
@@ -30,25 +35,28 @@ class Together:
     def __init__(self, *, waits: bool = False) -> None:
         self.waits = waits
         self._lock = allocate_lock()
-        self._reads: dict[Future[Any], Reading] | None = {}  # None: they were submitted
+        self._reads: Reads | None = {}  # None: they were submitted
 
-    def read(self, read: Reading) -> Future[Any]:
-        """Return the future of a read."""
+    def read(self, read: Reading, store: Store, place: Store) -> Future[Any]:
+        """Return the future of a read of a store, which stands before a place, or is it."""
         future: Future[Any] = Future._pending()
         future._begin = self._begin_for
         with self._lock:
             if self._reads is None:
                 raise submitted()
-            self._reads[future] = read
+            self._reads[future] = read, store, place
         return future
 
-    def begin(self, *, last: bool = False) -> None:
-        """Begin all that was collected; nothing is added any more if it is the last time."""
+    def take(self, *, last: bool = False) -> Reads:
+        """Return all that was collected; nothing is added any more if it is the last time."""
         with self._lock:
             reads = self._reads
             self._reads = None if last or reads is None else {}
-        if reads:
-            _begin(reads)
+        return reads or {}
+
+    def begin(self) -> None:
+        """Begin all that was collected."""
+        begin_together(self.take())
 
     def _begin_for(self, future: Future[Any]) -> None:
         """Begin what a future waits for."""
@@ -58,7 +66,7 @@ class Together:
         with self._lock:
             read = None if self._reads is None else self._reads.pop(future, None)
         if read is not None:
-            _begin({future: read})
+            begin_together({future: read})
 
 
 def begun(read: Reading, *, soon: bool) -> Future[Any]:
@@ -72,11 +80,13 @@ def begun(read: Reading, *, soon: bool) -> Future[Any]:
     return future
 
 
-def _begin(reads: dict[Future[Any], Reading]) -> None:
-    wanted = {future: read for future, read in reads.items() if future._state == PENDING}
+def begin_together(reads: Reads, sharing: Sharing | None = None) -> None:
+    """Begin reads, which may share what others read."""
+    wanted = [future for future in reads if future._state == PENDING]
     if not wanted:
         return
-    begun = read_together(list(wanted.values()), list(wanted))
+    places = None if sharing is None else [sharing.of(*reads[future][1:]) for future in wanted]
+    begun = read_together([reads[future][0] for future in wanted], wanted, places=places)
     for future in wanted:
         future._begin, future._work = None, begun.help
 
