@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -90,7 +93,7 @@ def test_chunks_of_s3_are_stored_by_the_engine(s3: Door) -> None:
 def test_what_others_have_stored_is_not_replaced(s3: Door) -> None:
     """Neither what was absent, nor what was in another state."""
     store, rival = of_s3(s3, "rivals"), of_s3(s3, "rivals", client_kwargs={"verify": None})
-    assert store.put("a", b"one") is None
+    store.put("a", b"one")
     s3.forget()
     assert not store.replace("a", b"two", None)
     assert store.replace("a", b"two", b"one")
@@ -325,3 +328,36 @@ def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
     s3.forget()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     assert not any(by_engine(s3))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_children_of_a_busy_parent_read_and_store(s3: Door) -> None:
+    """While threads ask for values, by connections that are not the children's."""
+    store = of_s3(s3, "forked")
+    store.put("a", b"x")
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            assert store.get("a") == b"x"
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(5):
+            child = os.fork()
+            if child == 0:
+                try:
+                    signal.alarm(60)
+                    store.put(f"b{number}", b"y")
+                    os._exit(0 if store.get("a") == b"x" else 1)
+                finally:
+                    os._exit(2)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert [store.get(f"b{number}") for number in range(5)] == [b"y"] * 5

@@ -16,6 +16,7 @@ use hyper::http::response::Parts;
 use hyper::{Method, Request, StatusCode, Uri};
 
 use crate::pool;
+use crate::store::fork;
 
 mod client;
 mod cookies;
@@ -206,6 +207,7 @@ impl Web {
             return true;
         }
         let now = Instant::now();
+        let _gate = fork::gate();
         let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
         let may = again.is_none_or(|again| again <= now);
         if may {
@@ -219,7 +221,9 @@ impl Web {
         if is_clear {
             self.unclear.store(0, Ordering::Relaxed);
         } else if self.unclear.fetch_add(1, Ordering::Relaxed) + 1 >= ATTEMPTS {
-            *self.again.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + PAUSE);
+            let _gate = fork::gate();
+            let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
+            *again = Some(Instant::now() + PAUSE);
         }
     }
 

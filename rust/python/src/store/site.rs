@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 use std::sync::mpsc::{channel, Sender};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pyo3::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
     aside, received, replaced, Answer, Before, Foreign, Object, Opened, Piece, Refusal, Replaced, Signer,
-    Stored, Told, Version, Want, Web,
+    Slot, Stored, Told, Version, Want, Web,
 };
 use tessarr_engine::{Error, Result};
 
@@ -20,7 +20,7 @@ use crate::error::foreign;
 /// Where the values of a store are, as soon as its Python knows.
 #[pyclass(frozen, module = "tessarr._engine")]
 #[derive(Default)]
-pub(super) struct Site(RwLock<Option<Arc<Place>>>);
+pub(super) struct Site(Slot<Place>);
 
 /// Where values are.
 pub(super) struct Place {
@@ -73,13 +73,13 @@ impl Site {
         let until = Instant::now().checked_add(duration(valid_s));
         let place = web().map(|web| Place { web, root, query, plain, stores, until }.into());
         let is_placed = place.is_some();
-        self.set(place);
+        self.0.set(place);
         is_placed
     }
 
     /// Values are asked for by Python, until they are placed again.
     fn leave(&self) {
-        self.set(None);
+        self.0.set(None);
     }
 
     /// Whether values are asked for by the engine.
@@ -97,15 +97,8 @@ impl Site {
 
     /// Where values are now.
     pub(super) fn get(&self) -> Option<Arc<Place>> {
-        let place = self.0.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let place = self.0.get()?;
         place.until.is_none_or(|until| Instant::now() < until).then_some(place)
-    }
-
-    fn set(&self, place: Option<Arc<Place>>) {
-        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *now, place);
-        drop(now);
-        drop(before);
     }
 }
 

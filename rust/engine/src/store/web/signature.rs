@@ -1,12 +1,14 @@
 //! Signatures of requests for files of S3, by its version 4 (docs.aws.amazon.com: "Signature Version 4").
 
 use std::fmt::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::Request;
 use ring::{digest, hmac};
+
+use crate::store::Slot;
 
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -21,14 +23,14 @@ pub struct Signer {
     token: Option<HeaderValue>,
     region: String,
     /// The day, and the key that signs what is asked for on it.
-    day: Mutex<Option<(String, hmac::Key)>>,
+    day: Slot<(String, hmac::Key)>,
 }
 
 impl Signer {
     /// None: a token is none.
     pub fn new(name: &str, secret: &str, token: Option<&str>, region: &str) -> Option<Self> {
         let token = token.map(HeaderValue::from_str).transpose().ok()?;
-        let day = Mutex::default();
+        let day = Slot::default();
         Some(Signer {
             name: name.to_owned(),
             secret: secret.to_owned(),
@@ -81,15 +83,15 @@ impl Signer {
 
     /// What signs requests of a day.
     fn key(&self, day: &str) -> hmac::Key {
-        let mut known = self.day.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, key)) = known.as_ref().filter(|(known, _)| known == day) {
-            return key.clone();
+        if let Some(known) = self.day.get().filter(|known| known.0 == day) {
+            return known.1.clone();
         }
         let key = |secret: &[u8]| hmac::Key::new(hmac::HMAC_SHA256, secret);
         let first = key(format!("AWS4{}", self.secret).as_bytes());
         let parts = [day, &self.region, "s3", "aws4_request"];
         let made = parts.iter().fold(first, |made, part| key(hmac::sign(&made, part.as_bytes()).as_ref()));
-        known.insert((day.to_owned(), made)).1.clone()
+        self.day.set(Some(Arc::new((day.to_owned(), made.clone()))));
+        made
     }
 }
 
