@@ -1,7 +1,7 @@
 """A server of files by HTTP that is far away: ``python bench/slow_server.py FOLDER SECONDS``.
 
 Each answer comes so many seconds after its request. Answers are kept in memory once they were asked
-for, so that one takes little work. It prints its port.
+for, so that one takes little work. What is stored is said to be, and forgotten. It prints its port.
 """
 
 from __future__ import annotations
@@ -10,9 +10,14 @@ import asyncio
 import re
 import sys
 from functools import cache
+from itertools import count as counting
 from pathlib import Path
 
 _RANGE = re.compile(rb"\r\nrange: *bytes=(\d*)-(\d*)", re.IGNORECASE)
+_COUNT = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_ASKS = re.compile(rb"\r\nexpect: *100-continue", re.IGNORECASE)
+_STORED = b'HTTP/1.1 200 OK\r\nETag: "%x"\r\nContent-Length: 0\r\n\r\n'
+_NUMBERS = counting(1)
 
 
 @cache
@@ -23,16 +28,14 @@ def found(folder: str, path: str) -> bytes | None:
 
 
 @cache
-def answer(folder: str, request: bytes) -> bytes:
-    """Return the answer to a request."""
-    method, path = request.split(b" ", 2)[:2]
-    whole = found(folder, path.decode())
+def answer(folder: str, method: bytes, path: str, wanted: tuple[bytes, bytes] | None) -> bytes:
+    """Return the answer to a request for a file, or a range of it."""
+    whole = found(folder, path)
     if whole is None:
         return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
     part, status, about = whole, b"200 OK", b""
-    wanted = _RANGE.search(request)
     if wanted:
-        first, last = wanted.groups()
+        first, last = wanted
         begin = int(first) if first else max(len(whole) - int(last), 0)
         end = min(int(last) + 1, len(whole)) if first and last else len(whole)
         if begin >= end:
@@ -59,6 +62,7 @@ class Connection(asyncio.Protocol):
         self._folder = folder
         self._delay = delay
         self._come = b""
+        self._head: bytes | None = None  # of a request whose body has not come
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep what answers are written to."""
@@ -68,15 +72,29 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Answer each request that is there."""
         self._come += data
-        while (end := self._come.find(b"\r\n\r\n")) >= 0:
-            request, self._come = self._come[: end + 4], self._come[end + 4 :]
+        while self._head is not None or (end := self._come.find(b"\r\n\r\n")) >= 0:
+            if self._head is None:
+                self._head, self._come = self._come[: end + 4], self._come[end + 4 :]
+                if _ASKS.search(self._head):
+                    self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            count = _COUNT.search(self._head)
+            body = int(count[1]) if count else 0
+            if len(self._come) < body:
+                return
+            request, self._head, self._come = self._head, None, self._come[body:]
             if self._delay:
                 asyncio.get_running_loop().call_later(self._delay, self._answer, request)
             else:
                 self._answer(request)
 
     def _answer(self, request: bytes) -> None:
-        self._transport.write(answer(self._folder, request))
+        method, path = request.split(b" ", 2)[:2]
+        if method == b"PUT":
+            self._transport.write(_STORED % next(_NUMBERS))
+            return
+        wanted = _RANGE.search(request)
+        groups = (wanted[1], wanted[2]) if wanted else None
+        self._transport.write(answer(self._folder, method, path.decode(), groups))
 
 
 async def serve(folder: str, delay: float) -> None:

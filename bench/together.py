@@ -3,7 +3,8 @@
 Crops of 32² at 1000 places of an array in a folder, and at 100 of them by HTTP and as S3: from a
 server that answers at once, and from one that takes 20 ms for each answer, as a distant one does.
 They are begun one after another and then waited for, collected in a batch, awaited, and read by
-eight threads. Rounds of the two alternate in one process; the least time of a round counts.
+eight threads; buckets of S3 are written, too. Rounds of the two alternate in one process; the least
+time of a round counts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import tessarr.tensorstore
 SIDE, CROP = 2048, 32
 DELAYS_S = {"near": 0.0, "far": 0.02}
 PACKAGES = {"TensorStore": tensorstore, "here": tessarr.tensorstore}
+VALUES = np.random.default_rng(0).integers(0, 500, (SIDE, SIDE)).astype("u2")
 PLACES = np.random.default_rng(1).integers(0, SIDE - CROP, (1000, 2)).tolist()
 BYTES = {"name": "bytes", "configuration": {"endian": "little"}}
 ZSTD = {"name": "zstd", "configuration": {"level": 1}}
@@ -107,6 +109,11 @@ def everything(_: Any, array: Any, __: int) -> None:
     array.read().result()
 
 
+def written(_: Any, array: Any, __: int) -> None:
+    """Write all of the array at once."""
+    array.write(VALUES).result()
+
+
 def compare(name: str, kvstore: Any, count: int, rounds: int, acts: list[Act]) -> None:
     """Print how long each act takes for an array that is opened anew for it."""
     for act in acts:
@@ -136,7 +143,7 @@ def compare_served(folder: str, where: str, delay: float, rounds: int) -> None:
                 compare(f"HTTP, {where}, {layout}", f"{url}/{layout}/", 100, rounds, acts)
                 bucket = {"bucket": "bucket", "endpoint": url, "aws_region": "us-east-1"}
                 place = {"driver": "s3", **bucket, "path": f"{layout}/"}
-                compare(f"S3, {where}, {layout}", place, 100, rounds, acts)
+                compare(f"S3, {where}, {layout}", place, 100, rounds, [*acts, written])
         finally:
             server.kill()
 
@@ -144,7 +151,6 @@ def compare_served(folder: str, where: str, delay: float, rounds: int) -> None:
 def main() -> None:
     """Make the arrays, serve them, and print the table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    values = np.random.default_rng(0).integers(0, 500, (SIDE, SIDE)).astype("u2")
     print("| | TensorStore | here | ratio |\n|---|---|---|---|")
     os.environ |= {"AWS_ACCESS_KEY_ID": "name", "AWS_SECRET_ACCESS_KEY": "secret"}
     with tempfile.TemporaryDirectory() as folder:
@@ -152,7 +158,7 @@ def main() -> None:
         for layout in ("raw", "zstd", "shards"):
             spec = {"driver": "zarr3", "kvstore": f"file://{folder}/{layout}/"}
             array = tensorstore.open({**spec, "metadata": metadata(layout)}, create=True).result()
-            array.write(values).result()
+            array.write(VALUES).result()
             near: list[Act] = [futures, batch, awaited, threads]
             compare(f"folder, {layout}", f"file://{folder}/{layout}/", 1000, rounds, near)
         for where, delay in DELAYS_S.items():

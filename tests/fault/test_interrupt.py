@@ -134,7 +134,7 @@ def test_ctrl_c_ends_all_that_was_begun_together() -> None:
     ]
     together = Together()
     reads = [
-        together.read(array._reading([(0, 1, 3)], [0], row))
+        together.read(array._reading([(0, 1, 3)], [0], row), array, array._store)
         for array, row in zip(arrays, out, strict=True)
     ]
     with only_thread_busy():

@@ -380,3 +380,110 @@ def test_metadata_are_read_once_for_all_who_open_an_array_in_a_batch(tmp_path: P
 def test_a_batch_that_is_refused_is_forgotten_silently() -> None:
     with pytest.raises(TypeError):
         ts.Batch(None)  # type: ignore[call-arg]
+
+
+def test_what_is_wanted_before_shares_nothing_with_what_is_submitted_later(tmp_path: Path) -> None:
+    """It sees what was written in between; also where both were asked for before."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    array, writer = opened(tmp_path), opened(tmp_path)
+    keys, context = writer.kvstore, ts.Context()
+    keys["k"] = b"before"
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/", "recheck_cached_metadata": True}
+    looking = ts.open(spec, context=context).result()
+    batch = ts.Batch()
+    reads = [keys.read("k", batch=batch) for _ in range(2)]
+    arrays = [array[0, 0].read(batch=batch) for _ in range(2)]
+    opens = [ts.open(spec, context=context, batch=batch) for _ in range(2)]
+    bounds = [looking.resolve(batch=batch) for _ in range(2)]
+    wholes = [looking.read(batch=batch) for _ in range(2)]
+    assert (reads[0].result().value, arrays[0].result()) == (b"before", 0)
+    assert opens[0].result().shape == bounds[0].result().shape == SHAPE
+    assert wholes[0].result().shape == SHAPE
+    keys["k"] = b"after"
+    writer[0, 0] = 7
+    writer.resize(exclusive_max=[50, 50]).result()
+    reads.append(keys.read("k", batch=batch))
+    batch.submit()
+    assert [read.result().value for read in reads[1:]] == [b"after", b"after"]
+    assert arrays[1].result() == 7
+    assert opens[1].result().shape == bounds[1].result().shape == (50, 50)
+    assert wholes[1].result().shape == (50, 50)
+
+
+@pytest.mark.parametrize("limit", [0, 10**6])
+def test_keys_and_arrays_beside_each_other_get_what_each_asked_for(
+    tmp_path: Path, limit: int
+) -> None:
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(4, 4), shards=(16, 16))
+    files = CountingStore(LocalStore(tmp_path))
+    spec = {"driver": "zarr3", "kvstore": {"driver": "tessarr", "store": files}}
+    context = ts.Context({"cache_pool": {"total_bytes_limit": limit}})
+    ways = [{}, {"recheck_cached_data": False}, {"recheck_cached_data": "open"}]
+    arrays = [ts.open({**spec, **way}, context=context).result() for way in ways]
+    keys, value = arrays[0].kvstore, (tmp_path / "c" / "0" / "1").read_bytes()
+    spans, before = [slice(0, 9), slice(3, None), slice(-5, None), None], files.counts()["opens"]
+    for _ in range(2):
+        with ts.Batch() as batch:
+            reads = [keys.read("c/0/1", byte_range=span, batch=batch) for span in spans]
+            parts = [array[2:9, 14:30].read(batch=batch) for array in arrays]
+        assert [read.result().value for read in reads] == [
+            value[span or slice(None)] for span in spans
+        ]
+        for part in parts:
+            np.testing.assert_array_equal(part.result(), NUMBERS[2:9, 14:30])
+    assert files.counts()["opens"] - before <= 2 * 2  # two shards each time
+
+
+def test_what_a_batch_has_read_is_not_remembered_instead_of_what_is_written(tmp_path: Path) -> None:
+    """Where it is read of the array once more when something was written already."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
+    spec = {
+        "driver": "zarr3",
+        "kvstore": f"file://{tmp_path}/",
+        "recheck_cached_data": False,
+        "recheck_cached_metadata": False,
+    }
+    array = ts.open(spec, context=context).result()
+
+    written = threading.Event()
+
+    def write(_: Any) -> None:
+        array[0, 0] = 7
+        written.set()
+
+    with ts.Batch() as batch:
+        array.kvstore.read("c/0/0", batch=batch).add_done_callback(write)
+        parts = [array[:4].read(batch=batch), array[0].read(batch=batch)]
+    for part in parts:
+        part.result()
+    assert written.wait(30)
+    assert array[0, 0].read().result() == 7
+
+
+def test_bounds_are_looked_up_when_a_batch_is_submitted(tmp_path: Path) -> None:
+    """Where they have to be looked up: once, for all who want that."""
+    tessarr.create_array(tmp_path, data=NUMBERS, chunks=(8, 8))
+    files = CountingStore(LocalStore(tmp_path))
+    spec = {
+        "driver": "zarr3",
+        "kvstore": {"driver": "tessarr", "store": files},
+        "recheck_cached_metadata": True,
+    }
+    array, other = ts.open(spec).result(), opened(tmp_path)
+    before = files.counts()["opens"]
+    with ts.Batch() as batch:
+        whole, part = array.read(batch=batch), array[:8, :8].read(batch=batch)
+        twice = ts.stack([array[:8, :8], array[:8, :8]]).read(batch=batch)
+        doubled = ts.cast(array, ts.float64).read(batch=batch)
+        small = ts.downsample(array, [4, 5], "mean").read(batch=batch)
+        wrong = array.read(batch=batch, out=np.zeros(SHAPE, "i8"))
+        other.resize(exclusive_max=[8, 10]).result()
+    np.testing.assert_array_equal(whole.result(), NUMBERS[:8, :10])
+    np.testing.assert_array_equal(part.result(), NUMBERS[:8, :8])
+    np.testing.assert_array_equal(twice.result()[1], NUMBERS[:8, :8])
+    np.testing.assert_array_equal(doubled.result(), NUMBERS[:8, :10])
+    assert small.result().shape == (2, 2)
+    with pytest.raises(ArgumentError, match="shape"):
+        wrong.result()
+    assert files.counts()["opens"] - before == 3  # the metadata, and two chunks

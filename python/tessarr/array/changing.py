@@ -14,6 +14,7 @@ from tessarr.options import current
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
     from tessarr.types import ArrayLike, Shape, ShapeLike
 
 __all__ = ["Changing"]
@@ -164,11 +165,14 @@ class Changing(ArrayBase, Values):
         """
         self._look_again()
 
-    def _look_again(self, *, attributes: bool = True) -> None:
-        """Read the metadata anew, without attributes that are in a document of their own."""
+    def _look_again(self, *, attributes: bool = True, store: Store | None = None) -> None:
+        """Read the metadata anew, without attributes that are in a document of their own.
+
+        They may be asked for by another store that is the same.
+        """
         if self._viewed is not None:
             return
-        old, found = self._meta, self._as_stored(attributes=attributes)
+        old, found = self._meta, self._as_stored(attributes=attributes, store=store)
         if found == old:
             return
         if (found.rank, found.data_type) != (old.rank, old.data_type):
@@ -178,17 +182,17 @@ class Changing(ArrayBase, Values):
         self._replace(compiled(found, self._write_empty_chunks, self._missing))
         self._meta = found
 
-    def _as_stored(self, *, attributes: bool) -> ArrayMeta:
+    def _as_stored(self, *, attributes: bool, store: Store | None = None) -> ArrayMeta:
         """Read the metadata, whatever they tell by now."""
-        old = self._meta
+        old, store = self._meta, self._store if store is None else store
         form = None if old.is_v1 else old.zarr_format
         look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
-        stored = drive.run(look, self._store)
-        found = settled(stored, self._store)
+        stored = drive.run(look, store)
+        found = settled(stored, store)
         if found.data_type.elements == old.data_type.elements == "text":
             found = with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
         if found.zarr_format == 2:
-            found = settled(found, self._store)
+            found = settled(found, store)
         return found
 
     # What stands behind

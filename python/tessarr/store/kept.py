@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["CachePool", "RememberingStore", "SharedStore", "StagedStore"]
 
 SharedStore = _engine.SharedStore
-"""Another store for reads that belong together: what one has read, others need not read."""
+"""Another store for reads that begin together: what they expect is read once."""
 
 
 class StagedStore(_engine.StagedStore, StoreMapping):

@@ -2,38 +2,101 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Sequence
+from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from tessarr.store import MemoryStore
-from tessarr.store.kept import SharedStore
 from tessarr.tensorstore.futures.future import PENDING, Future, failed
-from tessarr.tensorstore.futures.start import start
-from tessarr.tensorstore.together import Together, submitted
+from tessarr.tensorstore.futures.threads import submit
+from tessarr.tensorstore.sharing import Sharing
+from tessarr.tensorstore.together import Together, begin_together, submitted
 
 if TYPE_CHECKING:
-    from tessarr.store import Store
+    from tessarr.tensorstore.sharing import Expected
+    from tessarr.tensorstore.together import Reads
 
-__all__ = ["Batch", "Documents"]
+__all__ = ["Batch"]
 
-T = TypeVar("T")
+_Begin: TypeAlias = Callable[[Together, Sharing], Future[Any]]
+_Taken: TypeAlias = tuple[Future[Any], _Begin]
 
 
-class Documents:
-    """What those share who wait to open something: a document that several need is read once."""
+class _Waiting:
+    """What begins once: when a batch does, or when its result is wanted before.
 
-    __slots__ = ("_begun", "_stores")
+    Parameters
+    ----------
+    begin
+        Begins it, given what collects reads of arrays that begin with it, and what it shares.
+    expected
+        What it will ask for.
+    reads
+        Whether it reads arrays. It looks at what is expected before.
+    """
 
-    def __init__(self) -> None:
-        self._begun = False
-        self._stores: dict[Hashable, Store] = {}
+    __slots__ = ("_begin", "expected", "future", "reads")
 
-    def store(self, key: Hashable, store: Store) -> Store:
-        """Return the store that those share who have an equal key."""
-        self._begun = True
-        return self._stores.setdefault(key, SharedStore(store))
+    def __init__(self, begin: _Begin, expected: Sequence[Expected], *, reads: bool) -> None:
+        self._begin = [begin]
+        self.expected, self.reads = expected, reads
+        self.future: Future[Any] = Future._pending()
+        self.future._begin = self._alone
+
+    def _alone(self, _: object) -> None:
+        _begin_all([self], {})
+
+    def taken(self) -> _Begin | None:
+        """Return what begins it, to the first who asks; None where nobody wants it any more."""
+        if not self._begin or self.future._state != PENDING:
+            return None
+        try:
+            return self._begin.pop()
+        except IndexError:  # another thread was faster
+            return None
+
+
+def _begin_all(waiting: Sequence[_Waiting], reads: Reads) -> None:
+    """Begin what waits, and reads of arrays: they share what they read.
+
+    Where metadata have to be looked at before, a thread does that, and then begins everything:
+    what is wanted of a chunk is told to all who read it before one of them does.
+    """
+    arrays: list[_Taken] = []
+    others: list[_Taken] = []
+    expected: list[Expected] = []
+    looks = False
+    for one in waiting:
+        begin = one.taken()
+        if begin is not None:
+            expected += one.expected
+            looks = looks or (one.reads and len(one.expected) > 0)
+            (arrays if one.reads else others).append((one.future, begin))
+    sharing = Sharing(expected if len(arrays) + len(others) + len(reads) > 1 else ())
+    if not looks:
+        _begin_now(arrays, others, reads, sharing)
+        return
+    helped = submit(partial(_begin_now, arrays, others, reads, sharing))
+    for future in [*reads, *(future for future, _ in [*arrays, *others])]:
+        future._work = future._work or helped
+
+
+def _begin_now(
+    arrays: Sequence[_Taken], others: Sequence[_Taken], reads: Reads, sharing: Sharing
+) -> None:
+    together = Together(waits=True)
+    for some in (arrays, others):
+        found = []
+        for future, begin in some:
+            try:
+                source = begin(together, sharing)
+            except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+                source = failed(error)
+            found.append((future, source))
+        if some is arrays and (arrays or reads):
+            begin_together({**reads, **together.take()}, sharing)
+        for future, source in found:
+            future._end_like(source)
 
 
 class Batch:
@@ -41,7 +104,9 @@ class Batch:
 
     They share what they read: a chunk that several touch is fetched and decoded once, a shard is
     opened once for all of them, its index read once, and what is close together in it is fetched
-    together, as is what is read of a key. Who opens the same array shares its metadata.
+    together, as is what is read of a key. Keys, chunks and metadata that are the same are asked for
+    once, through whichever caches, and in transactions. Bounds that have to be looked up are so
+    when the reads begin.
 
     Notes
     -----
@@ -59,24 +124,12 @@ class Batch:
     b'1'
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_documents",
-        "_lock",
-        "_made_s",
-        "_stores",
-        "_submitted",
-        "_together",
-        "_waiting",
-    )
+    __slots__ = ("__weakref__", "_lock", "_submitted", "_together", "_waiting")
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._made_s = time.time()
-        self._waiting: list[Callable[[], object]] = []
+        self._waiting: list[_Waiting] = []
         self._submitted = False
-        self._documents = Documents()
-        self._stores: dict[int, tuple[Store, SharedStore]] = {}
         self._together = Together(waits=True)
 
     def submit(self) -> None:
@@ -99,68 +152,38 @@ class Batch:
         """Begin all that was collected; nothing is added any more if it is the last time."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
-        for begin in waiting:
-            begin()
-        self._together.begin(last=last)
+        reads = self._together.take(last=last)
+        if waiting or reads:
+            _begin_all(waiting, reads)
 
     def _check(self) -> None:
         """Raise an error if it was submitted."""
         if self._submitted:
             raise submitted()
 
-    def _later(self, begin: Callable[[], Future[Any]], *, opens: bool = False) -> Future[Any]:
+    def _later(
+        self,
+        begin: _Begin,
+        expected: Sequence[Expected] = (),
+        *,
+        reads: bool = False,
+        opens: bool = False,
+    ) -> Future[Any]:
         """Return the future of what `begin` gives, which is called when the batch is submitted.
 
-        That it was submitted is an error, but for what opens: that begins at once then.
+        It is given what collects reads of arrays that begin with it, and what it shares with
+        others, who are told what is `expected`. What `reads` arrays looks at that before others
+        begin. That the batch was submitted is an error, but for what opens: that begins at once.
         """
-        future: Future[Any] = Future._pending()
-        first = [begin]
-
-        def once(_: object = None) -> None:
-            if not first or future._state != PENDING:  # cancelled
-                return
-            try:
-                work = first.pop()
-            except IndexError:  # another thread was faster
-                return
-            try:
-                source = work()
-            except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
-                source = failed(error)
-            future._end_like(source)
-
+        made = _Waiting(begin, expected, reads=reads)
         with self._lock:
-            if not (opens and self._submitted):
-                self._check()
-                self._waiting.append(once)
-                future._begin = once
-                return future
-        return begin()
-
-    def _opens(self) -> Documents:
-        """Return what is shared with others who open something before the first of them begins."""
-        if self._documents._begun:
-            self._documents = Documents()
-        return self._documents
-
-    def _start(self, work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
-        """Do the same as `start` when the batch is submitted."""
-        return self._later(lambda: start(work, *arguments, here=here))
-
-    def _open(self, work: Callable[..., T], *arguments: Any, here: bool = False) -> Future[T]:
-        """Do the same as `start` when the batch is submitted; at once if it was."""
-        return self._later(lambda: start(work, *arguments, here=here), opens=True)
-
-    def _store(self, store: Store, key: str, span: tuple[int, int | None] | None) -> Store:
-        """Return a store in which all reads of keys share what they read, as this one of `key`."""
-        if type(store) is MemoryStore:
-            return store  # there is nothing to fetch
-        with self._lock:
-            found = self._stores.get(id(store))
-            if found is None:
-                found = self._stores[id(store)] = (store, SharedStore(store))
-        found[1].expect(key, span)
-        return found[1]
+            if not self._submitted:
+                self._waiting.append(made)
+                return made.future
+        if not opens:
+            raise submitted()
+        made.future.force()
+        return made.future
 
     def __enter__(self) -> Self:
         return self
@@ -172,5 +195,5 @@ class Batch:
         raise TypeError("a batch cannot be copied: it is submitted once nobody refers to it")
 
     def __del__(self) -> None:
-        if hasattr(self, "_lock"):  # else it was refused, and never made
+        if hasattr(self, "_lock") and not self._submitted:  # else it was refused, and never made
             self.submit()

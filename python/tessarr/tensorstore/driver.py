@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.futures.writes import WriteFutures
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.sharing import Expected, Sharing
     from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
 
@@ -43,12 +44,19 @@ class Using(NamedTuple):
         What collects reads that begin with this one.
     looks : bool
         Whether bounds are looked at that may be too old.
+    sharing : Sharing, optional
+        What it shares with others that begin at the same time.
     """
 
     transaction: Any = None
     batch: Any = None
     together: Together | None = None
     looks: bool = True
+    sharing: Sharing | None = None
+
+    def beside(self, together: Together, sharing: Sharing) -> Using:
+        """Return the same for what begins with others, and keeps no batch."""
+        return self._replace(batch=None, together=together, sharing=sharing)
 
 
 NOTHING = Using()
@@ -168,6 +176,10 @@ class Driver:
             If an explicit bound of the view is no longer inside.
         """
         return self, propagated(view, self.domain) if view._follows else view
+
+    def due(self, using: Using) -> list[Expected]:
+        """Return what has to be looked at before a view is settled, as what is known is too old."""
+        return []
 
     def changed_in(self, using: Using) -> Driver:
         """Return the driver as a transaction has changed its bounds, to be told of in specs.

@@ -43,6 +43,9 @@ pub enum Kind {
     Internal,
 }
 
+/// The code of an exception that ends a program, such as that of Ctrl-C.
+pub const EXIT: &str = "exit";
+
 /// What failed, where and why.
 #[derive(Clone)]
 pub struct Error {
@@ -74,6 +77,11 @@ impl Error {
             codec: None,
             foreign: None,
         }
+    }
+
+    /// It is no answer, but ended the wait for one.
+    pub fn ends_wait(&self) -> bool {
+        self.kind == Kind::Interrupted || self.code == Some(EXIT)
     }
 
     /// Stored bytes are bad.

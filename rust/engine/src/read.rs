@@ -24,7 +24,7 @@ use parts::{Parts, Wanted};
 
 pub(crate) use leaf::offsets;
 pub(crate) use parts::Target;
-pub use together::read_together;
+pub use together::{read_together, wants};
 
 /// What a request is worth: how much is read by one.
 #[derive(Clone, Copy)]

@@ -3,8 +3,10 @@
 mod begun;
 mod buffer;
 mod reading;
+mod sharing;
 mod viewed;
 
+use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -100,20 +102,27 @@ impl ArrayBase {
         self.state.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn operation<'a>(&'a self, state: &'a State, interrupt: Option<Interrupt<'a>>) -> Operation<'a> {
+    /// What is done in `store`, which is the array's own, or stands for it.
+    fn operation<'a>(
+        &'a self,
+        state: &'a State,
+        store: &'a dyn EngineStore,
+        interrupt: Option<Interrupt<'a>>,
+    ) -> Operation<'a> {
         let keeps_past = self.keeps_past.load(Ordering::Relaxed);
-        Operation { keeps_past, interrupt, ..Operation::new(&state.array, &*self.store, &self.prefix) }
+        Operation { keeps_past, interrupt, ..Operation::new(&state.array, store, &self.prefix) }
     }
 
     fn transfer<'a>(
         &'a self,
         state: &'a State,
+        store: &'a Arc<dyn EngineStore>,
         interrupt: Option<Interrupt<'a>>,
         selection: &Selection,
         memory: &Memory,
         writes: bool,
     ) -> tessarr_engine::Result<Arena> {
-        let operation = self.operation(state, interrupt);
+        let operation = self.operation(state, &**store, interrupt);
         let at = memory.address;
         // SAFETY: `requests` made the selection from the shape and strides of what is at
         // the address, which the operation keeps alive, and which is writable for a read.
@@ -121,7 +130,12 @@ impl ArrayBase {
             match (self.above.get(), writes) {
                 (None, false) => read::read(operation, selection, at),
                 (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
-                (Some(above), false) => overlay::read(operation, above, selection, at),
+                (Some(above), false) if addr_eq(Arc::as_ptr(store), Arc::as_ptr(&self.store)) => {
+                    overlay::read(operation, above, selection, at)
+                }
+                (Some(above), false) => {
+                    overlay::read(operation, &above.overlay.above(store.clone()), selection, at)
+                }
                 (Some(above), true) => {
                     overlay::write(operation, &above.overlay, selection, at).map(|()| Arena::default())
                 }
@@ -146,8 +160,9 @@ impl ArrayBase {
         memory: &Memory,
         writes: bool,
     ) -> PyResult<Arena> {
-        let transfer =
-            |interrupt: Interrupt<'_>| self.transfer(state, Some(interrupt), selection, memory, writes);
+        let transfer = |interrupt: Interrupt<'_>| {
+            self.transfer(state, &self.store, Some(interrupt), selection, memory, writes)
+        };
         let done = py.detach(|| interruptibly(transfer));
         done.and_then(|done| done).map_err(|error| to_py(py, error))
     }
@@ -163,8 +178,8 @@ impl ArrayBase {
         let elements = &state.description.bind(slf.py()).get().elements;
         let prepare = if writes { Memory::to_write } else { Memory::to_read };
         let memory = prepare(elements, &buffer)?;
-        let (base, buffer) = (slf.clone().unbind(), buffer.unbind());
-        Ok(Part { base, state, selection, memory, buffer, writes, spread: None })
+        let (base, store, buffer) = (slf.clone().unbind(), slf.get().store.clone(), buffer.unbind());
+        Ok(Part { base, state, store, selection, memory, buffer, writes, spread: None })
     }
 }
 
@@ -246,15 +261,17 @@ impl ArrayBase {
     ) -> PyResult<()> {
         let Some(above) = self.above.get() else { return Ok(()) };
         let (state, keys) = (self.state(), keys(first.as_deref(), last.as_deref()));
-        py.detach(|| pool::guarded(|| overlay::store(self.operation(&state, None), above, keys, stays)))
-            .map_err(|error| to_py(py, error))
+        py.detach(|| {
+            pool::guarded(|| overlay::store(self.operation(&state, &*self.store, None), above, keys, stays))
+        })
+        .map_err(|error| to_py(py, error))
     }
 
     /// Forget what is kept aside of the same chunks.
     fn _forget_kept(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
         let Some(above) = self.above.get() else { return };
         let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
-        py.detach(|| overlay::forget(self.operation(&state, None), above, keys));
+        py.detach(|| overlay::forget(self.operation(&state, &*self.store, None), above, keys));
     }
 
     /// Whether chunks are encoded, decoded and named without asking Python.
@@ -381,7 +398,7 @@ impl ArrayBase {
         let selection = Selection::new(&requests, &shape).map_err(failed)?;
         let asked = stored::Statistics { not_stored, fully_stored };
         let find = |interrupt: Interrupt<'_>| {
-            stored::stored(self.operation(&state, Some(interrupt)), &selection, asked)
+            stored::stored(self.operation(&state, &*self.store, Some(interrupt)), &selection, asked)
         };
         let found = py.detach(|| interruptibly(find)).and_then(|found| found);
         let found = found.map_err(failed)?;

@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use tessarr_engine::error::EXIT;
 use tessarr_engine::{Error, Kind};
 
 use crate::kept::Kept;
@@ -157,6 +158,7 @@ fn raised(py: Python<'_>, error: &Error) -> PyErr {
 /// The engine's error for an exception that a callback raised.
 pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
     let mut wrapped = Error::new(Kind::Foreign, format!("raised {}", error.value(py)));
+    wrapped.code = (!error.is_instance_of::<PyException>(py)).then_some(EXIT);
     wrapped.foreign = Some(Arc::new(Kept::new(error)));
     wrapped
 }

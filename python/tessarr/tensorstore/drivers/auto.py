@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +12,7 @@ from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.context.resources import KINDS
 from tessarr.tensorstore.futures.future import Future
 from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.sharing import Expected
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options, driver_spec
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.placed_spec import PlacedSpec
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.kvstore.spec import Spec as Place
     from tessarr.tensorstore.schema.schema import Schema
+    from tessarr.tensorstore.sharing import Sharing
+    from tessarr.tensorstore.together import Together
     from tessarr.types import JSONObject
 
 __all__ = ["AutoSpec"]
@@ -98,15 +102,29 @@ class AutoSpec(PlacedSpec):
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
         if view is None and self.schema.domain is not None:
             view = IndexTransform(self.schema.domain)  # that of no format: its bounds stay
-        at_once, batch = place._driver.at_once, opening.batch
-        begin = start if batch is None or at_once == inf else batch._open
-        return begin(self._opened, place, view, opening._replace(batch=None), here=at_once > 0)
+        at_once, batch, alone = place._driver.at_once, opening.batch, opening._replace(batch=None)
+        work, here = partial(self._opened, place, view), at_once > 0
+        if batch is None or at_once == inf:
+            return start(work, alone, here=here)
+
+        def begin(_: Together, sharing: Sharing) -> Future[Opened]:
+            return start(work, alone._replace(sharing=sharing), here=here)
+
+        at, path = place._open(), self._path(place)
+        documents = [Expected(at.store, at.key(path + document)) for document in _DOCUMENTS]
+        later: Future[Opened] = batch._later(begin, documents, opens=True)
+        return later
+
+    @staticmethod
+    def _path(place: Place) -> str:
+        """Return the folder that a place means."""
+        return place.path if not place.path or place.path.endswith("/") else f"{place.path}/"
 
     def _opened(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
-        at = place._open()
-        path = place.path if not place.path or place.path.endswith("/") else f"{place.path}/"
+        at, path, sharing = place._open(), self._path(place), opening.sharing
+        store = at.store if sharing is None else sharing.through(at.store, at.store)
         for document, name in _DOCUMENTS.items():
-            if at.store.size(at.key(path + document)) is not None:
+            if store.size(at.key(path + document)) is not None:
                 assert self._context is not None
                 found = self._in_format(name).at(place, self._references, self._context)
                 return found.open(view, opening).result()

@@ -8,11 +8,13 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tessarr.tensorstore.kvstore.values import ReadResult, TimestampedStorageGeneration
+from tessarr.tensorstore.sharing import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.tensorstore.kvstore import KvStore
+    from tessarr.tensorstore.sharing import Sharing
     from tessarr.tensorstore.transaction.transaction import Transaction
 
 __all__ = ["Document"]
@@ -34,7 +36,9 @@ class Document:
         self._lock = allocate_lock()
         self._found = _unknown()
 
-    def read(self, since: float, transaction: Transaction | None) -> bytes | None:
+    def read(
+        self, since: float, transaction: Transaction | None, sharing: Sharing | None = None
+    ) -> bytes | None:
         """Return the document, or None where there is none.
 
         Parameters
@@ -43,20 +47,27 @@ class Document:
             Since when it must be known to be so, in seconds since 1970; infinity: now.
         transaction
             In one it is read anew, with what is written in it.
+        sharing
+            What is shared with others that read at the same time.
         """
         if transaction is not None:
             # Where it was changed, the transaction stays open, as TensorStore's does.
-            found = self.place.with_transaction(transaction)._look("")
+            found = self.place.with_transaction(transaction)._look("", None, sharing)
             return found.value if found.state == "value" else None
         known = found = self._found
         if not _holds(known, since):
-            found = self.place.read("", if_not_equal=known.stamp.generation or None).result()
+            found = self.place._look("", known.stamp.generation or None, sharing)
             if found.state == "unspecified":
                 found = ReadResult(known.state, known.value, found.stamp)
             with self._lock:
                 if self._found is known:  # else it was changed, perhaps after it was read
                     self._found = found
         return found.value if found.state == "value" else None
+
+    @property
+    def expected(self) -> Expected:
+        """What is read."""
+        return Expected(self.place._place.store, self.place._key(""))
 
     def is_known(self, since: float) -> bool:
         """Whether it is known since a time, so that it need not be read."""

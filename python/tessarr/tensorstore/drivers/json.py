@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.sharing import Sharing
+    from tessarr.tensorstore.together import Together
     from tessarr.types import JSONObject
 
 __all__ = ["JsonDriver", "JsonSpec"]
@@ -117,8 +119,8 @@ class JsonDriver(Driver):
         """Read the document, and find the value in it."""
         transaction = using.transaction  # what waits for a batch does not keep it
 
-        def work() -> npt.NDArray[Any]:
-            content = self._document.read(self._since, transaction)
+        def work(sharing: Sharing | None = None) -> npt.NDArray[Any]:
+            content = self._document.read(self._since, transaction, sharing)
             if content is None:
                 raise NotFoundError(f"there is no document {self._called}")
             value = self._found(self._parsed(content))
@@ -129,9 +131,14 @@ class JsonDriver(Driver):
             return result
 
         at_once = transaction is None and self._document.is_known(self._since)
-        begin = start if using.batch is None or at_once else using.batch._start
-        done: Future[npt.NDArray[Any]] = begin(work)
-        return done
+        if using.batch is None or at_once:
+            return start(work, using.sharing)
+
+        def begin(_: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+            return start(work, sharing)
+
+        later: Future[npt.NDArray[Any]] = using.batch._later(begin, [self._document.expected])
+        return later
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Replace the value in the document."""

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.schema.data_type import DTypeLike
+    from tessarr.tensorstore.sharing import Sharing
+    from tessarr.tensorstore.together import Together
 
 __all__ = ["TensorStore", "handle"]
 
@@ -198,8 +200,9 @@ class TensorStore(Facts):
         ReadOnlyError
             By the future, if the handle is for writing only.
         ArgumentError
-            At once: ``shape_mismatch`` if `out` does not fit, ``invalid_argument`` if the batch was
-            submitted. By the future: ``out_of_bounds`` if the array has become smaller.
+            At once: ``shape_mismatch`` if `out` does not fit (by the future where a batch looks up
+            the bounds), ``invalid_argument`` if the batch was submitted. By the future:
+            ``out_of_bounds`` if the array has become smaller.
         DataError, StoreError
             By the future, if what is stored is damaged or cannot be read.
         OutOfMemoryError
@@ -227,6 +230,24 @@ class TensorStore(Facts):
         if order not in {"C", "F"}:
             raise TypeError(f"order {brief(order)} is not 'C' or 'F'")
         using = self._using(batch)
+        waits = using.batch
+        due = [] if waits is None else self._driver.due(using)
+        if waits is not None and due:
+            alone = using._replace(batch=None)  # what waits for a batch does not keep it
+
+            def begin(together: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+                return self._read(order, out, alone.beside(together, sharing))
+
+            read = partial(waits._later, begin, due, reads=True)
+            return during(self._transaction, read)
+        if self._transaction is None:
+            return self._read(order, out, using)
+        return during(self._transaction, partial(self._read, order, out, using))
+
+    def _read(
+        self, order: str, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Start to read all elements, with the bounds of now."""
         try:
             now = self._now(using)
         except TessarrError as error:
@@ -243,9 +264,7 @@ class TensorStore(Facts):
                 out = empty(now.shape, now.dtype.dtype, "F")
             except OutOfMemoryError as error:
                 return failed(unmade(error, now._view))
-        if self._transaction is None:
-            return now._driver.read(now._view, out, using)
-        return during(self._transaction, partial(now._driver.read, now._view, out, using))
+        return now._driver.read(now._view, out, using)
 
     def write(
         self,

@@ -30,12 +30,15 @@ from tessarr.tensorstore.kvstore.values import (
 )
 from tessarr.tensorstore.notation.reading import as_flag, as_float, of_class
 from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.sharing import Expected
 from tessarr.tensorstore.transaction.transaction import Transaction, during
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store import Store
+    from tessarr.tensorstore.sharing import Sharing
+    from tessarr.tensorstore.together import Together
     from tessarr.tensorstore.transaction.staging import Change
 
 __all__ = ["KvStore"]
@@ -340,15 +343,25 @@ class KvStore(KvStoreBase):
                 return during(self._transaction, partial(start, found.read))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        begin: Callable[..., Future[ReadResult]] = start
-        if collecting is not None:
-            begin, store = collecting._start, collecting._store(store, full, span)
-        return during(self._transaction, partial(begin, self._found, store, full, known, span))
+        if collecting is None:
+            return during(self._transaction, partial(start, self._found, store, full, known, span))
+        place = self._place.store
 
-    def _look(self, key: str) -> ReadResult:
+        def begin(_: Together, sharing: Sharing) -> Future[ReadResult]:
+            return start(self._found, sharing.through(store, place), full, known, span)
+
+        read = partial(collecting._later, begin, [Expected(place, full, span)])
+        return during(self._transaction, read)
+
+    def _look(
+        self, key: str, known: bytes | None = None, sharing: Sharing | None = None
+    ) -> ReadResult:
         """Return what a key has, for others than users: a conflict is their affair."""
-        full = self._key(key)
-        found: ReadResult = self._store(full).read_stamped(full, None, None)
+        full, place = self._key(key), self._place.store
+        store = self._store(full)
+        if sharing is not None:
+            store = sharing.through(store, place)
+        found: ReadResult = store.read_stamped(full, known, None)
         return found
 
     def _found(self, store: Any, *wish: Any) -> Any:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.tensorstore.sharing import Sharing
     from tessarr.types import JSONObject
 
 __all__ = [
@@ -153,6 +154,8 @@ class Opening(NamedTuple):
         What opening takes part in.
     both
         Whether reading and writing were both asked for, and not only what is possible.
+    sharing
+        What it shares with others that begin at the same time.
     """
 
     read: bool = True
@@ -160,6 +163,7 @@ class Opening(NamedTuple):
     transaction: Any = None
     batch: Any = None
     both: bool = False
+    sharing: Sharing | None = None
 
 
 class Opened(NamedTuple):

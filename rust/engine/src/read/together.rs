@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::operation::{Address, Operation};
 use crate::scratch::Scratch;
 use crate::selection::{Division, Piece, Selection};
-use crate::store::Opened;
+use crate::store::{Opened, Want};
 use crate::vlen::Arena;
 
 /// A read that touches more chunks does not share them with others.
@@ -52,6 +52,32 @@ pub unsafe fn read_together(
             ended(number, end.outcome());
         }
     }
+}
+
+/// Tell the keys of chunks that reads of `selections` will open together, how, and how many bytes each chunk has,
+/// decoded; not of what is read alone.
+pub fn wants(operation: Operation<'_>, selections: &[&Selection], tell: &mut dyn FnMut(&str, Want, usize)) {
+    let ends: Vec<End> = selections.iter().map(|_| End::default()).collect();
+    let nowhere = |end| Target::new(Address(std::ptr::null_mut()), end);
+    let targets: Vec<Target<'_>> = ends.iter().map(|end| nowhere(&end.arena)).collect();
+    let pieces: Vec<Piece<'_>> = selections.iter().map(|selection| selection.piece()).collect();
+    let divided = |piece: &_| operation.divide(piece).ok().filter(|division| division.tasks() <= MANY);
+    let divisions: Vec<Option<Division<'_>>> = pieces.iter().map(divided).collect();
+    let ended = &|_, _| {};
+    let together = Together { operation, targets: &targets, divisions: &divisions, ends: &ends, ended };
+    let reader = &Reader::new(operation, false);
+    let touches = together.touches();
+    Scratch::with(|scratch| {
+        for chunk in touches.chunk_by(|one, next| one.0 == next.0) {
+            let told = |key: &str, parts: &Parts<'_, '_>, _: &mut Scratch| {
+                tell(key, reader.want(parts), parts.level.decoded_bytes);
+                Ok(())
+            };
+            let target = |n: usize| &targets[chunk[n].1];
+            // What is wrong with it, the read finds, too.
+            let _ = together.with(chunk, target, |cell, wanted| at(reader, cell, wanted, scratch, told));
+        }
+    });
 }
 
 /// How a read ends.

@@ -1,9 +1,11 @@
 //! Asking for values without waiting for them.
 
 use std::sync::Arc;
+use std::thread::Builder;
 
-use super::{Object, Want};
+use super::{Object, Store, Want};
 use crate::error::Result;
+use crate::pool::Queued;
 
 /// What [`super::Store::open`] gives.
 pub type Opened = Result<Option<Box<dyn Object>>>;
@@ -53,4 +55,15 @@ pub trait Ask: Send + Sync {
     /// Asks for what [`super::Store::open`] gives. `told` may be told before this returns, and by
     /// whoever is told of another answer.
     fn ask(&self, key: &str, want: Want, told: Told);
+}
+
+/// Has a thread wait for what `store` opens.
+pub(super) fn by_thread(store: Arc<dyn Store>, key: &str, want: Want, told: Told) {
+    let key = key.to_owned();
+    let opened = Queued::new(move |_| told.tell(store.open(&key, want)));
+    let here = opened.clone();
+    let thread = Builder::new().name("tessarr-value".to_owned());
+    if thread.spawn(move || opened.help()).is_err() {
+        here.help();
+    }
 }

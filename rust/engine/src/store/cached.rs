@@ -26,11 +26,14 @@ use std::time::{Duration, Instant};
 
 pub use self::answer::Fresh;
 use self::answer::{Answer, Found, Part, Same, Whole};
-use self::memory::{Asked, Memory};
+pub(super) use self::memory::Asked;
+use self::memory::Memory;
 pub use self::memory::{CacheCounts, CachePool};
 use self::object::{Chunks, RangedObject, WholeObject};
-use super::joined;
-use super::{Change, Exchange, Known, Listing, Made, Need, Object, Store, Updater, Version, Want};
+use super::{joined, Want};
+use super::{
+    through, Change, Exchange, Known, Listing, Made, Need, Object, SharedStore, Store, Updater, Version,
+};
 use crate::error::Result;
 use crate::store;
 
@@ -42,6 +45,8 @@ pub struct CachedStore {
     /// What stands before each key in the memory, which others share.
     space: Arc<str>,
     fresh: Fresh,
+    /// What stands below, where answers may have been given to others before.
+    shared: Option<Arc<SharedStore>>,
 }
 
 impl CachedStore {
@@ -65,6 +70,25 @@ impl CachedStore {
         name.push_str(&self.space);
         name.push_str(key);
         name
+    }
+
+    /// The answer about the value of `key`, which is called `name`, that is remembered, and when it was asked for.
+    fn find(&self, key: &str, name: &str) -> (Found, Asked) {
+        let (found, asked) = self.memory.find(name, Part::Value, self.fresh);
+        let first = self.shared.as_ref().and_then(|shared| shared.first_asked(key));
+        (found, first.map_or(asked, |first| asked.since(first)))
+    }
+
+    /// Forgets what is remembered of a value, if nobody has since it was asked for, as an answer is another one. Gives
+    /// what that is remembered with.
+    fn replaced(&self, name: &str, asked: Asked) -> Asked {
+        self.memory.with(|shelf| {
+            if shelf.epoch(name) == asked.epoch {
+                shelf.forget(&self.space, name);
+                return Asked { epoch: shelf.epoch(name), ..asked };
+            }
+            asked
+        })
     }
 
     fn forget(&self, key: &str) {
@@ -223,8 +247,7 @@ impl CachedStore {
         };
         if of.version().is_none() {
             // Nothing tells whether the parts that are remembered belong to what is there now.
-            self.forget(key);
-            let (_, asked) = self.memory.find(&name, Part::Value, self.fresh);
+            let asked = self.replaced(&name, asked);
             return self.ask(key, name, want, asked);
         }
         let few = matches!(want, Want::Part { .. } | Want::Suffix(_));
@@ -233,13 +256,7 @@ impl CachedStore {
         if !object.as_deref().is_some_and(same) {
             // What is there instead was opened just now; it is remembered, unless somebody has
             // changed it through here since it was asked for.
-            let asked = self.memory.with(|shelf| {
-                if shelf.epoch(&name) == asked.epoch {
-                    shelf.forget(&self.space, &name);
-                    return Asked { epoch: shelf.epoch(&name), ..asked };
-                }
-                asked
-            });
+            let asked = self.replaced(&name, asked);
             return self.opened(key, name, want, asked, object);
         }
         self.memory.with(|shelf| shelf.confirm(&name, asked.time, asked.epoch));
@@ -269,6 +286,12 @@ impl Store for CachedStore {
         Some(&*self.inner)
     }
 
+    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
+        let (inner, shared) = (through(&self.inner, below, shared)?, Some(shared.clone()));
+        let (memory, space) = (self.memory.clone(), self.space.clone());
+        Some(Arc::new(CachedStore { inner, memory, space, fresh: self.fresh, shared }))
+    }
+
     fn keeps(&self, bytes: usize) -> bool {
         bytes as u64 <= self.memory.limit
     }
@@ -281,7 +304,7 @@ impl Store for CachedStore {
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.keys().check(key)?;
         let name = self.name(key);
-        let (found, asked) = self.memory.find(&name, Part::Value, self.fresh);
+        let (found, asked) = self.find(key, &name);
         match found {
             Found::Fresh(Answer::Absent) => Ok(None),
             Found::Fresh(Answer::Whole(whole)) => Ok(Some(self.remembered(name, whole))),

@@ -28,6 +28,7 @@ mod web;
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::error::Result;
 use change::{joined, no_current};
@@ -266,9 +267,31 @@ pub trait Store: Send + Sync + Debug {
         self.inner().is_some_and(|inner| inner.remembers(key))
     }
 
+    /// The same store, whose reads ask `shared` for what they would ask `below`; None: it does not stand before that.
+    fn through(&self, _below: &Arc<dyn Store>, _shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
+        None
+    }
+
+    /// Since when an answer about the value of `key` is known that others were given before.
+    fn shared_since(&self, key: &str) -> Option<SystemTime> {
+        self.inner().and_then(|inner| inner.shared_since(key))
+    }
+
     /// How many changes should be under way at a time.
     fn write_concurrency(&self) -> usize {
         self.inner().map_or_else(|| self.concurrency(), |inner| inner.write_concurrency())
+    }
+}
+
+/// `store`, or what it is of it that asks `shared` for what `store` would ask `below`.
+pub fn through(
+    store: &Arc<dyn Store>,
+    below: &Arc<dyn Store>,
+    shared: &Arc<SharedStore>,
+) -> Option<Arc<dyn Store>> {
+    match std::ptr::addr_eq(Arc::as_ptr(store), Arc::as_ptr(below)) {
+        true => Some(shared.clone()),
+        false => store.through(below, shared),
     }
 }
 

@@ -1,14 +1,20 @@
-//! A store for several reads that belong together: each value is opened once, and each part of
-//! it is read once, whoever asks first. Where it is known what will be read, what is close together is one part.
+//! A store for several reads that begin together: each value that several of them expect is opened once, and each
+//! part of it is read once, whoever asks first. What is close together of what they expect is one part. Everything
+//! else is asked of the store below, by each who wants it.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::ops::{Bound, Range};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
+use super::ask::by_thread;
+use super::cached::Asked;
 use super::{
-    fork, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Updater, Version, Want, REPLACED,
+    fork, Ask, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Told, Updater, Version, Want,
+    REPLACED,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Larger parts are read by each who asks.
 const PART_BYTES: usize = 4 << 20;
@@ -41,22 +47,76 @@ pub fn want_of(span: Span) -> Want {
     }
 }
 
-type Part = Arc<OnceLock<Result<Vec<u8>>>>;
-type Slot = Arc<OnceLock<Result<Option<Arc<Opened>>>>>;
+/// An answer, once it was found out.
+type Slot<A> = Arc<OnceLock<Result<A>>>;
 
-/// Remembers, as long as it lives, what another store answered.
-#[derive(Debug)]
+/// Answers to questions that several have: the first who asks finds them out for all.
+struct Answers<Q, A>(Mutex<HashMap<Q, Slot<A>>>);
+
+impl<Q, A> Default for Answers<Q, A> {
+    fn default() -> Self {
+        Answers(Mutex::default())
+    }
+}
+
+impl<Q, A> std::fmt::Debug for Answers<Q, A> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Answers")
+    }
+}
+
+impl<Q: Clone + Eq + Hash, A: Clone> Answers<Q, A> {
+    /// The answer, which `find` finds out. What ends the wait of who does is told nobody else: others ask again.
+    fn get(&self, question: &Q, find: impl Fn() -> Result<A>) -> Result<A> {
+        loop {
+            let slot = with(&self.0, |slots| slots.entry(question.clone()).or_default().clone());
+            let mut is_mine = false;
+            let found = slot.get_or_init(|| {
+                is_mine = true;
+                find()
+            });
+            if !found.as_ref().is_err_and(Error::ends_wait) {
+                return found.clone();
+            }
+            self.forget_if(question, |now| Arc::ptr_eq(now, &slot));
+            if is_mine {
+                return found.clone();
+            }
+        }
+    }
+
+    fn forget_if(&self, question: &Q, is_old: impl Fn(&Slot<A>) -> bool) {
+        let old =
+            with(&self.0, |slots| slots.get(question).is_some_and(is_old).then(|| slots.remove(question)));
+        drop(old);
+    }
+
+    fn forget_all(&self) {
+        let old = with(&self.0, std::mem::take);
+        drop(old);
+    }
+}
+
+/// Values that are open, by their keys; None: there is none.
+type Values = Answers<String, Option<Arc<Opened>>>;
+
+/// Remembers, as long as it lives, what another store answered about values that are expected.
+#[derive(Clone, Debug)]
 pub struct SharedStore {
     inner: Arc<dyn Store>,
-    slots: Arc<Mutex<HashMap<String, Slot>>>,
-    expected: Mutex<HashMap<String, Vec<Span>>>,
+    values: Arc<Values>,
+    expected: Arc<Mutex<BTreeMap<String, Vec<Span>>>>,
+    /// Before the first answer.
+    began: Asked,
+    began_at: SystemTime,
 }
 
 struct Opened {
     object: Box<dyn Object>,
     /// What is read together.
     expected: Vec<Range<u64>>,
-    parts: Mutex<HashMap<(u64, usize), Part>>,
+    /// Its parts, by where they begin, and their sizes.
+    parts: Answers<(u64, usize), Arc<Vec<u8>>>,
 }
 
 impl std::fmt::Debug for Opened {
@@ -75,7 +135,13 @@ impl SharedStore {
     /// Remembers answers of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         fork::register();
-        SharedStore { inner, slots: Arc::default(), expected: Mutex::default() }
+        SharedStore {
+            inner,
+            values: Arc::default(),
+            expected: Arc::default(),
+            began: Asked::now(),
+            began_at: SystemTime::now(),
+        }
     }
 
     /// Tells that some bytes of a value will be read; None: all.
@@ -83,9 +149,41 @@ impl SharedStore {
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().push(span.unwrap_or((0, None))));
     }
 
+    /// Tells how a value will be opened.
+    pub fn expect_want(&self, key: &str, want: Want) {
+        let offset = |offset| i64::try_from(offset).unwrap_or(i64::MAX);
+        let span = match want {
+            Want::Whole => Some((0, None)),
+            Want::Prefix(count) => Some((0, Some(offset(count)))),
+            Want::Suffix(count) => Some((-offset(count), None)),
+            Want::Part { offset: first, count } => {
+                Some((offset(first), Some(offset(first.saturating_add(count)))))
+            }
+            Want::Ranges => None, // they are not known yet
+        };
+        with(&self.expected, |all| all.entry(key.to_owned()).or_default().extend(span));
+    }
+
+    /// Whether somebody will read a value.
+    pub fn expects(&self, key: &str) -> bool {
+        with(&self.expected, |all| all.contains_key(key))
+    }
+
+    /// Whether somebody will read a value whose key begins with a text.
+    pub fn expects_below(&self, start: &str) -> bool {
+        let from = (Bound::Included(start), Bound::Unbounded);
+        with(&self.expected, |all| {
+            all.range::<str, _>(from).next().is_some_and(|(key, _)| key.starts_with(start))
+        })
+    }
+
+    /// When the first may have asked for a value, where the answer is that which he got.
+    pub(super) fn first_asked(&self, key: &str) -> Option<Asked> {
+        self.expects(key).then_some(self.began)
+    }
+
     fn forget(&self) {
-        let old = with(&self.slots, std::mem::take);
-        drop(old);
+        self.values.forget_all();
     }
 }
 
@@ -96,9 +194,10 @@ impl Store for SharedStore {
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
         self.keys().check(key)?;
-        let slot = with(&self.slots, |slots| slots.entry(key.to_owned()).or_default().clone());
-        let opened = slot.get_or_init(|| {
-            let spans = with(&self.expected, |all| all.get(key).cloned().unwrap_or_default());
+        let Some(spans) = with(&self.expected, |all| all.get(key).cloned()) else {
+            return self.inner.open(key, want);
+        };
+        let opened = self.values.get(&key.to_owned(), || {
             let far = self.inner.concurrency() > 0;
             let gap = GAPS[usize::from(far)];
             let first = together(&spans, i64::MAX, gap).into_iter().next().filter(|_| far);
@@ -107,11 +206,19 @@ impl Store for SharedStore {
                 let size = i64::try_from(object.size()).unwrap_or(i64::MAX);
                 let parts = together(&spans, size, gap).into_iter();
                 let expected = parts.filter_map(|(part, several)| several.then_some(part)).collect();
-                Arc::new(Opened { object, expected, parts: Mutex::default() })
+                Arc::new(Opened { object, expected, parts: Answers::default() })
             }))
         });
-        let Some(opened) = opened.clone()? else { return Ok(None) };
-        Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, slots: self.slots.clone() })))
+        let Some(opened) = opened? else { return Ok(None) };
+        Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, values: self.values.clone() })))
+    }
+
+    fn shared_since(&self, key: &str) -> Option<SystemTime> {
+        self.expects(key).then_some(self.began_at)
+    }
+
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        Some(Arc::new(SharedAsk { store: self.clone(), inner: self.inner.asking()? }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
@@ -151,6 +258,21 @@ impl Store for SharedStore {
     }
 }
 
+/// Asks for values; a thread waits for those that several expect.
+struct SharedAsk {
+    store: SharedStore,
+    inner: Arc<dyn Ask>,
+}
+
+impl Ask for SharedAsk {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        match self.store.expects(key) {
+            true => by_thread(Arc::new(self.store.clone()), key, want, told),
+            false => self.inner.ask(key, want, told),
+        }
+    }
+}
+
 /// The parts of a value of `size` bytes that are read together, and whether several spans are in each; the size may
 /// not be known yet.
 fn together(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
@@ -187,7 +309,7 @@ fn opening(part: Range<u64>) -> Want {
 struct SharedObject {
     key: String,
     opened: Arc<Opened>,
-    slots: Arc<Mutex<HashMap<String, Slot>>>,
+    values: Arc<Values>,
 }
 
 impl Object for SharedObject {
@@ -243,19 +365,17 @@ impl SharedObject {
         } else {
             let part = expected.unwrap_or(offset..end);
             let (begin, size) = (part.start, (part.end - part.start) as usize);
-            let part = with(&self.opened.parts, |parts| parts.entry((begin, size)).or_default().clone());
-            let read = part.get_or_init(|| {
+            let part = self.opened.parts.get(&(begin, size), || {
                 let mut bytes = super::room_for(size as u64)?;
                 bytes.resize(size, 0);
-                read(object, begin, &mut bytes).map(|()| bytes)
+                read(object, begin, &mut bytes).map(|()| Arc::new(bytes))
             });
             let from = (offset - begin) as usize;
-            read.as_ref().map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()])).map_err(Clone::clone)
+            part.map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()]))
         };
         if done.as_ref().is_err_and(|error| error.code == Some(REPLACED)) {
             // Who opens it again gets what is there now.
-            let old = with(&self.slots, |slots| slots.remove(&self.key));
-            drop(old);
+            self.values.forget_if(&self.key, |_| true);
         }
         done
     }

@@ -1,11 +1,11 @@
 //! A store that is two: documents in the one, chunks in the other.
 
 use std::sync::Arc;
-use std::thread::Builder;
+use std::time::SystemTime;
 
-use super::{Ask, Listing, Made, Need, Object, Store, Told, Turn, Updater, Want};
+use super::ask::by_thread;
+use super::{through, Ask, Listing, Made, Need, Object, SharedStore, Store, Told, Turn, Updater, Want};
 use crate::error::Result;
-use crate::pool::Queued;
 
 /// Keeps metadata in one store and everything else, the chunks, in another.
 ///
@@ -49,15 +49,9 @@ struct SplitAsk {
 
 impl Ask for SplitAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
-        if !is_document(key) {
-            return self.chunks.ask(key, want, told);
-        }
-        let (store, key) = (self.metadata.clone(), key.to_owned());
-        let opened = Queued::new(move |_| told.tell(store.open(&key, want)));
-        let here = opened.clone();
-        let thread = Builder::new().name("tessarr-document".to_owned());
-        if thread.spawn(move || opened.help()).is_err() {
-            here.help();
+        match is_document(key) {
+            true => by_thread(self.metadata.clone(), key, want, told),
+            false => self.chunks.ask(key, want, told),
         }
     }
 }
@@ -73,6 +67,16 @@ impl Store for SplitStore {
 
     fn asking(&self) -> Option<Arc<dyn Ask>> {
         Some(Arc::new(SplitAsk { metadata: self.metadata.clone(), chunks: self.chunks.asking()? }))
+    }
+
+    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
+        let (metadata, chunks) =
+            (through(&self.metadata, below, shared), through(&self.chunks, below, shared));
+        (metadata.is_some() || chunks.is_some()).then(|| {
+            let metadata = metadata.unwrap_or_else(|| self.metadata.clone());
+            let chunks = chunks.unwrap_or_else(|| self.chunks.clone());
+            Arc::new(SplitStore { metadata, chunks, of_one: self.of_one }) as _
+        })
     }
 
     fn may_wait(&self) -> Result<()> {
@@ -146,6 +150,10 @@ impl Store for SplitStore {
 
     fn remembers(&self, key: &str) -> bool {
         self.chunks.remembers(key)
+    }
+
+    fn shared_since(&self, key: &str) -> Option<SystemTime> {
+        self.side(key).shared_since(key)
     }
 
     fn write_concurrency(&self) -> usize {

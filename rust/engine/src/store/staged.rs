@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::exchange::{Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::take_or_join;
-use super::{folder_of, fork, read_from, readonly};
-use super::{Change, KeyRange, Listing, Made, Need, Object, Store, Updater, Version, Want};
+use super::{folder_of, fork, read_from, readonly, through};
+use super::{Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 
 pub use self::commit::{Outcome, Redo};
@@ -22,8 +22,8 @@ pub use self::commit::{Outcome, Redo};
 #[derive(Debug)]
 pub struct StagedStore {
     inner: Arc<dyn Store>,
-    stage: Mutex<Stage>,
-    changing: KeyLocks,
+    stage: Arc<Mutex<Stage>>,
+    changing: Arc<KeyLocks>,
     /// Whether what was only read is compared, too.
     repeatable: bool,
 }
@@ -125,7 +125,7 @@ impl StagedStore {
     /// Keeps changes of `inner` aside.
     pub fn new(inner: Arc<dyn Store>, repeatable: bool) -> Self {
         fork::register();
-        StagedStore { inner, stage: Mutex::default(), changing: KeyLocks::new(), repeatable }
+        StagedStore { inner, stage: Arc::default(), changing: Arc::new(KeyLocks::new()), repeatable }
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Stage) -> T) -> T {
@@ -299,6 +299,12 @@ impl StagedStore {
 impl Store for StagedStore {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
+    }
+
+    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
+        let inner = through(&self.inner, below, shared)?;
+        let (stage, changing) = (self.stage.clone(), self.changing.clone());
+        Some(Arc::new(StagedStore { inner, stage, changing, repeatable: self.repeatable }))
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {

@@ -5,7 +5,7 @@ mod cached;
 mod staged;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::*;
@@ -451,6 +451,7 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
     inner.put("k", &[7; 100])?;
     let counting = Arc::new(CountingStore::new(inner));
     let shared = SharedStore::new(counting.clone());
+    ["k", "absent"].iter().for_each(|key| shared.expect_want(key, Want::Ranges));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
@@ -465,6 +466,62 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
     assert_eq!((counting.counts().opens, counting.counts().reads), (2, 1));
     (&shared as &dyn Store).put("k", &[8; 100])?;
     assert_eq!((&shared as &dyn Store).get("k")?.as_deref(), Some(&[8; 100][..]));
+    Ok(())
+}
+
+#[test]
+fn what_nobody_expects_is_asked_of_the_store_below() -> Result<()> {
+    let folder = Folder::new();
+    let inner = local_in(&folder, "unexpected");
+    inner.put("a/k", b"1")?;
+    let shared = SharedStore::new(inner.clone());
+    shared.expect_want("b/k", Want::Whole);
+    assert!(shared.expects("b/k") && shared.expects_below("b/") && !shared.expects_below("a/"));
+    assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"1"[..]));
+    inner.put("a/k", b"2")?;
+    assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"2"[..]));
+    assert!(shared.shared_since("a/k").is_none() && shared.shared_since("b/k").is_some());
+    Ok(())
+}
+
+/// A store that cannot be read once, as somebody is interrupted.
+#[derive(Debug)]
+struct Interrupted(Arc<dyn Store>, AtomicUsize);
+
+impl Store for Interrupted {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        match self.1.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Error::new(Kind::Interrupted, "interrupted")),
+            _ => self.0.open(key, want),
+        }
+    }
+
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        self.0.update(key, need, updater)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.0.list(prefix)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.0.list_dir(prefix)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.0.delete_prefix(prefix)
+    }
+}
+
+#[test]
+fn who_is_interrupted_answers_for_nobody_else() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    inner.put("k", b"1")?;
+    let shared = SharedStore::new(Arc::new(Interrupted(inner, AtomicUsize::new(0))));
+    shared.expect("k", None);
+    let store: &dyn Store = &shared;
+    let first = store.get("k").map_err(|error| error.kind);
+    assert_eq!((first, store.get("k")?), (Err(Kind::Interrupted), Some(b"1".to_vec())));
     Ok(())
 }
 

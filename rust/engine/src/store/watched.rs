@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::limits::{Enter, Turn};
 use super::wait;
 use super::{
-    Ask, Change, Decoded, Exchange, How, Known, Listing, Made, Need, New, Object, Part, Store, Told, Updater,
-    Version, Want,
+    through, Ask, Change, Decoded, Exchange, How, Known, Listing, Made, Need, New, Object, Part, SharedStore,
+    Store, Told, Updater, Version, Want,
 };
 use crate::error::{Error, Result};
 
@@ -225,6 +225,11 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
             Ok(opened)
         })?;
         Ok(opened.map(|inner| WatchedObject::boxed(inner, key.to_owned(), self.watch.clone())))
+    }
+
+    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
+        let inner = through(&self.inner, below, shared)?;
+        Some(Arc::new(WatchedStore { inner, watch: self.watch.clone() }))
     }
 
     fn asking(&self) -> Option<Arc<dyn Ask>> {

@@ -11,6 +11,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::operation::Interrupt;
 use tessarr_engine::pool::{Queued, Runner};
 use tessarr_engine::selection::Selection;
+use tessarr_engine::store::Store;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{pool, read, Error, Kind, Result};
 
@@ -29,6 +30,8 @@ pub(crate) struct Transfer {
 pub(crate) struct Part {
     pub base: Py<ArrayBase>,
     pub state: Arc<State>,
+    /// That of the array, or what stands for it.
+    pub store: Arc<dyn Store>,
     pub selection: Selection,
     pub memory: Memory,
     pub buffer: Py<PyUntypedArray>,
@@ -151,13 +154,13 @@ fn ends_wait(error: &Error) -> bool {
 
 /// Which of them read the same array, also where it was opened more than once, and nothing is kept
 /// aside of it.
-fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
+pub(super) fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
     let mut known = HashMap::new();
     for (index, part) in parts.iter().enumerate() {
         let base = part.base.get();
         let alone = part.writes || base.above.get().is_some();
-        let place = (Arc::as_ptr(&base.store).cast::<()>(), &base.prefix, Arc::as_ptr(&part.state.array));
+        let place = (Arc::as_ptr(&part.store).cast::<()>(), &base.prefix, Arc::as_ptr(&part.state.array));
         let number = if alone { found.len() } else { *known.entry(place).or_insert(found.len()) };
         match found.get_mut(number) {
             Some(same) => same.push(index),
@@ -169,23 +172,22 @@ fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
 
 /// Do those of `parts` that are `alike`.
 fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: Ended<'_>) {
-    let Part { base, state, selection, memory, writes, .. } = parts[alike[0]];
+    let Part { base, state, store, selection, memory, writes, .. } = parts[alike[0]];
     if let [_] = alike {
-        return ended(0, base.get().transfer(state, interrupt, selection, memory, *writes));
+        return ended(0, base.get().transfer(state, store, interrupt, selection, memory, *writes));
     }
     let reads: Vec<(&Selection, *mut u8)> =
         alike.iter().map(|&index| (&parts[index].selection, parts[index].memory.address)).collect();
     // SAFETY: as for one of them; who collects them gives each places of its own.
-    unsafe { read::read_together(base.get().operation(state, interrupt), &reads, ended) }
+    unsafe { read::read_together(base.get().operation(state, &**store, interrupt), &reads, ended) }
 }
 
 impl Part {
     fn concurrency(&self) -> usize {
-        let store = &self.base.get().store;
         if self.writes {
-            store.write_concurrency()
+            self.store.write_concurrency()
         } else {
-            store.concurrency()
+            self.store.concurrency()
         }
     }
 
@@ -207,9 +209,9 @@ impl Part {
 
     /// Read in the thread of who waits for it; Ctrl-C raises what is pending.
     pub(super) fn read(&self, py: Python<'_>) -> PyResult<()> {
-        let Part { base, state, selection, memory, .. } = self;
+        let Part { base, state, store, selection, memory, .. } = self;
         let work = |interrupt: Interrupt<'_>| {
-            let arena = base.get().transfer(state, Some(interrupt), selection, memory, false)?;
+            let arena = base.get().transfer(state, store, Some(interrupt), selection, memory, false)?;
             self.spread().map(|()| arena)
         };
         self.deliver(py, py.detach(|| interruptibly(work)).and_then(|done| done))

@@ -7,7 +7,9 @@ use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::Error;
 
 use super::begun::{begin, begin_soon, Begun, Part, Transfer};
+use super::sharing::{share, Place};
 use crate::error::to_py;
+use crate::store::{SharedStore, Store};
 
 /// A read that has not begun, unless somebody took it.
 #[pyclass(frozen, module = "tessarr._engine")]
@@ -61,21 +63,40 @@ impl Reading {
     }
 }
 
+/// Where a read is, and what is shared there; None: nothing is.
+type Placed<'py> = Option<(Bound<'py, Store>, Bound<'py, SharedStore>)>;
+
 /// Have threads of the engine read, side by side; of each a future is told. Who waits for one helps with
-/// all. A single one that is small is read `soon`, with those of its array that were begun by then.
+/// all. A single one that is small is read `soon`, with those of its array that were begun by then. Of each may
+/// be told where it is, below caches and transactions, and what is shared there with others.
 #[pyfunction]
-#[pyo3(signature = (reads, futures, *, soon = false))]
+#[pyo3(signature = (reads, futures, *, soon = false, places = None))]
 fn read_together(
     py: Python<'_>,
     reads: Vec<Bound<'_, Reading>>,
     futures: Vec<Py<PyAny>>,
     soon: bool,
+    places: Option<Vec<Placed<'_>>>,
 ) -> Begun {
+    let mut shared = Vec::new();
+    let mut place = places.into_iter().flatten();
     let begun = reads.iter().zip(futures).filter_map(|(read, future)| {
+        let place = place.next().flatten();
         let Read { part, result } = read.get().held().take()?;
+        shared.push(
+            place.map(|(below, shared)| Place { below: below.get().engine(), shared: shared.get().engine() }),
+        );
         Some(Transfer { parts: part.into_iter().collect(), future, result })
     });
     let mut transfers: Vec<Transfer> = begun.collect();
+    if shared.iter().any(Option::is_some) {
+        let parts = transfers.iter_mut().zip(shared).filter_map(|(transfer, place)| {
+            let [part] = &mut transfer.parts[..] else { return None };
+            Some((part, place?))
+        });
+        let parts = parts.collect();
+        py.detach(|| share(parts));
+    }
     match &transfers[..] {
         [one] if soon && !one.parts.is_empty() => begin_soon(py, transfers.swap_remove(0)),
         _ => begin(py, transfers),

@@ -144,6 +144,6 @@ fn placed(
         .and_then(|selection| selection.with_fields(engine_fields(fields), state.array.item_bytes))
         .map_err(failed)?;
     let memory = Memory::to_read(elements, &buffer)?.from(start);
-    let (base, buffer) = (base.clone().unbind(), buffer.unbind());
-    Ok(Some(Part { base, state, selection, memory, buffer, writes: false, spread }))
+    let (base, store, buffer) = (base.clone().unbind(), base.get().store.clone(), buffer.unbind());
+    Ok(Some(Part { base, state, store, selection, memory, buffer, writes: false, spread }))
 }

@@ -50,5 +50,14 @@ pub(super) fn expected_of(generation: Option<&[u8]>) -> Option<engine::Expected>
 
 /// Seconds since 1970.
 pub(super) fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+    seconds(SystemTime::now())
+}
+
+/// Since when it is known what a store answers now about a key, in seconds since 1970.
+pub(super) fn known_since(store: &dyn engine::Store, key: &str) -> f64 {
+    store.shared_since(key).map_or_else(now, seconds)
+}
+
+fn seconds(time: SystemTime) -> f64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }

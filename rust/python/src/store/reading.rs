@@ -8,7 +8,7 @@ use tessarr_engine::scratch;
 use tessarr_engine::store::{self as engine, Span, Want};
 use tessarr_engine::{Error, Kind, Result};
 
-use super::generation::{digest, has_digest, now, DIGEST, MISSING, VERSION};
+use super::generation::{digest, has_digest, known_since, DIGEST, MISSING, VERSION};
 use super::stamped::{Basis, ReadResult, Stamp, State, TimestampedStorageGeneration};
 use super::Store;
 use crate::error::to_py;
@@ -155,8 +155,8 @@ pub(super) fn read(
     span: Option<Span>,
     most: u64,
 ) -> PyResult<Answer> {
-    let wish =
-        Wish { store: store.inner.clone(), key: key.to_owned(), time: now(), known: known.to_vec(), span };
+    let time = known_since(&*store.inner, key);
+    let wish = Wish { store: store.inner.clone(), key: key.to_owned(), time, known: known.to_vec(), span };
     let (whole, far) = (known.is_empty() && span.is_none(), store.inner.concurrency() > 0);
     let want = if whole { Want::Whole } else { span.filter(|_| far).map_or(Want::Ranges, engine::want_of) };
     // Of what has no such bytes a server may not tell the state, which may be known.

@@ -10,7 +10,7 @@ use tessarr_engine::store as engine;
 use tessarr_engine::Result;
 
 use super::bytes_of;
-use super::generation::{digest, now, of_version, DIGEST};
+use super::generation::{digest, known_since, of_version, DIGEST};
 use crate::brief::brief;
 use crate::error::{argument, refused, to_py};
 use crate::subclass::{attributes, copy_of, pickled, set_attributes, Pickled};
@@ -297,7 +297,7 @@ impl ReadResult {
             Basis::Version(version) => of_version(version),
             Basis::Value => digest(py, value.as_bytes(py))?,
             Basis::PartOf(store, key, begin) => {
-                time = now();
+                time = known_since(&**store, key);
                 let whole = py.detach(|| whole_of(&**store, key));
                 let part = value.as_bytes(py);
                 match whole.map_err(|error| to_py(py, error.at_key(key)))? {

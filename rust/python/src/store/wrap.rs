@@ -40,7 +40,7 @@ fn prefixed(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
     made_here.map(made).map_err(|error| to_py(store.py(), error))
 }
 
-/// `store`, each value of which is opened once, and each part of it read once.
+/// `store`, each expected value of which is opened once, and each part of it read once.
 #[pyclass(extends = Store, frozen, module = "tessarr._engine")]
 pub(crate) struct SharedStore(Arc<engine::SharedStore>);
 
@@ -57,6 +57,20 @@ impl SharedStore {
     #[pyo3(signature = (key, span = None))]
     fn expect(&self, key: &str, span: Option<engine::Span>) {
         self.0.expect(key, span);
+    }
+
+    /// `store`, which asks this one for what it would ask `below`; itself, if it does not stand before that.
+    fn through(&self, store: &Bound<'_, Store>, below: &Bound<'_, Store>) -> PyResult<Py<Store>> {
+        match engine::through(&store.get().engine(), &below.get().engine(), &self.0) {
+            Some(inner) => Py::new(store.py(), Store { inner }),
+            None => Ok(store.clone().unbind()),
+        }
+    }
+}
+
+impl SharedStore {
+    pub(crate) fn engine(&self) -> Arc<engine::SharedStore> {
+        self.0.clone()
     }
 }
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.driver import Resizing, Using
     from tessarr.tensorstore.futures.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.sharing import Expected
 
 __all__ = ["CastDriver", "cast_store"]
 
@@ -89,6 +90,10 @@ class CastDriver(Driver):
         """Return a view with the bounds that the base has now."""
         of, found = self._of.settled(view, using)
         return self._again(of), found
+
+    def due(self, using: Using) -> list[Expected]:
+        """Return what the base has to look at."""
+        return self._of.due(using)
 
     def changed_in(self, using: Using) -> Driver:
         """Return a view of the base with the bounds that a transaction has given that."""

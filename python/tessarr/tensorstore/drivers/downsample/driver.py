@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tessarr.space import Behind
     from tessarr.tensorstore.driver import Using
     from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.sharing import Expected
 
 __all__ = ["DownsampleDriver", "downsample_store"]
 
@@ -124,6 +125,10 @@ class DownsampleDriver(Driver):
         if driver is self and not view._follows:
             return self, view
         return driver, propagated(view, driver.domain)
+
+    def due(self, using: Using) -> list[Expected]:
+        """Return what the base has to look at."""
+        return self._of._driver.due(using._replace(looks=True))
 
     def changed_in(self, using: Using) -> Driver:
         """Return the same view of the base in a transaction."""

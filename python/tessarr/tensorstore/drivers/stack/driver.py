@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tessarr.space import IndexDomain, Layers, Seen, View
     from tessarr.tensorstore.context.references import References
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+    from tessarr.tensorstore.sharing import Expected
 
 __all__ = ["Layer", "StackDriver", "common_units"]
 
@@ -95,6 +96,11 @@ class StackDriver(Driver):
     def dimension_units(self) -> tuple[Any, ...]:
         """What is said, or what the layers agree upon."""
         return common_units(self._units or (None,) * self.domain.rank, self.layers)
+
+    def due(self, using: Using) -> list[Expected]:
+        """Return what layers have to look at."""
+        open_ones = [layer for layer in self._layers if isinstance(layer, TensorStore)]
+        return [one for layer in open_ones for one in layer._driver.due(_as_layer(using))]
 
     def changed_in(self, using: Using) -> Driver:
         """Return the same layers in a transaction."""

@@ -153,7 +153,7 @@ class VirtualDriver(Driver):
             except Exception as error:  # noqa: BLE001 (the future tells it)
                 return failed(error)
 
-        return begin() if using.batch is None else using.batch._later(begin)
+        return begin() if using.batch is None else using.batch._later(lambda *_: begin())
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Have each chunk written; those of which only parts are written are read before."""

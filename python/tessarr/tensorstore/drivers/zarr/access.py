@@ -141,7 +141,7 @@ class Access:
         alone = together is None or (self.in_memory and not together.waits)
         swift = alone and self._is_swift(view)
         if together is not None and not swift:
-            return together.read(read)
+            return together.read(read, array, self._place)
         if swift and (self.in_memory or (self._near and self._before() is None)):
             future = finished(read.now())
         else:

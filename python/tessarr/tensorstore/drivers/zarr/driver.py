@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
-from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,6 +22,7 @@ from tessarr.tensorstore.futures.future import Future, failed
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.element import WHOLE, Field
+from tessarr.tensorstore.sharing import Expected
 from tessarr.tensorstore.transaction.arrays import document_of
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
     from tessarr.tensorstore.schema.schema import Schema
     from tessarr.tensorstore.schema.units import Units
+    from tessarr.tensorstore.sharing import Sharing
+    from tessarr.tensorstore.together import Together
     from tessarr.tensorstore.transaction.staging import Change, Staging
     from tessarr.types import Shape
 
@@ -274,7 +276,7 @@ class ZarrDriver(Driver):
         """Return the array, in the transaction if there is one, with bounds of due age."""
         array = self._within(using)
         if self._is_due(using):
-            self._refresh(array)
+            self._refresh(array, using.sharing)
         return self._followed(array)
 
     def _followed(self, array: Array) -> Array:
@@ -302,10 +304,12 @@ class ZarrDriver(Driver):
     def _wants_attributes(self) -> bool:
         return self._opened_by is None or bool(self._opened_by.wants_attributes)
 
-    def _refresh(self, array: Array) -> None:
-        """Look at the metadata."""
-        now, before = time.time(), array._meta
-        array._look_again(attributes=self._wants_attributes)
+    def _refresh(self, array: Array, sharing: Sharing | None = None) -> None:
+        """Look at the metadata; what is shared may have been read since others have begun."""
+        now, before, store = time.time(), array._meta, array._store
+        if sharing is not None:
+            now, store = sharing.began_s, sharing.through(store, self._place)
+        array._look_again(attributes=self._wants_attributes, store=store)
         if array._meta is not before:
             self._seen.last = None
         self._learn(array, now)
@@ -343,13 +347,17 @@ class ZarrDriver(Driver):
         )
 
     def _is_due(self, using: Using) -> bool:
-        """Whether the bounds have to be looked at before they are used: once in a batch."""
+        """Whether the bounds have to be looked at before they are used."""
         if not (self._rechecks and using.looks):
             return False
         bound: Any = self._opened_by.recheck_metadata
         if bound is True or bound > time.time():  # what is known is older, however new it is
-            return using.batch is None or self._looked_s < using.batch._made_s
+            return using.sharing is None or self._looked_s < using.sharing.began_s
         return bool(self._looked_s < bound)
+
+    def due(self, using: Using) -> list[Expected]:
+        """Return the metadata, if they have to be looked at."""
+        return [Expected(self._place, self._document)] if self._is_due(using) else []
 
     def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""
@@ -366,14 +374,18 @@ class ZarrDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
-        transaction, batch, together, _ = using
-        if transaction is None:
-            together = together if batch is None else batch._together
+        batch = using.batch
+        if using.transaction is None:
+            together = using.together if batch is None else batch._together
             return self._access.read(self._array, view, out, together)
         if batch is None:
-            return self._read_in(using, view, out)
+            return self._read_in(view, out, using)
         alone = using._replace(batch=None)  # what waits for a batch does not keep it
-        later: Future[Any] = batch._later(partial(self._read_in, alone, view, out))
+
+        def begin(together: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+            return self._read_in(view, out, alone.beside(together, sharing))
+
+        later: Future[Any] = batch._later(begin, reads=True)
         return later
 
     @property
@@ -384,7 +396,7 @@ class ZarrDriver(Driver):
         return None if told or self._rechecks or not self._access.plain else array
 
     def _read_in(
-        self, using: Using, view: IndexTransform, out: npt.NDArray[Any] | None
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
     ) -> Future[npt.NDArray[Any]]:
         """Start to read in a transaction."""
         try:
@@ -401,16 +413,20 @@ class ZarrDriver(Driver):
 
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up what the bounds are now, if what is known is too old."""
-        due, batch = self._is_due(using), using.batch
+        due, batch = self.due(using), using.batch
         if batch is None or not due:
             return start(self._fresh, using, here=not due)
         alone = using._replace(batch=None)  # what waits for a batch does not keep it
-        found: Future[Driver] = batch._start(self._fresh, alone, batch._made_s)
+
+        def begin(_: Together, sharing: Sharing) -> Future[Driver]:
+            return start(self._fresh, alone._replace(sharing=sharing))
+
+        found: Future[Driver] = batch._later(begin, due)
         return found
 
-    def _fresh(self, using: Using, since: float = inf) -> Driver:
-        """Return the driver with bounds that are looked at, unless they were since some time."""
-        array = self._looked_at(using._replace(looks=using.looks and self._looked_s < since))
+    def _fresh(self, using: Using) -> Driver:
+        """Return the driver with bounds that were looked at."""
+        array = self._looked_at(using)
         return self if array is self._array else self._moved(array, using)
 
     def _moved(self, staged: Array, using: Using) -> Driver:

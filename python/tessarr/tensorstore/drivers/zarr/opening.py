@@ -20,6 +20,7 @@ from tessarr.tensorstore.drivers.zarr.spec import ZarrSpec
 from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.kvstore.careful import copied
 from tessarr.tensorstore.kvstore.near import waits_for_disk
+from tessarr.tensorstore.sharing import Expected
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
-    from tessarr.tensorstore.batch import Documents
     from tessarr.tensorstore.context.caching import Memory
     from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.sharing import Sharing
+    from tessarr.tensorstore.together import Together
 
 __all__ = ["OpeningSpec"]
 
@@ -50,11 +52,18 @@ class OpeningSpec(ZarrSpec):
         store = self._at(place.store, at)
         at_once = self._place._driver.at_once
         collects = opening.batch is not None and at_once != inf and self._mode._looks
-        begin = opening.batch._open if opening.batch is not None and collects else start
         here = at_once > 0 and not self._waits(place.store, at)
-        shares = collects and opening.transaction is None and not self._mode.create
-        shared = opening.batch._opens() if opening.batch is not None and shares else None
-        return begin(self._opened, view, store, at, opening.transaction, shared, here=here)
+        shares = opening.transaction is None and not self._mode.create
+        work = partial(self._opened, view, store, at, opening.transaction)
+        if opening.batch is None or not collects:
+            return start(work, opening.sharing if shares else None, here=here)
+
+        def begin(_: Together, sharing: Sharing) -> Future[Opened]:
+            return start(work, sharing if shares else None, here=here)
+
+        document = Expected(store, prefix_of(at) + self._marker)
+        later: Future[Opened] = opening.batch._later(begin, [document] * shares, opens=True)
+        return later
 
     def _waits(self, store: Store, at: str) -> bool:
         """Return whether it is to be created where that waits for the disk."""
@@ -68,12 +77,14 @@ class OpeningSpec(ZarrSpec):
         store: Store,
         at: str,
         transaction: Any,
-        shared: Documents | None = None,
+        sharing: Sharing | None = None,
     ) -> Opened:
         now, key = time.time(), prefix_of(at) + self.document
+        if sharing is not None:
+            now = sharing.began_s
         fresh, lasting, memory = self._remembering(store, now, staged=transaction is not None)
-        if shared is not None:
-            fresh = shared.store((store, key, self._recheck_metadata, memory), fresh)
+        if sharing is not None:
+            fresh = sharing.through(fresh, store)
         if transaction is not None:
             fresh = transaction._staging.store(fresh)
         known = memory.find((store, key)) if memory is not None else None

@@ -80,9 +80,22 @@ impl Memory {
 
 /// When a store was asked: what is told of the state of before must not be kept after a change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(in crate::store) struct Asked {
     pub(super) epoch: Epoch,
     pub(super) time: Instant,
+}
+
+impl Asked {
+    /// When somebody asks now.
+    pub(in crate::store) fn now() -> Self {
+        Asked { epoch: Epoch::now(), time: Instant::now() }
+    }
+
+    /// When an answer may have been given that was asked for then, or at any time since `first`.
+    pub(super) fn since(self, first: Asked) -> Self {
+        let epoch = if self.epoch <= first.epoch { self.epoch } else { Epoch::PAST };
+        Asked { epoch, time: self.time.min(first.time) }
+    }
 }
 
 impl CachePool {
@@ -97,7 +110,8 @@ impl CachePool {
     /// Remembers answers of `inner`, as long as they are `fresh`. `space` stands for the place
     /// that it is, the same for all stores that are this place.
     pub fn store(&self, inner: Arc<dyn Store>, space: u64, fresh: Fresh) -> CachedStore {
-        CachedStore { inner, memory: self.0.clone(), space: format!("{space}:").into(), fresh }
+        let space = format!("{space}:").into();
+        CachedStore { inner, memory: self.0.clone(), space, fresh, shared: None }
     }
 
     /// What all stores with this memory did so far.

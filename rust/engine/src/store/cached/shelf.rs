@@ -3,18 +3,33 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::answer::{Answer, Found, Fresh, Known, Part, Piece, Same, Slot, Whole};
 use crate::store::Version;
 
-/// Counts what was forgotten about a name: an answer that was asked for before
-/// something was forgotten must not be remembered after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Epoch {
-    all: u64,
-    name: u64,
+/// When something was forgotten about a name: an answer that was asked for before
+/// must not be remembered after it. It counts all that was forgotten anywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Epoch(u64);
+
+static FORGOTTEN_ANYWHERE: AtomicU64 = AtomicU64::new(0);
+
+impl Epoch {
+    /// When something has been forgotten since: there is no such time.
+    pub(super) const PAST: Epoch = Epoch(u64::MAX);
+
+    /// After all that was forgotten so far.
+    pub(super) fn now() -> Self {
+        Epoch(FORGOTTEN_ANYWHERE.load(Ordering::SeqCst))
+    }
+
+    /// That of what is forgotten now.
+    fn next() -> u64 {
+        FORGOTTEN_ANYWHERE.fetch_add(1, Ordering::SeqCst) + 1
+    }
 }
 
 /// Answers by name and part, at most so many bytes of them.
@@ -27,7 +42,7 @@ pub(super) struct Shelf {
     clock: u64,
     bytes: u64,
     limit: u64,
-    /// How often names were forgotten, by their hash; all of them count as one.
+    /// When names were forgotten, by their hash; and all of them.
     forgotten: HashMap<u64, u64>,
     forgotten_all: u64,
     hasher: RandomState,
@@ -59,7 +74,7 @@ impl Shelf {
     /// To be asked for before the store is asked.
     pub(super) fn epoch(&self, name: &str) -> Epoch {
         let found = self.forgotten.get(&self.hasher.hash_one(name));
-        Epoch { all: self.forgotten_all, name: found.copied().unwrap_or(0) }
+        Epoch(self.forgotten_all.max(found.copied().unwrap_or(0)))
     }
 
     pub(super) fn find(&mut self, name: &str, part: Part, fresh: Fresh) -> Found {
@@ -339,9 +354,9 @@ impl Shelf {
         }
         if self.forgotten.len() >= FORGOTTEN {
             self.forgotten.clear();
-            self.forgotten_all += 1;
+            self.forgotten_all = Epoch::next();
         }
-        *self.forgotten.entry(self.hasher.hash_one(name)).or_default() += 1;
+        self.forgotten.insert(self.hasher.hash_one(name), Epoch::next());
     }
 
     /// Forgets what depends on any key under `prefix`, which begins with the name of a `space`.
@@ -353,7 +368,7 @@ impl Shelf {
         }
         self.forget(space, prefix);
         self.forgotten.clear();
-        self.forgotten_all += 1;
+        self.forgotten_all = Epoch::next();
     }
 
     /// Forgets everything.
@@ -363,6 +378,6 @@ impl Shelf {
         self.twice.clear();
         self.bytes = 0;
         self.forgotten.clear();
-        self.forgotten_all += 1;
+        self.forgotten_all = Epoch::next();
     }
 }

@@ -462,3 +462,61 @@ fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
     }
     Ok(())
 }
+
+/// A cache over a shared store that expects "k", the cache that has the same memory over the store itself, and what
+/// counts what reaches that.
+fn cached_through() -> Result<(Arc<dyn Store>, CachedStore, Arc<CountingStore>)> {
+    let (inner, pool) = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, CachePool::new(u64::MAX));
+    inner.put("k", b"1")?;
+    let counting = Arc::new(CountingStore::new(inner));
+    let below: Arc<dyn Store> = counting.clone();
+    let cache = |fresh| pool.store(below.clone(), 0, fresh);
+    let shared = Arc::new(SharedStore::new(below.clone()));
+    shared.expect("k", None);
+    let checked: Arc<dyn Store> = Arc::new(cache(Fresh::Now));
+    let Some(over) = through(&checked, &below, &shared) else { return Err(Error::internal("apart")) };
+    Ok((over, cache(Fresh::Always), counting))
+}
+
+#[test]
+fn caches_over_what_is_shared_remember_what_they_read() -> Result<()> {
+    let (over, cache, counting) = cached_through()?;
+    for _ in 0..2 {
+        assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
+        assert_eq!((&cache as &dyn Store).get("k")?.as_deref(), Some(&b"1"[..]));
+    }
+    assert_eq!(counting.counts().opens, 1);
+    Ok(())
+}
+
+#[test]
+fn what_was_read_before_a_change_is_not_remembered_after_it() -> Result<()> {
+    let (over, cache, _) = cached_through()?;
+    let cache: &dyn Store = &cache;
+    assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
+    cache.put("k", b"2")?;
+    assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..])); // as it was when they began
+    assert_eq!(cache.get("k")?.as_deref(), Some(&b"2"[..]));
+    cache.delete("k")?;
+    assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
+    assert_eq!(cache.get("k")?, None);
+    Ok(())
+}
+
+#[test]
+fn who_asks_later_than_what_is_shared_was_read_is_told_so() -> Result<()> {
+    let (inner, pool) = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, CachePool::new(u64::MAX));
+    inner.put("k", b"1")?;
+    let shared = Arc::new(SharedStore::new(inner.clone()));
+    shared.expect("k", None);
+    let cache: Arc<dyn Store> = Arc::new(pool.store(inner.clone(), 0, Fresh::Now));
+    let over = through(&cache, &inner, &shared).unwrap();
+    assert_eq!((&*shared as &dyn Store).get("k")?.as_deref(), Some(&b"1"[..]));
+    inner.put("k", b"2")?; // by others
+    std::thread::sleep(std::time::Duration::from_millis(2));
+    let later = std::time::Instant::now();
+    assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
+    let since = pool.store(inner.clone(), 0, Fresh::Since(later));
+    assert_eq!((&since as &dyn Store).get("k")?.as_deref(), Some(&b"2"[..]));
+    Ok(())
+}
