@@ -6,6 +6,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Barrier;
 use std::thread::{spawn, JoinHandle};
 
+use super::file::is_old;
 use super::*;
 
 /// A server that gives each request the next answer, on one connection, and then tells what it was asked.
