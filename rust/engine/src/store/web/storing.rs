@@ -85,13 +85,15 @@ impl Web {
         };
         self.cookies.keep(url.path(), &head.headers);
         // What is more, or takes longer, closes the connection.
-        let _ = tokio::time::timeout(REST_TIME, read_past(body)).await;
+        let words = tokio::time::timeout(REST_TIME, read_past(body)).await.unwrap_or_default();
+        let is_conflict = || String::from_utf8_lossy(&words).contains("ConditionalRequestConflict");
         match head.status {
             StatusCode::OK | StatusCode::CREATED | StatusCode::NO_CONTENT => {
                 let tag = self.names.as_ref().and_then(|name| head.headers.get(name));
                 Some(Stored::Done(tag.and_then(|tag| tag.to_str().ok()).unwrap_or_default().to_owned()))
             }
-            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT if !is_any => Some(Stored::Otherwise),
+            StatusCode::PRECONDITION_FAILED if !is_any => Some(Stored::Otherwise),
+            StatusCode::CONFLICT if is_conflict() => Some(Stored::Otherwise),
             StatusCode::NOT_FOUND if matches!(before, Before::Tagged(_)) => Some(Stored::Otherwise),
             status if status.is_client_error() || status.is_server_error() => {
                 Some(Stored::Refused(Refusal::of(&head)))
