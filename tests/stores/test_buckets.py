@@ -510,3 +510,24 @@ def test_children_of_a_busy_parent_read_and_store(s3: Door) -> None:
         for thread in threads:
             thread.join()
     assert [store.get(f"b{number}") for number in range(5)] == [b"y"] * 5
+
+
+def test_only_file_systems_that_others_have_are_told_what_is_stored(
+    s3: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each value that costs more than its request does."""
+    import tessarr.tensorstore as ts
+
+    told: list[str] = []
+    monkeypatch.setattr(ranges.FarFiles, "_stored", lambda _, key: told.append(key))
+    store = ts.KvStore.open(servers.spec("s3", s3, "private/")).result()
+    store.write("a", b"x").result()
+    assert store.list().result() == [b"a"]
+    store.write("b", b"y").result()
+    assert by_engine(s3)[-1]
+    assert sorted(store.list().result()) == [b"a", b"b"]
+    assert told == []
+    shared = of_s3(s3, "shared")
+    shared.put("a", b"x")
+    shared.put("b", b"y")
+    assert told == ["b"]

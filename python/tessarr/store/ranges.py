@@ -179,7 +179,9 @@ class FarFiles(Files):
             return
         try:
             place = await look(self._fs, self._root)
-            placed = place and self._site.place(*place._replace(forbids=self._forbids))
+            if place is not None:
+                place = place._replace(forbids=self._forbids, private=self.prepare is not None)
+            placed = place and self._site.place(*place)
         except Exception:  # noqa: BLE001 (what is read comes without it, too)
             self._leave()
             return

@@ -47,6 +47,8 @@ class Place(NamedTuple):
         How long this holds.
     forbids
         Whether what is not there is forbidden.
+    private
+        Whether nobody else lists by the file system, which would tell what it remembers.
     """
 
     root: str
@@ -59,6 +61,7 @@ class Place(NamedTuple):
     stores: int = 0
     valid_s: float = inf
     forbids: bool = False
+    private: bool = False
 
 
 def web_place(fs: Any, root: str) -> Place | None:

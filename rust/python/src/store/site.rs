@@ -31,6 +31,8 @@ pub(super) struct Place {
     plain: String,
     /// How many bytes values have at most that are stored there, too.
     stores: usize,
+    /// Nobody else lists by Python's file system, which has to be told what is stored otherwise.
+    private: bool,
     /// What was told may have changed then.
     until: Option<Instant>,
 }
@@ -59,6 +61,7 @@ impl Site {
         stores: usize,
         valid_s: f64,
         forbids: bool,
+        private: bool,
     ) -> bool {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let web = || {
@@ -72,7 +75,7 @@ impl Site {
             Some(web.into())
         };
         let until = Instant::now().checked_add(duration(valid_s));
-        let place = web().map(|web| Place { web, root, query, plain, stores, until }.into());
+        let place = web().map(|web| Place { web, root, query, plain, stores, private, until }.into());
         let is_placed = place.is_some();
         self.0.set(place);
         is_placed
@@ -255,7 +258,11 @@ impl PyForeign {
         }
         Ok(match place.stored(key, data, before)? {
             Stored::Done(tag) => {
-                self.call(|object| object.call_method1(intern!(object.py(), "_stored"), (key,)).map(drop))?;
+                if !place.private {
+                    self.call(|object| {
+                        object.call_method1(intern!(object.py(), "_stored"), (key,)).map(drop)
+                    })?;
+                }
                 let known = !tag.is_empty() && !tag.starts_with("W/");
                 let version = known.then(|| self.version_named(key, tag.as_bytes())).flatten();
                 Some(Replaced::Done(version))
