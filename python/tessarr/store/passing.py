@@ -10,7 +10,10 @@ from tessarr.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["causes", "judged", "may_pass", "status_of"]
+__all__ = ["NOT_IMPLEMENTED", "causes", "judged", "may_pass", "status_of"]
+
+NOT_IMPLEMENTED: Final = 501
+"""The status with which a server says that it knows no such request."""
 
 _BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING: Final = frozenset(

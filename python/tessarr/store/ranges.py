@@ -13,6 +13,7 @@ from tessarr import _engine
 from tessarr.errors import StoreError
 from tessarr.store.fsspec_files import Files
 from tessarr.store.loops import Fail, begun, closed, reentry, under_way, waited
+from tessarr.store.passing import NOT_IMPLEMENTED
 from tessarr.store.servers import (
     Part,
     Server,
@@ -36,8 +37,6 @@ _TAG_BYTES: Final = 40  # what is longer could not be told
 _STRANGE: Final = frozenset({301, 307, 400, 401, 403})
 """With these a bucket says that it is elsewhere, or that who asks is somebody else."""
 _PAUSE_S: Final = 60.0
-_NOT_IMPLEMENTED: Final = 501
-"""Of a change: the file system's error tells what is to be done then."""
 
 
 def files_of(
@@ -212,7 +211,7 @@ class FarFiles(Files):
         """
         if status in _STRANGE and self.server.place is not None:
             self._leave()
-        elif self._asks_once() and status != _NOT_IMPLEMENTED:
+        elif self._asks_once() and status != NOT_IMPLEMENTED:  # of which its error says more
             return self.server.refusal(self._fs, self._at(key), status, *told)
         return None
 

@@ -9,7 +9,7 @@ from tessarr.errors import StoreError, UnsupportedError
 from tessarr.store.buckets import gcs_place, gcs_refusal, s3_place, s3_refusal
 from tessarr.store.fsspec_files import protocols
 from tessarr.store.loops import waited
-from tessarr.store.passing import causes, status_of
+from tessarr.store.passing import NOT_IMPLEMENTED, causes, status_of
 from tessarr.store.sites import Answer, Place, web_get, web_refusal
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def changed(
     except Exception as error:
         if tag is None:
             raise
-        if any(status_of(cause) == _NOT_IMPLEMENTED for cause in causes(error)):
+        if any(status_of(cause) == NOT_IMPLEMENTED for cause in causes(error)):
             raise _no_conditions("the server") from error
         if not _is_refused(error, there=tag != ""):
             raise
@@ -298,7 +298,6 @@ _CONTENT_RANGE: Final = re.compile(r"bytes ([0-9]+)-([0-9]+)/([0-9]+)", re.IGNOR
 _SIZE: Final = re.compile(r"bytes \*/([0-9]+)", re.IGNORECASE)
 _OTHERWISE: Final = 412
 _UNSATISFIABLE: Final = 416
-_NOT_IMPLEMENTED: Final = 501
 _S3_PUT_BYTES: Final = 5 << 30
 _S3_PART_BYTES: Final = 1 << 28
 _S3: Final = Server("_call_s3", _s3_get, s3_refusal, s3_place, _s3_change)

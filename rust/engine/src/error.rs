@@ -79,9 +79,14 @@ impl Error {
         }
     }
 
+    /// It ends the program, unless somebody takes it for what it is.
+    pub fn is_exit(&self) -> bool {
+        self.code == Some(EXIT)
+    }
+
     /// It is no answer, but ended the wait for one.
     pub fn ends_wait(&self) -> bool {
-        self.kind == Kind::Interrupted || self.code == Some(EXIT)
+        self.kind == Kind::Interrupted || self.is_exit()
     }
 
     /// Stored bytes are bad.

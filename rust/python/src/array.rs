@@ -32,7 +32,7 @@ use reading::Reading;
 pub(crate) use viewed::part;
 
 use crate::description::Description;
-use crate::error::{foreign, is_exit, to_py};
+use crate::error::{foreign, to_py};
 use crate::selection::{basic, requests, Along, AxisArgument};
 use crate::space::View;
 use crate::store::Store;
@@ -205,7 +205,7 @@ fn interruptibly<T>(
     match (pending.into_inner().unwrap_or_else(PoisonError::into_inner), done) {
         (Some(raised), _) => Err(raised),
         // Where a store is of Python, that sees Ctrl-C itself.
-        (None, Err(error)) if is_exit(&error) => Err(error),
+        (None, Err(error)) if error.is_exit() => Err(error),
         (None, done) => Ok(done),
     }
 }

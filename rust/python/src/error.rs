@@ -163,14 +163,6 @@ pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
     wrapped
 }
 
-/// Whether it is an exception that ends a program, such as that of Ctrl-C, which a callback raised.
-pub(crate) fn is_exit(error: &Error) -> bool {
-    raised_by(error).is_some_and(|raised| {
-        let ends = |py: Python<'_>| !raised.is_instance_of::<PyException>(py);
-        crate::ending::attached(ends).unwrap_or(false)
-    })
-}
-
 /// `ArgumentError`.
 pub(crate) fn argument(py: Python<'_>, message: impl Into<String>) -> PyErr {
     to_py(py, Error::new(Kind::Argument, message))

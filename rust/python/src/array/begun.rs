@@ -13,11 +13,11 @@ use tessarr_engine::pool::{Queued, Runner};
 use tessarr_engine::selection::Selection;
 use tessarr_engine::store::Store;
 use tessarr_engine::vlen::Arena;
-use tessarr_engine::{pool, read, Error, Kind, Result};
+use tessarr_engine::{pool, read, Error, Result};
 
 use super::viewed::Spread;
 use super::{interruptibly, ArrayBase, Memory, State};
-use crate::error::{foreign, is_exit, to_py};
+use crate::error::{foreign, to_py};
 
 /// What is read or written, and the future that is told how it ended.
 pub(crate) struct Transfer {
@@ -127,7 +127,7 @@ fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
         let ended = |index: usize, done: Result<Arena>| {
             let index = reads[index];
             match done.and_then(|arena| parts[index].spread().map(|()| arena)) {
-                Err(error) if interrupt.is_some() && ends_wait(&error) => drop(exit.set(error)),
+                Err(error) if interrupt.is_some() && error.ends_wait() => drop(exit.set(error)),
                 done => end(index, done),
             }
         };
@@ -145,11 +145,6 @@ fn each(pending: &[Pending], interrupt: Option<Interrupt<'_>>) -> Result<()> {
         true => pool::wait_for(alike.len(), concurrency, asked, &some),
         false => pool::parallel_for(alike.len(), usize::MAX, asked, &some),
     }
-}
-
-/// Whether it is no end of what was begun, but of the wait for it.
-fn ends_wait(error: &Error) -> bool {
-    error.kind == Kind::Interrupted || is_exit(error)
 }
 
 /// Which of them read the same array, also where it was opened more than once, and nothing is kept

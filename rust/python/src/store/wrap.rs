@@ -6,6 +6,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
+use tessarr_engine::error::EXIT;
 use tessarr_engine::store::{self as engine, New};
 use tessarr_engine::{Error, Result};
 
@@ -272,10 +273,11 @@ fn retrying(
             let raised = raised_by(&error)?;
             let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
             let (told, may_pass): (Bound<'_, PyAny>, bool) = judged.extract(py).ok()?;
-            Some((PyErr::from_value(told), may_pass))
+            Some((foreign(py, PyErr::from_value(told)), may_pass))
         });
         let Some((told, may_pass)) = answer.flatten() else { return (error, false) };
-        error.foreign = Some(Arc::new(Kept::new(told)));
+        error.code = told.code.or(error.code.filter(|&code| code != EXIT));
+        error.foreign = told.foreign;
         (error, may_pass)
     };
     Ok(made(engine::RetryingStore::new(store.get().engine(), retries, judged)))
