@@ -84,10 +84,11 @@ def test_threads_that_wait_for_functions_let_others_work(view: ts.TensorStore) -
 
 def test_a_failure_lets_others_have_their_turn(view: ts.TensorStore) -> None:
     """What waits for the end of a change that fails is begun all the same."""
-    failing = iter([True])
+    failing, begun = iter([True]), threading.Event()
 
     def read(_: object, chunk: Any, __: object) -> Any:
         if next(failing, False):
+            begun.set()
             promise, future = ts.Promise.new()
             threading.Timer(0.05, promise.set_exception, [OSError("no")]).start()
             return future
@@ -100,7 +101,9 @@ def test_a_failure_lets_others_have_their_turn(view: ts.TensorStore) -> None:
         written.append(chunk.tolist())
 
     other = ts.virtual_chunked(read, write, dtype=ts.uint16, shape=[3])
-    first, second = other[0].write(5), other[1].write(6)
+    first = other[0].write(5)
+    assert begun.wait(LONGEST_S)  # two that begin at once have no order
+    second = other[1].write(6)
     with pytest.raises(OSError, match="no"):
         first.result(LONGEST_S)
     second.result(LONGEST_S)
