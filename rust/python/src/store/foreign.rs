@@ -18,7 +18,7 @@ use tessarr_engine::{Error, Result};
 
 use super::asked::{Asked, PyAsk};
 use super::bytes_of;
-use super::site::Site;
+use super::site::{is_ours, Site};
 use crate::error::{foreign, to_py};
 use crate::kept::Kept;
 
@@ -416,7 +416,7 @@ impl Foreign for PyForeign {
     }
 
     fn may_wait(&self) -> Result<()> {
-        if !self.has_answer {
+        if !self.has_answer || is_ours() {
             return Ok(());
         }
         let refusal = self.call(|object| {

@@ -160,8 +160,8 @@ fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
     })
 }
 
-/// Whether this thread is one of the engine's.
-fn is_ours() -> bool {
+/// Whether this thread is one of the engine's, on which no file system runs.
+pub(super) fn is_ours() -> bool {
     std::thread::current().name().is_some_and(|name| name.starts_with("tessarr-"))
 }
 
@@ -211,9 +211,7 @@ impl PyForeign {
     /// Open a value; None: Python is to be asked.
     pub(super) fn opened_there(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Opened>> {
         let Some(place) = self.place() else { return Ok(None) };
-        if !is_ours() {
-            self.may_wait()?;
-        }
+        self.may_wait()?;
         let answer = place.asked(key, wanted(&self.opening(want)).0.as_deref())?;
         Ok(self.answered(answer, key, want))
     }
@@ -253,9 +251,7 @@ impl PyForeign {
     pub(super) fn stored_there(&self, key: &str, data: &[u8], before: Before) -> Result<Option<Replaced>> {
         let may = |place: &Arc<Place>| (1..=place.stores).contains(&data.len());
         let Some(place) = self.place().filter(may) else { return Ok(None) };
-        if !is_ours() {
-            self.may_wait()?;
-        }
+        self.may_wait()?;
         Ok(match place.stored(key, data, before)? {
             Stored::Done(tag) => {
                 if !place.private {
