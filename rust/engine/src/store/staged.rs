@@ -4,6 +4,7 @@
 //! to decide a change is compared again when the change is made.
 
 mod commit;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -15,6 +16,9 @@ use super::memory::take_or_join;
 use super::{folder_of, fork, read_from, readonly, through};
 use super::{Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
+
+use self::whole::WholeObject;
+use super::change::Known;
 
 pub use self::commit::{Outcome, Redo};
 
@@ -126,6 +130,17 @@ impl StagedStore {
     pub fn new(inner: Arc<dyn Store>, repeatable: bool) -> Self {
         fork::register();
         StagedStore { inner, stage: Arc::default(), changing: Arc::new(KeyLocks::new()), repeatable }
+    }
+
+    /// The same changes, where the store below is asked through another one that stands before it.
+    pub fn over(&self, inner: Arc<dyn Store>) -> Self {
+        let (stage, changing) = (self.stage.clone(), self.changing.clone());
+        StagedStore { inner, stage, changing, repeatable: self.repeatable }
+    }
+
+    /// Which changes it keeps: all that keep the same ones have the same number, while one of them lives.
+    pub fn number(&self) -> usize {
+        Arc::as_ptr(&self.stage) as usize
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut Stage) -> T) -> T {
@@ -302,9 +317,7 @@ impl Store for StagedStore {
     }
 
     fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
-        let inner = through(&self.inner, below, shared)?;
-        let (stage, changing) = (self.stage.clone(), self.changing.clone());
-        Some(Arc::new(StagedStore { inner, stage, changing, repeatable: self.repeatable }))
+        Some(Arc::new(self.over(through(&self.inner, below, shared)?)))
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
@@ -335,8 +348,9 @@ impl Store for StagedStore {
         loop {
             let (object, found, deletions) = match need.current {
                 true => {
-                    let Current { object, found, deletions } = self.current(key, Want::Ranges)?;
-                    (object, found, Some(deletions))
+                    let want = if need.known == Known::Nothing { Want::Whole } else { Want::Ranges };
+                    let Current { object, found, deletions } = self.current(key, want)?;
+                    (object.map(WholeObject::of), found, Some(deletions))
                 }
                 false => (None, None, None),
             };
