@@ -12,7 +12,6 @@ from tessarr.store.wrap import WrapperStore
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tessarr._engine import TransactionBase
     from tessarr.store import Store
 
 __all__ = ["Remembered"]
@@ -31,8 +30,8 @@ class Remembered:
 
     Parameters
     ----------
-    transaction
-        The one that it is of. Who calls this has its lock.
+    atomic, repeatable
+        As the transaction is. Who calls this has its lock.
     """
 
     __slots__ = (
@@ -46,8 +45,8 @@ class Remembered:
         "_views",
     )
 
-    def __init__(self, transaction: TransactionBase) -> None:
-        self._atomic, self._repeatable = transaction._atomic, transaction._repeatable
+    def __init__(self, *, atomic: bool, repeatable: bool) -> None:
+        self._atomic, self._repeatable = atomic, repeatable
         self._began = time.time()
         self._memory: CachePool | None = None
         # By the numbers of stages and stores; the latter are kept, so that no others get theirs.

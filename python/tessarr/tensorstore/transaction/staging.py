@@ -79,7 +79,7 @@ class Staging:
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._arrays: StagedArrays | None = None  # made when one takes part
         self._aside: dict[Any, Aside] = {}
-        self._remembered = Remembered(transaction)
+        self._remembered = Remembered(atomic=self._atomic, repeatable=self._repeatable)
         self._asked = False  # a write asks for what its key has below in the end
         self._unmet: str | None = None  # the key that cannot be what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []

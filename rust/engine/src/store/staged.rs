@@ -217,8 +217,8 @@ impl StagedStore {
         }
     }
 
-    /// What the key is here, and what it was found to be below, if it was looked at now.
-    fn current(&self, key: &str, want: Want) -> Result<Current> {
+    /// What the key is here, and what it was found to be below, if it was looked at now: `whole` where all of it is read.
+    fn current(&self, key: &str, want: Want, whole: bool) -> Result<Current> {
         let (staged, hidden, deletions) =
             self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key), stage.deletions));
         let here = |object| Ok(Current { object, found: None, deletions });
@@ -229,6 +229,7 @@ impl StagedStore {
             _ => {}
         }
         let object = self.inner.open(key, want)?;
+        let object = if whole { object.map(WholeObject::of) } else { object };
         // A file that was too young to have a version has one later: it is what it was before.
         let found = match staged.map(|staged| staged.expected) {
             Some(before) if before != Expected::Anything && before.matches(object.as_deref())? => before,
@@ -334,7 +335,7 @@ impl Store for StagedStore {
             };
         }
         loop {
-            let Current { object, found, deletions } = self.current(key, want)?;
+            let Current { object, found, deletions } = self.current(key, want, false)?;
             if found.is_none() || self.stage(key, found, New::Same, Some(deletions))? {
                 return Ok(object);
             }
@@ -349,8 +350,8 @@ impl Store for StagedStore {
             let (object, found, deletions) = match need.current {
                 true => {
                     let want = if need.known == Known::Nothing { Want::Whole } else { Want::Ranges };
-                    let Current { object, found, deletions } = self.current(key, want)?;
-                    (object.map(WholeObject::of), found, Some(deletions))
+                    let Current { object, found, deletions } = self.current(key, want, true)?;
+                    (object, found, Some(deletions))
                 }
                 false => (None, None, None),
             };
