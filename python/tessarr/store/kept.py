@@ -80,12 +80,11 @@ class RememberingStore(WrapperStore):
         metadata_since: float,
         data_since: float,
     ) -> Self:
-        sides = (
-            store if metadata is None else metadata.store(store, since=metadata_since),
-            store if data is None else data.store(store, since=data_since),
-        )
-        same = metadata is data and metadata_since == data_since
-        over = sides[0] if same else _engine.SplitStore(*sides, of_one=True)
+        first = store if metadata is None else metadata.store(store, since=metadata_since)
+        other = over = first
+        if metadata is not data or metadata_since != data_since:
+            other = store if data is None else data.store(store, since=data_since)
+            over = _engine.SplitStore(first, other, of_one=True)
         made = cls._make({"store": store}, over)
         made._sides, made._data_since = (metadata, data), data_since
         return made

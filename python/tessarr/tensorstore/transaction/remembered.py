@@ -10,8 +10,6 @@ from tessarr.store.kept import CachePool, RememberingStore, StagedStore
 from tessarr.store.wrap import WrapperStore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tessarr.store import Store
 
 __all__ = ["Remembered"]
@@ -37,6 +35,7 @@ class Remembered:
     __slots__ = (
         "_atomic",
         "_began",
+        "_committed",
         "_keys",
         "_last",
         "_memory",
@@ -54,6 +53,7 @@ class Remembered:
         self._last: dict[int, tuple[Store, Store]] = {}
         self._keys: dict[int, StagedStore] = {}
         self._pools: dict[int, frozenset[CachePool]] = {}
+        self._committed: list[StagedStore] = []
 
     # What stages, and asks
 
@@ -138,17 +138,28 @@ class Remembered:
 
     def last(self, stage: StagedStore) -> StagedStore:
         """Return what commits changes of keys: caches remember these then, if it is one by one."""
-        return stage if self._atomic else self.keys(stage)
+        if not stage.changes():
+            return stage
+        last = stage if self._atomic else self.keys(stage)
+        self._committed.append(last)
+        return last
 
-    def forget(self, committed: Iterable[StagedStore]) -> None:
-        """Have caches forget what they may have missed.
+    def below(self, view: StagedStore) -> Store:
+        """Return where chunks are changed: of what remembers nothing, what it asks."""
+        self._committed.append(view)
+        below = view.below
+        if type(below) is RememberingStore and below.pools == {self._memory} and not self._bytes:
+            return below.asked
+        return below
 
-        Parameters
-        ----------
-        committed
-            What has committed changes.
-        """
-        for view in committed:
+    @property
+    def _bytes(self) -> int:
+        """How much the transaction itself remembers."""
+        return 0 if self._memory is None else self._memory.counts()["bytes"]
+
+    def forget(self) -> None:
+        """Have caches forget what they may have missed of the changes that were made."""
+        for view in self._committed:
             for pool in self._pools.get(view.number, _NO_POOLS) - _pools(view.below):
                 pool.forget()
 
@@ -163,6 +174,7 @@ class Remembered:
             self._memory.forget()
         for known in (self._views, self._last, self._keys, self._pools):
             known.clear()
+        self._committed.clear()
 
 
 def _pools(store: Store) -> frozenset[CachePool]:

@@ -79,7 +79,7 @@ class Staging:
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._arrays: StagedArrays | None = None  # made when one takes part
         self._aside: dict[Any, Aside] = {}
-        self._remembered = Remembered(atomic=self._atomic, repeatable=self._repeatable)
+        self._remembered: Remembered | None = None  # made when more than memory is asked
         self._asked = False  # a write asks for what its key has below in the end
         self._unmet: str | None = None  # the key that cannot be what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []
@@ -104,7 +104,8 @@ class Staging:
         for stage in self._all():
             stage.abort()
         self._stages.clear()
-        self._remembered.clear()
+        if self._remembered is not None:
+            self._remembered.clear()
         self._changes.clear()
         if self._arrays is not None:
             self._arrays.clear()
@@ -141,15 +142,14 @@ class Staging:
         try:
             self._commit()
         except ConflictError:
-            if self._repeatable:
+            if self._repeatable and self._remembered is not None:
                 self._remembered.mistrust()
             raise
         finally:
             for call in self._in_any_case:
                 call()
-            arrays = () if self._arrays is None else self._arrays.all()
-            keys = map(self._remembered.last, self._all())
-            self._remembered.forget([*keys, *(stage_of(kept.array) for kept in arrays)])
+            if self._remembered is not None:
+                self._remembered.forget()
         self._changes.clear()  # nothing that took part is kept any longer
         self._in_any_case.clear()
         while self._in_the_end:
@@ -168,20 +168,25 @@ class Staging:
         direct = not self._atomic and not self._repeatable
         if not direct:
             for kept in written:
-                stage = self._remembered.settling(stage_of(kept.array))
+                stage = stage_of(kept.array)
+                if self._remembered is not None:
+                    stage = self._remembered.settling(stage)
                 aside(kept.array, stage, kept.overlay)._store_kept()
         if self._atomic:
             self.check_places()
         again = self._changes and not self._repeatable
         for stage in self._all():
-            last = self._remembered.last(stage)
+            last = stage if self._remembered is None else self._remembered.last(stage)
             found = last.commit(self._atomic, partial(self._redo, stage) if again else None)
             if found is not None:
                 raise _refused(found)
         if written and direct:
             for kept in written:
-                array = aside(kept.array, stage_of(kept.array).below, kept.overlay)
-                array._store_kept()
+                stage = stage_of(kept.array)
+                below = stage.below
+                if self._remembered is not None:
+                    below = self._remembered.below(stage)
+                aside(kept.array, below, kept.overlay)._store_kept()
         for others in self._aside.values():
             others.commit()
 
@@ -224,7 +229,7 @@ class Staging:
     def store(self, store: Store, place: Store) -> StagedStore:
         """Return what stages changes of a place, and asks `store`, which stands before it."""
         with self._lock:
-            return self._remembered.array(self._stage(place), store, place, _NOW)
+            return self._asking(store, place, _NOW)
 
     def _stage(self, store: Store) -> StagedStore:
         """Return what stages changes of keys of a store."""
@@ -239,8 +244,23 @@ class Staging:
                 below = store.fresh(_NOW if self._repeatable else None)
             made = StagedStore(below, self._repeatable, self._transaction)
             found = self._stages.setdefault(place, made)
-            self._remembered.know(found, store)
+            if type(store) is RememberingStore:
+                self._remembering.know(found, store)
         return found
+
+    @property
+    def _remembering(self) -> Remembered:
+        """What the transaction has read."""
+        if self._remembered is None:
+            self._remembered = Remembered(atomic=self._atomic, repeatable=self._repeatable)
+        return self._remembered
+
+    def _asking(self, store: Store, place: Store, since: float) -> StagedStore:
+        """Return what stages changes of a place, and asks `store`, or what remembers."""
+        stage = self._stage(place)
+        if type(place) is MemoryStore and store is place:
+            return stage
+        return self._remembering.array(stage, store, place, since)
 
     def has_part_of(self, store: Store) -> bool:
         """Return whether anything of a store takes part by now."""
@@ -271,7 +291,7 @@ class Staging:
             if writes or self._arrays is None:
                 return self.keys(store, *_only(key), writes=writes)
             stage = self._stage(store)
-            keys = self._remembered.keys(stage)
+            keys = stage if self._remembered is None else self._remembered.keys(stage)
             shown = self._arrays.shown(keys, *_only(key))
             if shown is not keys and shown.changes():
                 return shown
@@ -402,8 +422,7 @@ class Staging:
         """
         place = array._store if place is None else place
         with self._lock:
-            stage = self._remembered.array(self._stage(place), array._store, place, since)
-            return self.arrays.add(stage, array)
+            return self.arrays.add(self._asking(array._store, place, since), array)
 
     # Others
 
