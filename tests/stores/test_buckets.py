@@ -413,6 +413,7 @@ def plain_session(**_: Any) -> Any:
         {"config_kwargs": {"s3": {"payload_signing_enabled": True}}},
         {"config_kwargs": {"signature_version": "s3"}},
         {"s3_additional_kwargs": {"ExpectedBucketOwner": "me"}},
+        {"s3_additional_kwargs": {"ServerSideEncryption": "AES256"}},
         {"client_kwargs": {"verify": False}},
         {"session": plain_session},
     ],
@@ -426,6 +427,8 @@ def test_what_the_engine_does_not_know_is_left_to_the_file_system(
     store = of_s3(s3, "more", **options)
     s3.forget()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
+    store.put("a", b"y")
+    assert store.replace("a", b"x", b"y")
     assert not any(by_engine(s3))
 
 
