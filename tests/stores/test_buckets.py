@@ -20,7 +20,7 @@ from stores import servers
 from stores.servers import Answer
 from tessarr.errors import UnsupportedError
 from tessarr.store import buckets, ranges
-from tessarr.stores import FsspecStore
+from tessarr.stores import FsspecStore, LimitedStore, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -94,6 +94,27 @@ def test_chunks_of_s3_are_stored_by_the_engine(s3: Door) -> None:
     expected = VALUES.copy()
     expected[3, 3] = 7
     assert (array[:] == expected).all()
+
+
+def test_threads_that_store_ask_no_python(s3: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether they may wait: no file system runs on them."""
+    store = LimitedStore(of_s3(s3, "asked"), Limits(concurrency=32))
+    array = tessarr.create_array(store, shape=(64, 64), chunks=4, dtype="i4")
+    array[:] = VALUES  # the bucket is found
+    asked: list[str] = []
+    reentry = ranges.FarFiles._reentry
+
+    def counted(self: ranges.FarFiles) -> Exception | None:
+        asked.append(threading.current_thread().name)
+        return reentry(self)
+
+    monkeypatch.setattr(ranges.FarFiles, "_reentry", counted)
+    s3.forget()
+    array[:] = VALUES + 1
+    assert by_engine(s3) == [True] * 256
+    assert set(asked) <= {threading.current_thread().name}
+    assert len(asked) < 64  # what this thread stores, and once for all
+    assert (array[:] == VALUES + 1).all()
 
 
 def test_what_others_have_stored_is_not_replaced(s3: Door) -> None:

@@ -90,6 +90,36 @@ def test_without_limits_more_are_under_way() -> None:
     assert slow.tally.most > 3
 
 
+def test_no_more_are_stored_at_a_time_than_a_store_wants() -> None:
+    """Though what comes next is encoded while these wait."""
+    slow = Slow()
+    array = tessarr.create_array(slow, shape=200, chunks=1, dtype="i4", fill_value=3)
+    values = np.arange(200, dtype="i4")
+    array[:] = values
+    assert slow.tally.most == slow.concurrency
+    assert (array[:] == values).all()
+    assert "c/3" not in slow
+    array[:199] = 3  # chunks that go, and one that stays
+    assert [key for key in slow if key != "zarr.json"] == ["c/199"]
+
+
+def test_what_cannot_be_stored_ends_a_write_and_is_named() -> None:
+    slow = Slow()
+    array = tessarr.create_array(slow, shape=400, chunks=1, dtype="i4")
+    put = slow.put
+
+    def refuse(key: str, data: bytes) -> None:
+        if key == "c/50":
+            raise OSError("no room")
+        put(key, data)
+
+    slow.put = refuse  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="no room") as caught:
+        array[:] = np.arange(1, 401)
+    assert any("c/50" in note for note in caught.value.__notes__)
+    assert 0 < len(slow) < 300
+
+
 def test_a_child_does_not_wait_for_turns_of_its_parent() -> None:
     entered, leave = threading.Event(), threading.Event()
 

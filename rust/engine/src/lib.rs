@@ -2,6 +2,7 @@
 //! selection it finds the chunks, fetches, decodes and scatters them into the
 //! caller's buffer, or gathers, encodes and stores them. No Python here.
 
+mod ahead;
 pub mod array;
 mod arrivals;
 pub mod cache;

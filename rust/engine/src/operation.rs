@@ -1,5 +1,6 @@
 //! What reading and writing share: the array, the store, and running tasks.
 
+use crate::ahead;
 use crate::array::{Array, Level, PerAxis};
 use crate::arrivals;
 use crate::copy::{Axis, Item};
@@ -8,7 +9,7 @@ use crate::grid::{self, Cuts};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
-use crate::store::{Opened, Store, Want};
+use crate::store::{Change, Opened, Store, Want};
 
 use smallvec::SmallVec;
 
@@ -189,6 +190,12 @@ impl<'s> Portion<'_, 's> {
 /// Does something with a chunk and what was opened of it, if it was.
 type WithValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
 
+/// Makes the change of a chunk; None: only who stores it can.
+type Make<'m, 'c> = &'m (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<Option<Change<'c>>> + Sync);
+
+/// Stores a chunk that was made, or makes it then.
+type StoreMade<'s, 'c> = &'s (dyn Fn(&Chunk<'_, '_>, Option<Change<'c>>, &mut Scratch) -> Result<()> + Sync);
+
 /// Does something with the chunk of a task.
 type OfTask<'t> = &'t (dyn Fn(usize, &mut Scratch, &mut dyn FnMut(&Chunk<'_, '_>, &mut Scratch) -> Result<()>) -> Result<()>
          + Sync);
@@ -229,13 +236,53 @@ impl Operation<'_> {
         concurrency: usize,
         work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
-        if concurrency > 0 {
-            self.store.may_wait()?; // nor for a key, as who holds that may wait for this thread
-        }
+        self.may_wait(concurrency)?;
         self.each_task(selection, concurrency, &|run, tasks, of| {
             run.each(tasks, self.interrupt, &|task, scratch| {
                 of(task, scratch, &mut |chunk, scratch| work(chunk, scratch))
             })
+        })
+    }
+
+    /// An error if this thread must not wait for the store, nor for a key, as who holds that may wait for this thread.
+    fn may_wait(self, concurrency: usize) -> Result<()> {
+        if concurrency > 0 {
+            self.store.may_wait()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The same for chunks that are stored: `make` makes those that need not be read, as far as others would wait
+    /// meanwhile, and `store` stores what was made, or makes it then.
+    pub(crate) fn each_made<'c>(
+        self,
+        selection: &Selection,
+        make: Make<'_, 'c>,
+        store: StoreMade<'_, 'c>,
+    ) -> Result<()> {
+        let concurrency = self.store.write_concurrency();
+        self.may_wait(concurrency)?;
+        self.each_task(selection, concurrency, &|run, tasks, of| {
+            let stored = |task, mut made: Option<Change<'c>>, scratch: &mut Scratch| {
+                of(task, scratch, &mut |chunk, scratch| store(chunk, made.take(), scratch))
+            };
+            match run {
+                Run::Waiting(most) if tasks > most => ahead::each(
+                    tasks,
+                    most,
+                    self.interrupt,
+                    &|task, scratch| {
+                        let mut made = None;
+                        of(task, scratch, &mut |chunk, scratch| {
+                            make(chunk, scratch).map(|change| made = change)
+                        })?;
+                        Ok(made)
+                    },
+                    &stored,
+                ),
+                _ => run.each(tasks, self.interrupt, &|task, scratch| stored(task, None, scratch)),
+            }
         })
     }
 

@@ -106,6 +106,14 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Makes the change of a chunk or shard, which is not stored; None: its current value is needed.
+    fn ahead(&self, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<Option<Change<'a>>> {
+        match new.is_full(self.operation.bounds()) {
+            true => self.change(new, None, true, scratch).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Gives the chunk at `key`, which no codec changes, the elements that are `completed` by those
     /// of the current chunk, or fill.
     pub(crate) fn raw_chunk(
@@ -130,6 +138,11 @@ impl<'a> Writer<'a> {
             })
         })?;
         Ok(())
+    }
+
+    /// Stores what was made of all of a chunk or shard.
+    fn store(&self, key: &str, change: &Change<'_>) -> Result<()> {
+        self.operation.store.update(key, Need::NOTHING, &mut |_| Ok(change.again())).map(drop)
     }
 
     /// Gives the key of a chunk a value that was made of all of it.

@@ -59,7 +59,7 @@ pub enum Change<'a> {
 
 impl Change<'_> {
     /// The same change, of bytes that stay where they are.
-    pub(super) fn again(&self) -> Change<'_> {
+    pub(crate) fn again(&self) -> Change<'_> {
         match self {
             Change::Keep => Change::Keep,
             Change::Delete => Change::Delete,

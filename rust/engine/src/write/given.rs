@@ -6,8 +6,8 @@ use super::{check_writable, New, Parts, Touched, Work, Writer};
 use crate::array::{Level, PerAxis, Shard};
 use crate::copy::{self, Item};
 use crate::error::Result;
-use crate::operation::{origin_of, Address, Operation, Portion};
-use crate::scratch::reserve;
+use crate::operation::{origin_of, Address, Chunk, Operation, Portion};
+use crate::scratch::{reserve, Scratch};
 use crate::selection::{Direction, Division, Selection};
 
 /// Elements from the caller's buffer.
@@ -16,6 +16,12 @@ struct Given<'a, 'p, 's> {
     value: Address,
     is_bool: bool,
     buffer: PhantomData<&'a [u8]>,
+}
+
+impl<'p, 's> Given<'_, 'p, 's> {
+    fn of(chunk: &Chunk<'p, 's>, value: Address, operation: Operation<'_>) -> Self {
+        Given { portion: chunk.portion, value, is_bool: operation.array.is_bool, buffer: PhantomData }
+    }
 }
 
 impl<'a> New<'a> for Given<'a, '_, '_> {
@@ -117,10 +123,12 @@ pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: *mut 
 pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *const u8) -> Result<()> {
     check_writable(operation)?;
     let value = Address(value.cast_mut());
-    operation.each_chunk(selection, operation.store.write_concurrency(), &|chunk, scratch| {
-        let is_bool = operation.array.is_bool;
-        let address = value;
-        let given = Given { portion: chunk.portion, value: address, is_bool, buffer: PhantomData };
-        Writer::new(operation, chunk.spread).chunk(chunk.key, &given, scratch)
+    let writer = |chunk: &Chunk<'_, '_>| Writer::new(operation, chunk.spread);
+    let make = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
+        writer(chunk).ahead(&Given::of(chunk, value, operation), scratch)
+    };
+    operation.each_made(selection, &make, &|chunk, made, scratch| match made {
+        Some(change) => writer(chunk).store(chunk.key, &change),
+        None => writer(chunk).chunk(chunk.key, &Given::of(chunk, value, operation), scratch),
     })
 }
