@@ -208,6 +208,19 @@ def test_odd_keys_and_folders(kind: str, request: pytest.FixtureRequest) -> None
         assert all(by_engine(door)[1:])
 
 
+@pytest.mark.parametrize("options", [{}, {"client_kwargs": {"verify": None}}])
+def test_keys_that_look_like_versions_of_others(s3: Door, options: dict[str, Any]) -> None:
+    """They are keys of their own, whoever asks."""
+    store = of_s3(s3, f"versions-{len(options)}", **options)
+    odd = "a?versionId=b"
+    store.put(odd, b"odd")
+    store.put("a", b"plain")
+    assert store.replace(odd, b"other", b"odd")
+    assert (store.list(), store["a"], store[odd]) == (["a", odd], b"plain", b"other")
+    store.delete(odd)
+    assert (store.list(), store.get(odd)) == (["a"], None)
+
+
 def signed_by_botocore(method: str, url: str, headers: Mapping[str, str], keys: Any) -> str:
     """Return the header with which botocore signs a request."""
     from botocore.auth import S3SigV4Auth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from math import inf
@@ -246,6 +247,13 @@ class FarFiles(Files):
         if self.server.change is None:
             return super().put(key, data)
         return self._changed(key, data, None)
+
+    def delete(self, key: str) -> None:
+        if self.server.change is None:
+            super().delete(key)
+            return
+        with suppress(*self._missing):
+            self._changed(key, None, None)
 
     def _changed(self, key: str, data: bytes | None, tag: str | None) -> bytes | bool:
         done = changed(self._fs, self.server, self._at(key), data, tag)

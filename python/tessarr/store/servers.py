@@ -205,10 +205,16 @@ def _no_conditions(who: str) -> UnsupportedError:
 # S3
 
 
+def _s3_where(fs: Any, path: str) -> tuple[str, str, str | None]:
+    """Return bucket, key and version: what looks like one is of the key, where none are known."""
+    bucket, key, version = fs.split_path(path)
+    return bucket, key if version else path.lstrip("/")[len(bucket) + 1 :], version
+
+
 async def _s3_get(fs: Any, path: str, span: str | None) -> Answer:
     from s3fs.core import _error_wrapper
 
-    bucket, key, version = fs.split_path(path)
+    bucket, key, version = _s3_where(fs, path)
     options = {"VersionId": version} if version else {}
     if span is not None:
         options["Range"] = span
@@ -226,7 +232,7 @@ async def _s3_get(fs: Any, path: str, span: str | None) -> Answer:
 
 
 async def _s3_change(fs: Any, path: str, data: bytes | None, tag: str | None) -> str | None:
-    bucket, key, _ = fs.split_path(path)
+    bucket, key, _ = _s3_where(fs, path)
     condition: dict[str, Any] = {}
     if tag is not None:
         await fs.set_session()
