@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 import tessarr
 from stores.servers import Answer
 from tessarr.errors import StoreError
+from tessarr.store.lost import watch_s3
 from tessarr.store.passing import may_pass
 from tessarr.store.sites import Place
 from tessarr.stores import FsspecStore
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
     from stores.servers import Door
 
+aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp")
 pytest.importorskip("s3fs", reason="needs s3fs")
 pytest.importorskip("gcsfs", reason="needs gcsfs")
 
@@ -115,6 +119,19 @@ def test_who_was_only_busy_has_made_nothing(far: tuple[Door, FsspecStore], lose:
     door.then = [lambda: None, lambda: rival.put("a", b"new")]
     assert not store.replace("a", b"new", b"old")
     assert store.get("a") == b"new"
+
+
+def test_other_sessions_are_left_alone() -> None:
+    """Clients of older versions have one; others may be of another library."""
+
+    async def watched() -> int:
+        async with aiohttp.ClientSession() as session:
+            for one in (session, session, object()):
+                http = SimpleNamespace(_session=one)
+                await watch_s3(SimpleNamespace(_endpoint=SimpleNamespace(http_session=http)))
+            return len(session.trace_configs)
+
+    assert asyncio.run(watched()) == 1
 
 
 def test_what_is_refused_is_told_as_it_was_asked(s3: Door) -> None:

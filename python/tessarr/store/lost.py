@@ -43,13 +43,13 @@ async def watch_s3(client: Any) -> None:
     It asks again, and so do s3fs, and aiohttp where a connection was closed, which tells nobody.
     """
     http = client._endpoint.http_session
-    sessions = getattr(http, "_sessions", None)
-    if sessions is None:  # it is none of aiohttp
-        return
-    if not sessions:
+    found = [getattr(http, "_session", None)]  # before aiobotocore had one for each proxy
+    if getattr(http, "_sessions", None) is not None:
         await http._get_session(None)
-    for session in sessions.values():
-        watch(session)
+        found = [*http._sessions.values()]
+    for session in found:
+        if hasattr(session, "trace_configs"):  # else it is none of aiohttp
+            watch(session)
 
 
 def watch(session: Any) -> None:
