@@ -1,8 +1,9 @@
 //! Chunks that are made ahead: while as many threads wait for a store as it wants, few others make what is stored
 //! next.
 //!
-//! A chunk takes at most two steps, to be made and to be stored, and whoever takes a step does what is of most use
-//! then: some make chunks, as long as few are ready; the others store what is ready, or make and store one chunk.
+//! A chunk takes two steps, to be made and to be stored, and whoever takes a step does what is of most use then: as
+//! many as there are cores make chunks, as long as few are ready; the others store what is. So there are encoders,
+//! which may take much memory, for each core, and not for each request.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -32,8 +33,6 @@ enum Step<'a> {
     Make(usize),
     /// Store what is ready.
     Store(Ready<'a>),
-    /// Make this chunk and store it.
-    Both(usize),
 }
 
 /// A chunk that is to be stored.
@@ -108,11 +107,6 @@ impl<'a> Ahead<'a> {
                 state.makers += 1;
                 Some(Step::Make(chunk))
             }
-            Some(chunk) if may_store && state.ready.is_empty() => {
-                state.next += 1;
-                state.storing += 1;
-                Some(Step::Both(chunk))
-            }
             _ if may_store => {
                 let ready = state.ready.pop_front()?;
                 state.bytes -= ready.bytes();
@@ -161,7 +155,6 @@ pub(crate) fn each<'a>(
     let step = |step, scratch: &mut Scratch| match step {
         Step::Make(chunk) => Ok(Some(Ready { chunk, change: make(chunk, scratch)? })),
         Step::Store(ready) => store(ready.chunk, ready.change, scratch).map(|()| None),
-        Step::Both(chunk) => store(chunk, make(chunk, scratch)?, scratch).map(|()| None),
     };
     Run::Waiting(most + makers).each(2 * chunks, interrupt, &|_, scratch| match ahead.take(interrupt)? {
         Some(taken) => ahead.end(pool::guarded(|| step(taken, scratch))),
