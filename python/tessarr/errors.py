@@ -122,6 +122,7 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         # StoreError
         "store_failed": "the store failed",
         "value_replaced": "a value was replaced after it was opened: open it again",
+        "answer_lost": "a change may have been made: look before you do it again",
         # ConflictError
         "conflict": "others changed what a change was decided on: decide again",
         # ReadOnlyError

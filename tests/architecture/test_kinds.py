@@ -15,6 +15,7 @@ import pytest
 import tessarr
 from tessarr import codecs, errors, stores
 from tessarr.registry import Registry
+from tessarr.store import ForeignStore
 
 DOCUMENT: dict[str, Any] = {
     "zarr_format": 3,
@@ -79,6 +80,22 @@ def outrun() -> None:
     transaction.commit_sync()
 
 
+def unanswered() -> None:
+    """Make a change whose answer is lost."""
+
+    class Lossy(dict[str, bytes]):
+        def put(self, key: str, data: bytes) -> None:
+            raise NotImplementedError
+
+        delete = list = put
+
+        def replace(self, key: str, data: bytes, expected: bytes | None) -> bool:
+            self[key] = data
+            raise errors.StoreError("lost", kind="answer_lost")
+
+    ForeignStore(Lossy()).replace("k", b"1", None)
+
+
 def group(**members: str) -> tessarr.Group:
     made = tessarr.create_group(stores.MemoryStore())
     for name, kind in members.items():
@@ -127,6 +144,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "wrong_size": lambda: opened({}, chunk=b"abc")[0],
     "store_failed": lambda: obstructed().__setitem__(0, 1),
     "value_replaced": lambda: replaced().read(0, 1),
+    "answer_lost": unanswered,
     "conflict": outrun,
     "read_only": lambda: opened({}).__setitem__(0, 1),
 }

@@ -43,7 +43,8 @@ class Door:
     then
         What happens after the next requests, one after each.
     way
-        Passes a request on: by what asks the server, with the headers.
+        Passes a request on: by what asks the server, with the headers. An answer without a status
+        is lost: the connection is closed.
     """
 
     def __init__(self, port: int) -> None:
@@ -109,6 +110,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             # The servers themselves compare first, and change something later.
             with nullcontext() if self.command in {"GET", "HEAD"} else self.door.changing:
                 found = self._answer(body, headers)
+        if not found.status:
+            self.close_connection = True
+            return
         self.send_response(found.status)
         for name, value in found.headers.items():
             if name.lower() not in {"transfer-encoding", "connection", "content-length", "date"}:

@@ -208,6 +208,19 @@ def test_odd_keys_and_folders(kind: str, request: pytest.FixtureRequest) -> None
         assert all(by_engine(door)[1:])
 
 
+@pytest.mark.parametrize("options", [{}, {"client_kwargs": {"verify": None}}])
+def test_keys_that_look_like_versions_of_others(s3: Door, options: dict[str, Any]) -> None:
+    """They are keys of their own, whoever asks."""
+    store = of_s3(s3, f"versions-{len(options)}", **options)
+    odd = "a?versionId=b"
+    store.put(odd, b"odd")
+    store.put("a", b"plain")
+    assert store.replace(odd, b"other", b"odd")
+    assert (store.list(), store["a"], store[odd]) == (["a", odd], b"plain", b"other")
+    store.delete(odd)
+    assert (store.list(), store.get(odd)) == (["a"], None)
+
+
 def signed_by_botocore(method: str, url: str, headers: Mapping[str, str], keys: Any) -> str:
     """Return the header with which botocore signs a request."""
     from botocore.auth import S3SigV4Auth
@@ -434,6 +447,7 @@ def plain_session(**_: Any) -> Any:
         {"config_kwargs": {"s3": {"payload_signing_enabled": True}}},
         {"config_kwargs": {"signature_version": "s3"}},
         {"s3_additional_kwargs": {"ExpectedBucketOwner": "me"}},
+        {"s3_additional_kwargs": {"ServerSideEncryption": "AES256"}},
         {"client_kwargs": {"verify": False}},
         {"session": plain_session},
     ],
@@ -447,6 +461,8 @@ def test_what_the_engine_does_not_know_is_left_to_the_file_system(
     store = of_s3(s3, "more", **options)
     s3.forget()
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
+    store.put("a", b"y")
+    assert store.replace("a", b"x", b"y")
     assert not any(by_engine(s3))
 
 

@@ -311,6 +311,19 @@ def test_rows_are_not_appended_twice_where_an_answer_was_lost() -> None:
     assert array[:2].tolist() == [0, 7]
 
 
+@pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
+def test_what_is_replaced_is_not_said_to_be_otherwise(data: bytes | None) -> None:
+    """Where an answer was lost, and the value is what it was to be."""
+    lossy = Lossy(k=b"1")
+    lossy.lost = "k"
+    store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
+    with pytest.raises(StoreError, match="the answer to a change was lost") as caught:
+        store.replace("k", data, b"1")
+    assert caught.value.kind == "answer_lost"
+    assert lossy.get("k") == data
+    assert not store.replace("k", b"3", b"1")
+
+
 def test_it_ends_some_time() -> None:
     failing = Failing(TimeoutError, 100)
     with pytest.raises(TimeoutError):

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 from tessarr.store.sites import Place
 
 if TYPE_CHECKING:
-    from tessarr.store.sites import Keys
+    from tessarr.store.sites import Keys, Refusal
 
 __all__ = ["gcs_place", "gcs_refusal", "s3_place", "s3_refusal"]
 
@@ -113,15 +113,15 @@ async def _keys(client: Any, region: str) -> tuple[Keys | None, float]:
     return (found.access_key, found.secret_key, found.token, region), valid_s
 
 
-def s3_refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:
+def s3_refusal(fs: Any, path: str, told: Refusal) -> Exception:
     """Return the error with which a file system of S3 tells of a status."""
-    del fs, path, headers
+    del fs, path
     from botocore.exceptions import ClientError
     from s3fs.errors import translate_boto_error
 
-    told = {"Code": str(status), "Message": reason}
-    answer = {"Error": told, "ResponseMetadata": {"HTTPStatusCode": status}}
-    found: Exception = translate_boto_error(ClientError(answer, "GetObject"))
+    words = {"Code": str(told.status), "Message": told.reason}
+    answer = {"Error": words, "ResponseMetadata": {"HTTPStatusCode": told.status}}
+    found: Exception = translate_boto_error(ClientError(answer, f"{told.method.title()}Object"))
     return found
 
 
@@ -154,10 +154,10 @@ async def gcs_place(fs: Any, root: str) -> Place | None:
     return place._replace(valid_s=valid_s)
 
 
-def gcs_refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:
+def gcs_refusal(fs: Any, path: str, told: Refusal) -> Exception:
     """Return the error with which a file system of GCS tells of a status."""
-    del fs, headers
+    del fs
     from gcsfs.retry import HttpError
 
-    found: Exception = HttpError({"code": status, "message": f"{path}: {reason}"})
+    found: Exception = HttpError({"code": told.status, "message": f"{path}: {told.reason}"})
     return found

@@ -39,6 +39,8 @@ _CONNECTIONS: Final = frozenset(
         "ClientConnectionError",  # aiohttp
         "ClientPayloadError",
         "HTTPClientError",  # botocore
+        "ConnectTimeoutError",
+        "EndpointConnectionError",
         "FSTimeoutError",  # fsspec
         "ProxyError",  # requests
         "ChunkedEncodingError",

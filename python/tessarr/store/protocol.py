@@ -27,7 +27,8 @@ class StoreProtocol(Protocol):
         Change the key to ``data`` (bytes; None: remove it) if it holds
         ``expected`` (bytes; None: absent), at once for every user of the store,
         else change nothing and give False. Without it writers of one chunk
-        exclude each other within one process only.
+        exclude each other within one process only. Where nobody knows whether it was done,
+        a `StoreError` of the kind "answer_lost" says so: then the value is looked at.
     ``replace_all(values, expected) -> bool``
         The same for several keys at once, so that no reader sees some of the changes: two
         dictionaries, from keys to what they become and to what they have to hold. Without it a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from math import inf
@@ -23,7 +24,7 @@ from tessarr.store.servers import (
     server_of,
     version_of,
 )
-from tessarr.store.sites import late, web_place
+from tessarr.store.sites import Refusal, late, web_place
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -204,26 +205,32 @@ class FarFiles(Files):
     def _may_look(self) -> bool:
         return not self._site.is_placed() and monotonic() >= self._place_from
 
-    def _refused(self, key: str, status: int, *told: Any) -> Exception | None:
-        """Return the error for the status, reason and headers of an answer.
+    def _refused(self, key: str, *told: Any) -> Exception | None:
+        """Return the error for what a server refused, as `Refusal` tells it.
 
         None: the file system is to be asked, which knows what is to be done then.
         """
-        if status in _STRANGE and self.server.place is not None:
+        refusal = Refusal(*told)
+        if refusal.status in _STRANGE and self.server.place is not None:
             self._leave()
-        elif self._asks_once() and status != NOT_IMPLEMENTED:  # of which its error says more
-            return self.server.refusal(self._fs, self._at(key), status, *told)
+        elif (
+            self._asks_once() and refusal.status != NOT_IMPLEMENTED
+        ):  # of which its error says more
+            return self.server.refusal(self._fs, self._at(key), refusal)
         return None
 
     def _late(self, key: str) -> Exception | None:
         """Return the error for a server that has not answered in time; None: as above."""
         if not self._asks_once():
             self._leave()  # the file system may know a way on which it answers
-        return self._lost(key)
+            return None
+        return late(self._at(key))
 
     def _lost(self, key: str) -> Exception | None:
         """Return the error for a change whose answer was lost; None: as above."""
-        return late(self._at(key)) if self._asks_once() else None
+        if not self._asks_once():
+            return None
+        return ConnectionError(f"{self._at(key)!r}: the answer to a change was lost")
 
     def _stored(self, key: str) -> None:
         """Have the file system forget what it knew of a file, and of its folder."""
@@ -240,6 +247,13 @@ class FarFiles(Files):
         if self.server.change is None:
             return super().put(key, data)
         return self._changed(key, data, None)
+
+    def delete(self, key: str) -> None:
+        if self.server.change is None:
+            super().delete(key)
+            return
+        with suppress(*self._missing):
+            self._changed(key, None, None)
 
     def _changed(self, key: str, data: bytes | None, tag: str | None) -> bytes | bool:
         done = changed(self._fs, self.server, self._at(key), data, tag)

@@ -9,8 +9,9 @@ from tessarr.errors import StoreError, UnsupportedError
 from tessarr.store.buckets import gcs_place, gcs_refusal, s3_place, s3_refusal
 from tessarr.store.fsspec_files import protocols
 from tessarr.store.loops import waited
+from tessarr.store.lost import answer_lost, noting, watch, watch_s3
 from tessarr.store.passing import NOT_IMPLEMENTED, causes, status_of
-from tessarr.store.sites import Answer, Place, web_get, web_refusal
+from tessarr.store.sites import Answer, Place, Refusal, web_get, web_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -60,7 +61,7 @@ class Server(NamedTuple):
     get
         Gives a range of a file, or all of it.
     refusal
-        Makes the error with which it tells of a status, a reason and headers.
+        Makes the error with which it tells of a file that a server has refused something.
     place
         Tells where the engine finds files of a folder, once something was asked for; None where
         that is known before.
@@ -71,7 +72,7 @@ class Server(NamedTuple):
 
     needs: str
     get: Callable[[Any, str, str | None], Coroutine[Any, Any, Answer]]
-    refusal: Callable[[Any, str, int, str, Any], Exception]
+    refusal: Callable[[Any, str, Refusal], Exception]
     place: Callable[[Any, str], Coroutine[Any, Any, Place | None]] | None
     change: Callable[[Any, str, bytes | None, str | None], Coroutine[Any, Any, str | None]] | None
 
@@ -120,10 +121,13 @@ def changed(
     ------
     UnsupportedError
         If the server makes no changes that depend on a state.
+    StoreError
+        If nobody knows: it was asked again, as an answer was lost, and has refused it then.
     """
     assert server.change is not None
+    lost: list[object] = []
     try:
-        new = waited(fs.loop, server.change, fs, path, data, tag)
+        new = waited(fs.loop, noting, lost, server.change, fs, path, data, tag)
     except Exception as error:
         if tag is None:
             raise
@@ -131,6 +135,8 @@ def changed(
             raise _no_conditions("the server") from error
         if not _is_refused(error, there=tag != ""):
             raise
+        if lost:
+            raise answer_lost(path) from error
         return False
     fs.invalidate_cache(path)
     return version_of(new) or True
@@ -199,10 +205,16 @@ def _no_conditions(who: str) -> UnsupportedError:
 # S3
 
 
+def _s3_where(fs: Any, path: str) -> tuple[str, str, str | None]:
+    """Return bucket, key and version: what looks like one is of the key, where none are known."""
+    bucket, key, version = fs.split_path(path)
+    return bucket, key if version else path.lstrip("/")[len(bucket) + 1 :], version
+
+
 async def _s3_get(fs: Any, path: str, span: str | None) -> Answer:
     from s3fs.core import _error_wrapper
 
-    bucket, key, version = fs.split_path(path)
+    bucket, key, version = _s3_where(fs, path)
     options = {"VersionId": version} if version else {}
     if span is not None:
         options["Range"] = span
@@ -220,7 +232,7 @@ async def _s3_get(fs: Any, path: str, span: str | None) -> Answer:
 
 
 async def _s3_change(fs: Any, path: str, data: bytes | None, tag: str | None) -> str | None:
-    bucket, key, _ = fs.split_path(path)
+    bucket, key, _ = _s3_where(fs, path)
     condition: dict[str, Any] = {}
     if tag is not None:
         await fs.set_session()
@@ -230,6 +242,7 @@ async def _s3_change(fs: Any, path: str, data: bytes | None, tag: str | None) ->
             not in client.meta.service_model.operation_model("PutObject").input_shape.members
         ):
             raise _no_conditions("botocore before 1.35.77")  # s3fs would leave it out
+        await watch_s3(client)
         condition = {"IfMatch": tag} if tag else {"IfNoneMatch": "*"}
     where = {"Bucket": bucket, "Key": key}
     if data is None:
@@ -275,7 +288,10 @@ async def _gcs_get(fs: Any, path: str, span: str | None) -> Answer:
 
 async def _gcs_change(fs: Any, path: str, data: bytes | None, tag: str | None) -> str | None:
     bucket, key, _ = fs.split_path(path)
-    condition = {} if tag is None else {"ifGenerationMatch": tag or "0"}
+    condition: dict[str, Any] = {}
+    if tag is not None:
+        watch(await fs._set_session())
+        condition = {"ifGenerationMatch": tag or "0"}
     if data is None:
         await fs._call("DELETE", "b/{}/o/{}", bucket, key, **condition)
         return None

@@ -8,7 +8,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Answer", "Keys", "Place", "late", "web_get", "web_place", "web_refusal"]
+__all__ = ["Answer", "Keys", "Place", "Refusal", "late", "web_get", "web_place", "web_refusal"]
 
 _RACY: Final = timedelta(seconds=2)  # they count seconds
 _PARTIAL: Final = 206
@@ -20,6 +20,27 @@ Answer: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
 
 Keys: TypeAlias = tuple[str, str, str | None, str]
 """Their name, the secret, a token and the region."""
+
+
+class Refusal(NamedTuple):
+    """How a server says that it does not do something.
+
+    Parameters
+    ----------
+    method
+        What was to be done.
+    status
+        The status of the answer.
+    reason
+        What it is called.
+    headers
+        What else is said.
+    """
+
+    method: str
+    status: int
+    reason: str
+    headers: Any
 
 
 class Place(NamedTuple):
@@ -62,6 +83,9 @@ class Place(NamedTuple):
     valid_s: float = inf
     forbids: bool = False
     private: bool = False
+
+    def __repr__(self) -> str:
+        return f"Place({self.root!r})"  # headers and keys are secrets
 
 
 def web_place(fs: Any, root: str) -> Place | None:
@@ -131,7 +155,8 @@ async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) 
     async with session.get(fs.encode_url(path), **options) as answer:
         fs._raise_not_found_for_status(answer, path)
         if answer.status not in _FILES:  # nor does it say where the file is
-            raise web_refusal(fs, path, answer.status, answer.reason, answer.headers)
+            told = Refusal("GET", answer.status, answer.reason, answer.headers)
+            raise web_refusal(fs, path, told)
         data = await answer.read()
         content_range = (
             answer.headers.get("Content-Range", "") if answer.status == _PARTIAL else None
@@ -147,15 +172,15 @@ def late(path: str) -> TimeoutError:
     return TimeoutError(f"{path!r}: the server did not answer in time")
 
 
-def web_refusal(fs: Any, path: str, status: int, reason: str, headers: Any) -> Exception:
+def web_refusal(fs: Any, path: str, told: Refusal) -> Exception:
     """Return the error with which a file system of the web tells of a status."""
     from aiohttp import ClientResponseError, RequestInfo
     from multidict import CIMultiDict, CIMultiDictProxy
 
     url = fs.encode_url(path)
-    asked = RequestInfo(url, "GET", CIMultiDictProxy(CIMultiDict()), url)
-    told = CIMultiDictProxy(CIMultiDict(headers))
-    return ClientResponseError(asked, (), status=status, message=reason, headers=told)
+    asked = RequestInfo(url, told.method, CIMultiDictProxy(CIMultiDict()), url)
+    headers = CIMultiDictProxy(CIMultiDict(told.headers))
+    return ClientResponseError(asked, (), status=told.status, message=told.reason, headers=headers)
 
 
 def _is_old(modified: str | None, now: str | None) -> bool:

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::joined;
 use super::keylock::KeyLocks;
 use super::{
-    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Store, Told, Updater, Version, Want,
+    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version,
+    Want,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -79,6 +80,8 @@ pub enum Replaced {
     Cannot,
     /// Nothing: it is not what was expected.
     Not,
+    /// Nobody knows: it is not what was expected, but an answer was lost before, and what is there may be the new one.
+    Lost,
     /// The new one, which has this version, where that is known.
     Done(Option<Version>),
 }
@@ -174,11 +177,12 @@ impl<F: Foreign> ForeignStore<F> {
     }
 
     /// Makes a change of what is `known` of the value, if that is so; None: it is not, or nothing
-    /// would be changed.
+    /// would be changed, or an answer was `lost`.
     fn update_known<'a>(
         &self,
         key: &str,
         need: Need,
+        lost: &mut Tried,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<Option<Made<'a>>> {
         let thought = match need.known {
@@ -195,19 +199,26 @@ impl<F: Foreign> ForeignStore<F> {
             Replaced::Done(version) => Some(Made { change, version }),
             Replaced::Not if need.only => Some(Change::Keep.into()),
             Replaced::Not | Replaced::Cannot => None,
+            Replaced::Lost => {
+                *lost = Tried::of(&change, need.only)?;
+                None
+            }
         })
     }
 
     fn update_held<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        if let Some(made) = self.update_known(key, need, updater)? {
+        let mut lost = Tried::Nothing;
+        if let Some(made) = self.update_known(key, need, &mut lost, updater)? {
             return Ok(made);
         }
         for _ in 0..ATTEMPTS {
             let opened = self.foreign.get(key, Want::Whole)?;
             let current = opened.as_deref();
-            let change = updater(current)?;
-            if let Replaced::Done(version) = self.apply(key, &change, Some(current))? {
-                return Ok(Made { change, version });
+            let change = lost.decide(current, need.only, updater)?;
+            match self.apply(key, &change, Some(current))? {
+                Replaced::Done(version) => return Ok(Made { change, version }),
+                Replaced::Lost => lost = Tried::of(&change, need.only)?,
+                Replaced::Not | Replaced::Cannot => {}
             }
         }
         let kind = Kind::Store { retryable: true, errno: None };
@@ -251,7 +262,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
             None => self.update_held(key, need, updater),
             Some(change) => self.apply(key, &change, None).map(|done| match done {
                 Replaced::Done(version) => Made { change, version },
-                Replaced::Not | Replaced::Cannot => change.into(),
+                Replaced::Not | Replaced::Lost | Replaced::Cannot => change.into(),
             }),
         }
         .map_err(|error| error.at_key(key))

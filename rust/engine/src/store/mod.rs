@@ -12,6 +12,7 @@ mod keylock;
 mod later;
 mod limits;
 mod local;
+mod lost;
 mod memory;
 mod object;
 mod prefix;
@@ -32,6 +33,7 @@ use std::time::SystemTime;
 
 use crate::error::Result;
 use change::{joined, no_current};
+use lost::Tried;
 use object::{holds, past_the_end, room_for, REPLACED};
 
 pub use ask::{Ask, Asker, Opened, Told};

@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{holds, joined, later, wait, REPLACED};
+use super::{later, wait, REPLACED};
 use super::{
-    Ask, Change, Exchange, How, Listing, Made, Need, Object, Part, Store, Told, Updater, Version, Want,
+    Ask, Change, Exchange, How, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version, Want,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -146,16 +146,15 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         if need.current {
-            let mut tried: Option<Vec<u8>> = None;
+            let mut tried = Tried::Nothing;
             let made = self.asking.each(|| {
                 let before = tried.clone();
                 let mut undecided = None;
                 let mut decide = |current: Option<&dyn Object>| {
                     let decided = updater(current);
-                    let new = decided.as_ref().map_or(Ok(None), document)?;
-                    let same = matches!(decided, Ok(Change::Keep)) || new == before;
-                    check_not_made(before.as_deref().filter(|_| !same), current)?;
-                    tried = new;
+                    tried =
+                        decided.as_ref().map_or(Ok(Tried::Nothing), |change| Tried::of(change, need.only))?;
+                    before.check(current, false, &decided)?;
                     undecided = decided.as_ref().err().cloned();
                     decided
                 };
@@ -165,8 +164,8 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
                     Some(error) if !self.asking.judged(error.clone()).1 => return Ok(Err(error)),
                     _ => made?,
                 };
-                if need.only && before.is_some() && matches!(made.change, Change::Keep) {
-                    check_not_made(before.as_deref(), self.inner.open(key, Want::Whole)?.as_deref())?;
+                if need.only && before != Tried::Nothing && matches!(made.change, Change::Keep) {
+                    before.check_not_made(self.inner.open(key, Want::Whole)?.as_deref())?;
                 }
                 Ok(Ok(made))
             });
@@ -210,32 +209,6 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         self.inner.exchange(changes).map_err(|error| self.asking.judged(error).0)
-    }
-}
-
-/// Documents, unlike chunks, may be changed in ways that do not give the same twice; they are small.
-const DOCUMENT_BYTES: u64 = 1 << 20;
-
-/// The document that a change stores; None if it stores none, or a chunk.
-fn document(change: &Change<'_>) -> Result<Option<Vec<u8>>> {
-    let Change::Write(parts) = change else { return Ok(None) };
-    let bytes = parts.iter().map(Part::size).fold(0, u64::saturating_add);
-    if bytes > DOCUMENT_BYTES || parts.iter().any(|part| matches!(part, Part::Current { .. })) {
-        return Ok(None);
-    }
-    joined(parts, None).map(Some)
-}
-
-/// Refuses to go on where a value is what a change was to make, whose answer was lost.
-fn check_not_made(lost: Option<&[u8]>, current: Option<&dyn Object>) -> Result<()> {
-    match (lost, current) {
-        (Some(lost), Some(current)) if holds(current, lost)? => {
-            let kind = Kind::Store { retryable: false, errno: None };
-            let message = "the answer to a change was lost, and the value is what that was to make: it was \
-                           made, or others have made the same; look before you do it again";
-            Err(Error::new(kind, message))
-        }
-        _ => Ok(()),
     }
 }
 

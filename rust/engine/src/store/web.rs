@@ -137,6 +137,12 @@ impl Refusal {
         let headers = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
         Refusal { status: head.status.as_u16(), reason: text(reason), headers: headers.collect() }
     }
+
+    /// Whether a change that was refused so may have been made: something broke, or whoever stands between waited in
+    /// vain. Who is only busy has made none.
+    pub fn may_have_done(&self) -> bool {
+        matches!(self.status, 500 | 502 | 504)
+    }
 }
 
 /// What became of a request.

@@ -302,9 +302,12 @@ impl Foreign for PyForeign {
             (_, Some(Some(version))) => Some(Before::Tagged(version.tag().to_vec())),
             _ => None,
         };
+        let mut refused = Replaced::Not;
         if let (Some(before), Some(data), true) = (before, data, self.has_replace_version) {
-            if let Some(done) = self.stored_there(key, data, before)? {
-                return Ok(done);
+            match self.stored_there(key, data, before)? {
+                Some(Replaced::Lost) => refused = Replaced::Lost, // Python asks again, who may be refused then
+                Some(done) => return Ok(done),
+                None => {}
             }
         }
         let (method, expected) = match (expected, expected.map(Object::version)) {
@@ -319,9 +322,12 @@ impl Foreign for PyForeign {
             let py = object.py();
             let data = data.map(|bytes| PyBytes::new(py, bytes));
             let expected = expected.map(|bytes| PyBytes::new(py, &bytes));
-            let answer = object.call_method1(method, (key, data, expected))?;
+            let answer = match object.call_method1(method, (key, data, expected)) {
+                Err(raised) if is_kind(py, &raised, "answer_lost") => return Ok(Replaced::Lost),
+                answer => answer?,
+            };
             Ok(match (answer.is_truthy()?, self.has_replace_version) {
-                (false, _) => Replaced::Not,
+                (false, _) => refused,
                 (true, true) => Replaced::Done(self.tagged(&answer, key)?),
                 (true, false) => Replaced::Done(None),
             })
@@ -435,10 +441,10 @@ pub(super) fn wrong_count(piece: &[u8], offset: u64, count: u64) -> Error {
     Error::size(format!("the store gave {} bytes at offset {offset}, not {count}", piece.len()))
 }
 
-/// Whether `raised` says that the value which was opened is another one now.
-fn is_replaced(py: Python<'_>, raised: &PyErr) -> bool {
+/// Whether `raised` is of a kind of `tessarr.errors.KINDS`.
+fn is_kind(py: Python<'_>, raised: &PyErr, wanted: &str) -> bool {
     let kind = raised.value(py).getattr_opt(intern!(py, "kind")).ok().flatten();
-    kind.is_some_and(|kind| kind.eq("value_replaced").unwrap_or(false))
+    kind.is_some_and(|kind| kind.eq(wanted).unwrap_or(false))
 }
 
 /// A context manager of Python that was entered.
@@ -544,7 +550,7 @@ impl Object for Ranged {
         let value = self.value.get().ok_or_else(|| Error::internal("a value was let go while in use"))?;
         let piece =
             attached(|py| match value.bind(py).call_method1(intern!(py, "read"), (offset, out.len())) {
-                Err(raised) if is_replaced(py, &raised) => Ok(None),
+                Err(raised) if is_kind(py, &raised, "value_replaced") => Ok(None),
                 done => Ok(Some(bytes_of(&done?)?)),
             })?;
         let Some(piece) = piece else { return Err(tessarr_engine::store::replaced(&self.key)) };

@@ -221,7 +221,7 @@ impl PyForeign {
         let piece = match answer {
             Answer::Piece(piece) => piece,
             Answer::Absent => return Some(Ok(None)),
-            Answer::Refused(refusal) => return self.refused(key, refusal).map(Err),
+            Answer::Refused(refusal) => return self.refused(key, "GET", refusal).map(Err),
             Answer::Late => return self.late(key).map(Err),
             Answer::Unclear => return None,
         };
@@ -247,7 +247,7 @@ impl PyForeign {
         })))
     }
 
-    /// Store a value, if it is as expected; None: Python is to do it.
+    /// Store a value, if it is as expected; None, or lost: Python is to do it.
     pub(super) fn stored_there(&self, key: &str, data: &[u8], before: Before) -> Result<Option<Replaced>> {
         let may = |place: &Arc<Place>| (1..=place.stores).contains(&data.len());
         let Some(place) = self.place().filter(may) else { return Ok(None) };
@@ -264,15 +264,18 @@ impl PyForeign {
                 Some(Replaced::Done(version))
             }
             Stored::Otherwise => Some(Replaced::Not),
-            Stored::Refused(refusal) => self.refused(key, refusal).map_or(Ok(None), Err)?,
-            Stored::Lost => self.lost(key).map_or(Ok(None), Err)?,
+            Stored::Refused(refusal) => {
+                let is_lost = refusal.may_have_done();
+                self.refused(key, "PUT", refusal).map_or(Ok(is_lost.then_some(Replaced::Lost)), Err)?
+            }
+            Stored::Lost => self.lost(key).map_or(Ok(Some(Replaced::Lost)), Err)?,
             Stored::Unclear => None,
         })
     }
 
-    fn refused(&self, key: &str, refusal: Refusal) -> Option<Error> {
+    fn refused(&self, key: &str, method: &str, refusal: Refusal) -> Option<Error> {
         let Refusal { status, reason, headers } = refusal;
-        let told = (key, status, reason, headers);
+        let told = (key, method, status, reason, headers);
         self.failed(|object| object.call_method1(intern!(object.py(), "_refused"), told))
     }
 
@@ -334,7 +337,7 @@ impl Far {
                 Ok(found)
             }
             Answer::Absent => Err(replaced(&self.key)),
-            Answer::Refused(refusal) => self.store.refused(&self.key, refusal).map_or(Ok(false), Err),
+            Answer::Refused(refusal) => self.store.refused(&self.key, "GET", refusal).map_or(Ok(false), Err),
             Answer::Late => self.store.late(&self.key).map_or(Ok(false), Err),
             Answer::Unclear => Ok(false),
         }

@@ -1,0 +1,168 @@
+"""Where the answer to a change is lost, nobody is told that it was not made, nor makes it twice."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from stores.servers import Answer
+from tessarr.errors import StoreError
+from tessarr.store.lost import watch_s3
+from tessarr.store.passing import may_pass
+from tessarr.store.sites import Place
+from tessarr.stores import FsspecStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stores.servers import Door
+
+aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp")
+pytest.importorskip("s3fs", reason="needs s3fs")
+pytest.importorskip("gcsfs", reason="needs gcsfs")
+
+LOST = "the answer to a change was lost"
+
+
+def store_of(kind: str, door: Door, path: str, **options: Any) -> FsspecStore:
+    """Return a store that has been asked for something, so that the engine may know where it is."""
+    more: dict[str, dict[str, Any]]
+    more = {"s3": {}, "s3 by s3fs": {"client_kwargs": {"verify": None}}, "gcs": {"token": "anon"}}
+    options = {"endpoint_url": door.url, **more[kind], **options}
+    scheme = "gs" if kind == "gcs" else "s3"
+    store = FsspecStore.from_url(f"{scheme}://bucket/{path}", options)
+    store.put("first", b"x")
+    assert store.get("first") == b"x"
+    return store
+
+
+@pytest.fixture(params=["s3", "s3 by s3fs", "gcs"])
+def far(request: pytest.FixtureRequest) -> tuple[Door, FsspecStore]:
+    """A server, and a store there whose values are the test's own."""
+    door = request.getfixturevalue("gcs" if request.param == "gcs" else "s3")
+    path = f"{request.node.originalname}/{request.param}".replace(" ", "-")
+    return door, store_of(request.param, door, path)
+
+
+@pytest.fixture
+def lose(far: tuple[Door, FsspecStore], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Lose the next change: its answer, or all of it; instead of silence there may be a status."""
+
+    def lose(status: int = 0, *, made: bool = True) -> None:
+        left = [status]
+
+        def way(ask: Any, headers: dict[str, str]) -> Answer:
+            is_lost = left and ask.args[0] != "GET"
+            answer: Answer | None = ask(headers) if made or not is_lost else None
+            return Answer(left.pop(), {}, b"") if is_lost or answer is None else answer
+
+        monkeypatch.setattr(far[0], "way", way)
+
+    return lose
+
+
+@pytest.mark.parametrize("status", [0, 500, 504])
+def test_what_is_replaced_is_not_said_to_be_otherwise(
+    far: tuple[Door, FsspecStore], lose: Any, status: int
+) -> None:
+    """It is an error, whatever it was, and whatever takes its place."""
+    _, store = far
+    store.put("a", b"old")
+    for before, after in ((b"old", b"new"), (b"new", None), (None, b"once more")):
+        lose(status)
+        with pytest.raises(StoreError, match=LOST) as caught:
+            store.replace("a", after, before)
+        assert (caught.value.kind, caught.value.retryable) == ("answer_lost", False)
+        assert store.get("a") == after
+
+
+def test_what_was_not_made_is_made(far: tuple[Door, FsspecStore], lose: Any) -> None:
+    """The server is asked again."""
+    _, store = far
+    store.put("a", b"old")
+    lose(made=False)
+    assert store.replace("a", b"new", b"old")
+    lose(503, made=False)
+    assert store.replace("a", b"newer", b"new")
+    assert not store.replace("a", b"x", b"old")
+    assert store.get("a") == b"newer"
+
+
+def test_rows_are_not_appended_twice(far: tuple[Door, FsspecStore], lose: Any) -> None:
+    """What would be changed once more is an error; what gives the same again is done."""
+    _, store = far
+    array = tessarr.create_array(store, data=np.arange(4), chunks=2)
+    lose()
+    with pytest.raises(StoreError, match=LOST):
+        array.append(np.arange(2))
+    array = tessarr.open_array(store)
+    assert array.shape == (6,)
+    lose()
+    array.resize(8)
+    lose()
+    array[1] = 7
+    assert tessarr.open_array(store)[:].tolist() == [0, 7, 2, 3, 0, 0, 0, 0]
+
+
+def test_who_was_only_busy_has_made_nothing(far: tuple[Door, FsspecStore], lose: Any) -> None:
+    """What is there then is what others have made, be it the same."""
+    door, store = far
+    rival = FsspecStore(store.fs, store.path, concurrency=1)
+    store.put("a", b"old")
+    assert store.get("a") == b"old"
+    lose(503, made=False)
+    door.then = [lambda: None, lambda: rival.put("a", b"new")]
+    assert not store.replace("a", b"new", b"old")
+    assert store.get("a") == b"new"
+
+
+def test_other_sessions_are_left_alone() -> None:
+    """Clients of older versions have one; others may be of another library."""
+
+    async def watched() -> int:
+        async with aiohttp.ClientSession() as session:
+            for one in (session, session, object()):
+                http = SimpleNamespace(_session=one)
+                await watch_s3(SimpleNamespace(_endpoint=SimpleNamespace(http_session=http)))
+            return len(session.trace_configs)
+
+    assert asyncio.run(watched()) == 1
+
+
+def test_what_is_refused_is_told_as_it_was_asked(s3: Door) -> None:
+    """Also what the engine has asked."""
+    store = FsspecStore.from_url("s3://bucket/told", {"endpoint_url": s3.url}, retries=False)
+    store.put("a", b"x")
+    store.get("a")
+    asked: dict[str, Callable[[], object]] = {
+        "PutObject": lambda: store.put("a", b"y"),
+        "GetObject": lambda: store.get("a"),
+    }
+    for name, ask in asked.items():
+        s3.forget()
+        s3.refusals = [503]
+        with pytest.raises(OSError, match="Service Unavailable") as caught:
+            ask()
+        assert name in str(caught.value.__cause__)
+        assert s3.headers[0]["User-Agent"].startswith("tessarr/")
+
+
+def test_who_cannot_be_reached_may_be_later() -> None:
+    """Of those errors, too, that are none of the system's."""
+    from botocore import exceptions
+
+    where = {"endpoint_url": "http://host", "error": "no"}
+    for kind in (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError):
+        assert may_pass(kind(**where))
+
+
+def test_places_do_not_show_secrets() -> None:
+    """They are seen where something goes wrong."""
+    keys = ("name", "secret", "token", "region")
+    place = Place("http://host/", "", [("Authorization", "secret")], 1.0, "", keys=keys)
+    assert "secret" not in f"{place!r} {place}"
