@@ -136,9 +136,17 @@ class Remembered:
         number = stage.number
         self._pools[number] = self._pools.get(number, _NO_POOLS) | _pools(store)
 
-    def last(self, stage: StagedStore) -> StagedStore:
-        """Return what commits changes of keys: caches remember these then, if it is one by one."""
-        if not stage.changes():
+    def last(self, stage: StagedStore, *, compares: bool) -> StagedStore:
+        """Return what commits changes of keys: caches remember these then, if it is one by one.
+
+        Parameters
+        ----------
+        stage
+            What has staged them.
+        compares
+            Whether keys are compared that were only read.
+        """
+        if not (compares or self._repeatable or stage.changes()):
             return stage
         last = stage if self._atomic else self.keys(stage)
         self._committed.append(last)

@@ -176,19 +176,27 @@ class Staging:
             self.check_places()
         again = self._changes and not self._repeatable
         for stage in self._all():
-            last = stage if self._remembered is None else self._remembered.last(stage)
-            found = last.commit(self._atomic, partial(self._redo, stage) if again else None)
+            found = self._last(stage).commit(
+                self._atomic, partial(self._redo, stage) if again else None
+            )
             if found is not None:
                 raise _refused(found)
         if written and direct:
             for kept in written:
-                stage = stage_of(kept.array)
-                below = stage.below
-                if self._remembered is not None:
-                    below = self._remembered.below(stage)
-                aside(kept.array, below, kept.overlay)._store_kept()
+                aside(kept.array, self._below(kept.array), kept.overlay)._store_kept()
         for others in self._aside.values():
             others.commit()
+
+    def _last(self, stage: StagedStore) -> StagedStore:
+        """Return what commits the changes of keys that are staged."""
+        if self._remembered is None:
+            return stage
+        return self._remembered.last(stage, compares=bool(self._changes))
+
+    def _below(self, array: Array) -> Store:
+        """Return where chunks are changed in the end."""
+        stage = stage_of(array)
+        return stage.below if self._remembered is None else self._remembered.below(stage)
 
     def _found_unmet(self) -> str | None:
         """Return a key that is not what a write of it asks for, if anything else is changed."""
