@@ -43,7 +43,7 @@ async def watch_s3(client: Any) -> None:
     It asks again, and so do s3fs, and aiohttp where a connection was closed, which tells nobody.
     """
     # None of these is public: where they have other names, answers are lost as before.
-    http = getattr(getattr(client, "_endpoint", None), "http_session", None)
+    http: Any = getattr(getattr(client, "_endpoint", None), "http_session", None)
     found = [getattr(http, "_session", None)]  # before aiobotocore had one for each proxy
     if getattr(http, "_sessions", None) is not None and hasattr(http, "_get_session"):
         await http._get_session(None)
