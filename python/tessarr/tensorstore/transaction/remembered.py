@@ -156,7 +156,9 @@ class Remembered:
         """Return where chunks are changed: of what remembers nothing, what it asks."""
         self._committed.append(view)
         below = view.below
-        if type(below) is RememberingStore and below.pools == {self._memory} and not self._bytes:
+        if self._bytes or type(below) is not RememberingStore:
+            return below
+        if all(pool is self._memory for pool in below.pools):
             return below.asked
         return below
 
