@@ -107,6 +107,120 @@ def read_and_partly_written_in_a_transaction(side: Side) -> None:
         inside[5, 5].write(3).result()
 
 
+@SCENARIOS.asks(1, 2, 0)
+def read_again_in_a_transaction(side: Side) -> None:
+    """Without a cache."""
+    side.create("a/")
+    found = side.open("a/", recheck_cached_data="open")
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = found.with_transaction(transaction)
+        for _ in range(3):
+            inside[3, 3].read().result()
+
+
+@SCENARIOS.asks(3, 1, 0)
+def read_and_compared_in_a_transaction(side: Side) -> None:
+    found = side.create("b/", sharded=False)
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = found.with_transaction(transaction)
+        for _ in range(3):
+            inside[3, 3].read().result()
+
+
+@SCENARIOS.asks(0, 0, 1)
+def read_before_a_transaction_writes(side: Side) -> None:
+    """What was read of a chunk is compared when some of it is written."""
+    found = side.create("b/", sharded=False)
+    transaction = side.ts.Transaction()
+    inside = found.with_transaction(transaction)
+    inside[3, 3].read().result()
+    inside[4, 4].write(5).result()
+    with side.counting():
+        transaction.commit_sync()
+
+
+@SCENARIOS.asks(4, 4, 0)
+def read_again_where_a_cache_is_small(side: Side) -> None:
+    side.create("b/", sharded=False)
+    side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 5000}})
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = found.with_transaction(transaction)
+        for _ in range(3):
+            inside.read().result()
+
+
+@SCENARIOS.asks(1, 1, 0)
+def array_after_a_key_in_a_transaction(side: Side) -> None:
+    """The array has a cache, and its chunk is there."""
+    side.create("b/", sharded=False)
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
+    found[3, 3].read().result()
+    keys = side.ts.KvStore.open(side.kvstore, context=side.context).result()
+    with side.counting(), side.ts.Transaction() as transaction:
+        assert keys.with_transaction(transaction).read("b/c/1/1").result().state == "value"
+        assert found.with_transaction(transaction)[4, 4].read().result() == VALUES[4, 4]
+
+
+@SCENARIOS.asks(2, 1, 0)
+def key_after_its_chunk_in_a_transaction(side: Side) -> None:
+    found = side.create("b/", sharded=False)
+    keys = side.ts.KvStore.open(side.kvstore, context=side.context).result()
+    with side.counting(), side.ts.Transaction() as transaction:
+        found.with_transaction(transaction)[4, 4].read().result()
+        keys.with_transaction(transaction).read("b/c/0/0").result()
+
+
+@SCENARIOS.asks(1, 1, 1)
+def key_of_a_shard_that_was_written_in_part(side: Side) -> None:
+    found = side.create("a/")
+    keys = side.ts.KvStore.open(side.kvstore, context=side.context).result()
+    with side.counting(), side.ts.Transaction() as transaction:
+        found.with_transaction(transaction)[3, 3].write(5).result()
+        keys.with_transaction(transaction).read("a/c/0/0").result()
+
+
+@SCENARIOS.asks(1, 0, 1)
+def span_outside_of_a_value_in_a_transaction(side: Side) -> None:
+    found = side.create("b/", sharded=False)
+    keys = side.ts.KvStore.open(side.kvstore, context=side.context).result()
+    with side.counting(), side.ts.Transaction() as transaction:
+        found.with_transaction(transaction)[:32, :32].write(5).result()
+        read = keys.with_transaction(transaction).read("b/c/1/1", byte_range=slice(9000, 9002))
+        assert isinstance(read.exception(), ValueError)
+
+
+@SCENARIOS.asks(1, 2, 0)
+def subchunks_beside_those_that_were_written(side: Side) -> None:
+    """Of a shard, nothing is read of these."""
+    found = side.create("a/")
+    with side.counting():
+        transaction = side.ts.Transaction()
+        inside = found.with_transaction(transaction)
+        inside[:8, 8:32].write(5).result()
+        inside[:8, :32].read().result()
+        transaction.abort()
+
+
+@SCENARIOS.asks(1, 0, 0)
+def cached_chunk_whose_read_has_to_repeat(side: Side) -> None:
+    """It is compared in the end."""
+    side.create("b/", sharded=False)
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=False)
+    found[3, 3].read().result()
+    with side.counting(), side.ts.Transaction(repeatable_read=True) as transaction:
+        found.with_transaction(transaction)[3, 4].read().result()
+
+
+@SCENARIOS.asks(1, 1, 1)
+def chunk_written_whose_read_has_to_repeat(side: Side) -> None:
+    found = side.create("b/", sharded=False)
+    with side.counting(), side.ts.Transaction(repeatable_read=True) as transaction:
+        inside = found.with_transaction(transaction)
+        inside[3, 4].read().result()
+        inside[3, 3].write(5).result()
+
+
 @SCENARIOS.asks(1, 0, 1)
 def record_field_in_a_transaction(side: Side) -> None:
     made = side.create_records("r/")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr.tensorstore as ts
+from tessarr.errors import ConflictError
 
 # What handles show
 
@@ -329,3 +332,62 @@ def test_an_array_shrinks_while_threads_write() -> None:
             thread.join()
         transaction.commit_sync()
         assert set(made.kvstore.list().result()) <= {b"c/0/0", b"zarr.json"}
+
+
+def test_keys_and_arrays_with_a_limit_of_their_own_are_one_place(tmp_path: Path) -> None:
+    """How many chunks are decoded at a time is no other store."""
+    context = ts.Context({"data_copy_concurrency": {"limit": 1}})
+    place = f"{tmp_path.as_uri()}/"
+    spec = {"driver": "zarr3", "kvstore": place, "metadata": {"shape": [2], "data_type": "uint8"}}
+    array = ts.open(spec, create=True, context=context).result()
+    array.write([1, 2]).result()
+    keys = ts.KvStore.open(place, context=context).result()
+    with ts.Transaction() as transaction:
+        inside, staged = array.with_transaction(transaction), keys.with_transaction(transaction)
+        staged["c/0"] = b"\3\4"
+        assert inside.read().result().tolist() == [3, 4]
+        inside[0] = 5
+        assert staged["c/0"] == b"\5\4"
+    assert array.read().result().tolist() == [5, 4]
+
+
+@pytest.mark.parametrize("recheck", [True, False])
+def test_what_a_transaction_has_read_is_as_old_as_its_handle_allows(
+    recheck: bool, tmp_path: Path
+) -> None:
+    """Each for itself, though they share what is remembered."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    how = {"create": True, "dtype": ts.uint8, "shape": [4]}
+    writer = ts.open(spec, **how).result()
+    writer.write(1).result()
+    handles = [ts.open(spec, recheck_cached_data=bound).result() for bound in (recheck, True)]
+    transaction = ts.Transaction()
+    first, other = (handle.with_transaction(transaction) for handle in handles)
+    assert first[0].read().result() == other[0].read().result() == 1
+    writer.write(20).result()
+    assert first[1].read().result() in ([20] if recheck else [1, 20])
+    assert other[1].read().result() == 20
+    transaction.abort()
+
+
+def test_a_cached_chunk_that_others_have_changed_is_a_conflict_once(tmp_path: Path) -> None:
+    """Where reads have to repeat; then it is read anew."""
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "recheck_cached_data": False}
+    writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    writer.write(1).result()
+    time.sleep(0.03)  # until time stamps tell whether files are changed again
+    reader = ts.open(spec, context=context).result()
+    reader.read().result()
+    writer.write(20).result()
+    found = []
+    for _ in range(2):
+        transaction = ts.Transaction(repeatable_read=True)
+        inside = reader.with_transaction(transaction)
+        found.append(inside[0].read().result())
+        inside[1] = inside[0].read().result() + 1
+        with contextlib.suppress(ConflictError):
+            transaction.commit_sync()
+            found.append("done")
+    assert found == [1, 20, "done"]
+    assert writer.read().result().tolist() == [20, 21, 20, 20]

@@ -32,6 +32,8 @@ class StagedStore(_engine.StagedStore, StoreMapping):
         decide a change has to be, anyway.
     owner : Transaction, optional
         What it takes part in.
+    same : StagedStore, optional
+        The one whose changes it has, where it only asks the same store through another one.
 
     Examples
     --------
@@ -78,12 +80,11 @@ class RememberingStore(WrapperStore):
         metadata_since: float,
         data_since: float,
     ) -> Self:
-        sides = (
-            store if metadata is None else metadata.store(store, since=metadata_since),
-            store if data is None else data.store(store, since=data_since),
-        )
-        same = metadata is data and metadata_since == data_since
-        over = sides[0] if same else _engine.SplitStore(*sides, of_one=True)
+        first = store if metadata is None else metadata.store(store, since=metadata_since)
+        other = over = first
+        if metadata is not data or metadata_since != data_since:
+            other = store if data is None else data.store(store, since=data_since)
+            over = _engine.SplitStore(first, other, of_one=True)
         made = cls._make({"store": store}, over)
         made._sides, made._data_since = (metadata, data), data_since
         return made
@@ -99,13 +100,19 @@ class RememberingStore(WrapperStore):
         """Where answers are remembered."""
         return frozenset(filter(None, self._sides))
 
-    def fresh(self, *, data: bool) -> RememberingStore:
+    @property
+    def room(self) -> int:
+        """How many bytes of what is no document may be remembered."""
+        others = self._sides[1]
+        return 0 if others is None else others.max_bytes
+
+    def fresh(self, since: float | None = None) -> RememberingStore:
         """Return a store with the same memory that compares documents with those of `store`.
 
         Parameters
         ----------
-        data
-            Whether everything else is compared, too.
+        since
+            What holds for everything else; by default what does here.
         """
         (documents, others), now = self._sides, float("inf")
         return RememberingStore(
@@ -113,7 +120,7 @@ class RememberingStore(WrapperStore):
             metadata=documents,
             data=others,
             metadata_since=now,
-            data_since=now if data else self._data_since,
+            data_since=self._data_since if since is None else since,
         )
 
     def __reduce__(self) -> Any:
@@ -142,6 +149,7 @@ class CachePool:
     """
 
     def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
         self._pool = _engine.CachePool(max_bytes)
         self._places: dict[Any, int] = {}
         self._stores: dict[Any, Store] = {}

@@ -4,8 +4,7 @@
 //! chunk, and which elements of it are new. Nothing is read in order to write a part of a chunk;
 //! reads put what is stored and what is kept together; and in the end each chunk or shard is
 //! changed once, by the same code as any write, so that what others wrote to the rest of it
-//! meanwhile stays. What was read of a chunk that parts are kept of is remembered, so that it need
-//! not be read again then.
+//! meanwhile stays.
 
 mod leaf;
 mod pad;
@@ -13,7 +12,6 @@ mod room;
 mod written;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::array::{Array, PerAxis};
@@ -22,27 +20,15 @@ use crate::operation::{Address, Operation, Run};
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
-use crate::store::{fork, CachePool, CachedStore, Fresh, Store, Wait};
+use crate::store::{fork, Wait};
 use crate::vlen::Arena;
 use crate::write::{self, Writer};
 use leaf::Target;
-use pad::Pad;
+use pad::{Covered, Pad};
 
 /// What was written to an array, and is not stored yet.
 pub struct Overlay {
     shelf: Mutex<Shelf>,
-    memory: CachePool,
-}
-
-/// So many bytes are remembered of what was read of chunks that parts are kept of.
-const REMEMBERED: u64 = 1 << 28;
-
-/// An overlay above a store.
-pub struct Above {
-    /// What is kept.
-    pub overlay: Arc<Overlay>,
-    /// The store, remembering.
-    store: CachedStore,
 }
 
 #[derive(Default)]
@@ -64,8 +50,6 @@ fn is_outside(ends: &[Option<u64>], array: &Array, cell: &[u64]) -> bool {
 #[derive(Default)]
 struct Kept {
     state: Mutex<State>,
-    /// Whether what the store has of it was read.
-    read: AtomicBool,
 }
 
 #[derive(Default)]
@@ -116,16 +100,11 @@ impl Default for Overlay {
     /// Nothing yet.
     fn default() -> Self {
         fork::register();
-        Overlay { shelf: Mutex::default(), memory: CachePool::new(REMEMBERED) }
+        Overlay { shelf: Mutex::default() }
     }
 }
 
 impl Overlay {
-    /// The overlay above `store`, or another way to ask the same one.
-    pub fn above(self: &Arc<Self>, store: Arc<dyn Store>) -> Above {
-        Above { overlay: self.clone(), store: self.memory.store(store, 0, Fresh::Now) }
-    }
-
     fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
         let _gate = fork::gate();
         let mut shelf = lock(&self.shelf);
@@ -155,7 +134,6 @@ impl Overlay {
     /// Forget everything.
     pub fn clear(&self) {
         drop(self.with(|shelf| std::mem::take(&mut shelf.chunks)));
-        self.memory.clear();
     }
 
     /// Have `array` end there, along axes where that is said: chunks that lie outside altogether are forgotten,
@@ -253,8 +231,8 @@ pub unsafe fn write(
     })
 }
 
-/// Read `selection` into the buffer at `out`: what the overlay `above` the store keeps, and where
-/// that has nothing, what is stored.
+/// Read `selection` into the buffer at `out`: what `overlay` keeps, and where that has nothing,
+/// what is stored.
 ///
 /// # Safety
 /// As for [`crate::read::read`].
@@ -263,36 +241,40 @@ pub unsafe fn write(
 /// As there.
 pub unsafe fn read(
     operation: Operation<'_>,
-    above: &Above,
+    overlay: &Overlay,
     selection: &Selection,
     out: *mut u8,
 ) -> Result<Arena> {
     let (out, arena) = (Address(out), Arena::default());
     operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
-        let reader = |operation| Reader::new(operation, chunk.spread);
+        let reader = Reader::new(operation, chunk.spread);
         let found = &read::Target::new(out, &arena);
         let target = &Target { out, arena: &arena };
         // Whether it is all now; None: it was stored. What the store has may have been read before.
         let give = |state: &mut State, has_rest: bool, scratch: &mut Scratch| match state {
-            State::Some(pad) if has_rest || pad.covers(&chunk.portion)? => {
+            State::Some(pad) => {
+                let covered = if has_rest { Covered::All } else { pad.covers(&chunk.portion)? };
+                if let Covered::Some(_) = covered {
+                    return Ok(Some(covered));
+                }
                 // SAFETY: the caller's promise.
-                unsafe { pad.read(&chunk.portion, target, chunk.spread, scratch) }.map(|()| Some(true))
+                unsafe { pad.read(&chunk.portion, target, chunk.spread, scratch) }.map(|()| Some(covered))
             }
-            State::Some(_) | State::Empty => Ok(Some(has_rest)),
+            State::Empty if has_rest => Ok(Some(Covered::All)),
+            State::Empty => Ok(Some(Covered::Some(Vec::new()))),
             State::Leaves(_) | State::Gone => Ok(None),
         };
         loop {
-            let Some(kept) = above.overlay.find(chunk.cell) else {
-                return reader(operation).chunk(chunk, found, scratch);
+            let Some(kept) = overlay.find(chunk.cell) else {
+                return reader.chunk(chunk, found, scratch);
             };
-            match kept.once_there(|state| give(state, false, scratch))? {
-                Some(true) => return Ok(()),
-                Some(false) => {}
+            let covered = match kept.once_there(|state| give(state, false, scratch))? {
+                Some(Covered::All) => return Ok(()),
+                Some(Covered::Some(covered)) => covered,
                 None => continue,
-            }
+            };
             // Nobody who writes waits for what is read.
-            kept.read.store(true, Ordering::Relaxed);
-            reader(above.asks(operation)).chunk(chunk, found, scratch)?;
+            reader.without(chunk.portion.level, &covered).chunk(chunk, found, scratch)?;
             // It may be from before it was stored.
             if kept.once_there(|state| give(state, true, scratch))?.is_some() {
                 return Ok(());
@@ -323,19 +305,19 @@ impl Keys<'_> {
     }
 }
 
-/// Forget what the overlay `above` the store keeps of chunks with such keys.
-pub fn forget(operation: Operation<'_>, above: &Above, keys: Keys<'_>) {
-    above.overlay.forget(|cell| keys.contain(operation, cell).unwrap_or(false));
+/// Forget what `overlay` keeps of chunks with such keys.
+pub fn forget(operation: Operation<'_>, overlay: &Overlay, keys: Keys<'_>) {
+    overlay.forget(|cell| keys.contain(operation, cell).unwrap_or(false));
 }
 
-/// Store what the overlay `above` the store keeps of chunks with such keys; it is not kept any more then,
+/// Store what `overlay` keeps of chunks with such keys; it is not kept any more then,
 /// unless it `stays`. Who reads or writes one of the chunks meanwhile waits until it is stored.
 ///
 /// # Errors
 /// As for [`write::write`].
-pub fn store(operation: Operation<'_>, above: &Above, keys: Keys<'_>, stays: bool) -> Result<()> {
+pub fn store(operation: Operation<'_>, overlay: &Overlay, keys: Keys<'_>, stays: bool) -> Result<()> {
     // Where it has no key, that is told below.
-    let chunks = above.overlay.some(|cell| keys.contain(operation, cell).unwrap_or(true));
+    let chunks = overlay.some(|cell| keys.contain(operation, cell).unwrap_or(true));
     let Some((first, _)) = chunks.first() else { return Ok(()) };
     let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
     let run = Run::decide(chunks.len(), bytes, operation.store.write_concurrency());
@@ -350,8 +332,6 @@ pub fn store(operation: Operation<'_>, above: &Above, keys: Keys<'_>, stays: boo
             }
         };
         let Some(mut pad) = kept.once_there(take)? else { return Ok(()) };
-        let was_read = kept.read.load(Ordering::Relaxed);
-        let operation = if was_read { above.asks(operation) } else { operation };
         let mut key = std::mem::take(&mut scratch.key);
         let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
             pad.store(key, level, origin, &Writer::new(operation, spread), stays, scratch)
@@ -360,16 +340,9 @@ pub fn store(operation: Operation<'_>, above: &Above, keys: Keys<'_>, stays: boo
         if stays || done.is_err() {
             kept.with(|state| *state = State::Some(pad));
         } else {
-            above.overlay.remove(cell, kept);
+            overlay.remove(cell, kept);
             kept.with(|state| *state = State::Gone);
         }
         done
     })
-}
-
-impl Above {
-    /// The operation, in the store that remembers.
-    fn asks<'a>(&'a self, operation: Operation<'a>) -> Operation<'a> {
-        Operation { store: &self.store, ..operation }
-    }
 }

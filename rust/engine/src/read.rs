@@ -11,7 +11,7 @@ mod parts;
 mod shards;
 mod together;
 
-use crate::array::{Array, Body, Level, Missing};
+use crate::array::{Array, Body, Level, Missing, Shard};
 use crate::copy;
 use crate::error::{Error, Kind, Result};
 use crate::operation::{Address, Chunk, Operation, Portion};
@@ -53,11 +53,14 @@ const KEPT_RAW_BYTES: usize = 16 << 20;
 const SHARED_BYTES: usize = 4 << 20;
 
 /// One read in progress, or several of the same array.
+#[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     operation: Operation<'a>,
     array: &'a Array,
     /// Shards spread their subchunks over the pool; those that are waited for, always.
     spread: bool,
+    /// Subchunks of a shard that others have, by their numbers in its index.
+    had: Option<(&'a Shard, &'a [usize])>,
 }
 
 /// Read `selection` into the buffer at `out`.
@@ -89,7 +92,24 @@ fn missing() -> Error {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(operation: Operation<'a>, spread: bool) -> Self {
-        Reader { operation, array: operation.array, spread }
+        Reader { operation, array: operation.array, spread, had: None }
+    }
+
+    /// The same, where nothing need be read of subchunks with these numbers, in their order, of the shard that `level`
+    /// is of.
+    pub(crate) fn without(self, level: &'a Level, numbers: &'a [usize]) -> Self {
+        match &level.body {
+            Body::Shard(shard) => Reader { had: Some((shard, numbers)), ..self },
+            _ => self,
+        }
+    }
+
+    /// Whether nothing need be read of a subchunk.
+    fn has(&self, shard: &Shard, number: usize) -> bool {
+        let is_had = |(of, numbers): (&Shard, &[usize])| {
+            std::ptr::eq(of, shard) && numbers.binary_search(&number).is_ok()
+        };
+        self.had.is_some_and(is_had)
     }
 
     /// What one read wants of a cell of the array's grid.

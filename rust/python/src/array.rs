@@ -6,7 +6,6 @@ mod reading;
 mod sharing;
 mod viewed;
 
-use std::ptr::addr_eq;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -57,7 +56,7 @@ pub(crate) struct ArrayBase {
     /// Small reads that wait for a thread.
     waiting: Pile<Transfer>,
     /// What keeps aside what is written.
-    above: OnceLock<overlay::Above>,
+    above: OnceLock<Arc<overlay::Overlay>>,
 }
 
 /// Elements that are kept aside until they are stored.
@@ -116,13 +115,13 @@ impl ArrayBase {
     fn transfer<'a>(
         &'a self,
         state: &'a State,
-        store: &'a Arc<dyn EngineStore>,
+        store: &'a dyn EngineStore,
         interrupt: Option<Interrupt<'a>>,
         selection: &Selection,
         memory: &Memory,
         writes: bool,
     ) -> tessarr_engine::Result<Arena> {
-        let operation = self.operation(state, &**store, interrupt);
+        let operation = self.operation(state, store, interrupt);
         let at = memory.address;
         // SAFETY: `requests` made the selection from the shape and strides of what is at
         // the address, which the operation keeps alive, and which is writable for a read.
@@ -130,14 +129,9 @@ impl ArrayBase {
             match (self.above.get(), writes) {
                 (None, false) => read::read(operation, selection, at),
                 (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
-                (Some(above), false) if addr_eq(Arc::as_ptr(store), Arc::as_ptr(&self.store)) => {
-                    overlay::read(operation, above, selection, at)
-                }
-                (Some(above), false) => {
-                    overlay::read(operation, &above.overlay.above(store.clone()), selection, at)
-                }
+                (Some(above), false) => overlay::read(operation, above, selection, at),
                 (Some(above), true) => {
-                    overlay::write(operation, &above.overlay, selection, at).map(|()| Arena::default())
+                    overlay::write(operation, above, selection, at).map(|()| Arena::default())
                 }
             }
         }
@@ -161,7 +155,7 @@ impl ArrayBase {
         writes: bool,
     ) -> PyResult<Arena> {
         let transfer = |interrupt: Interrupt<'_>| {
-            self.transfer(state, &self.store, Some(interrupt), selection, memory, writes)
+            self.transfer(state, &*self.store, Some(interrupt), selection, memory, writes)
         };
         let done = py.detach(|| interruptibly(transfer));
         done.and_then(|done| done).map_err(|error| to_py(py, error))
@@ -246,7 +240,7 @@ impl ArrayBase {
     /// From now on keep aside what is written.
     fn _keep(&self, overlay: &Overlay) {
         // Who has one has it for good.
-        let _ = self.above.set(overlay.0.above(self.store.clone()));
+        let _ = self.above.set(overlay.0.clone());
     }
 
     /// Store what is kept aside: all, or chunks whose keys are between two, the second of which is
@@ -283,7 +277,7 @@ impl ArrayBase {
     /// Have the array end there, where that is not None: forget what is kept aside of chunks outside.
     fn _trim_kept(&self, py: Python<'_>, ends: Vec<Option<u64>>) {
         let state = self.state();
-        py.detach(|| self.above.get().map(|above| above.overlay.trim(&state.array, &ends)));
+        py.detach(|| self.above.get().map(|above| above.trim(&state.array, &ends)));
     }
 
     /// Say whether changes are refused, and whether basic keys are handled here.

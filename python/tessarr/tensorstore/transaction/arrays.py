@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
     from tessarr.metadata.node import ArrayMeta
-    from tessarr.store import Store
     from tessarr.types import Shape
 
-__all__ = ["Kept", "StagedArrays", "document_of", "forget"]
+__all__ = ["Kept", "StagedArrays", "document_of", "forget", "stage_of"]
 
 _Reshape: TypeAlias = "Callable[[Shape], Shape]"
 
@@ -104,64 +103,65 @@ class StagedArrays:
         """Return an array in a stage, where what is written is kept aside."""
         kept = self._find(stage, array)
         if kept is None:
-            place = id(stage), document_of(array)
+            place = stage.number, document_of(array)
             if place not in self._made and stage.replaces(place[1]):
                 self._replaced.add(place)
             overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
             coded = bool(array._stages.compressors or array._stages.shard_codecs)
             kept = Kept(overlay, aside(array, stage, overlay), size, coded)
-            self._kept.setdefault((id(stage), array._path), []).append(kept)
-        same = kept.array._meta is array._meta
+            self._kept.setdefault((stage.number, array._path), []).append(kept)
+        same = kept.array._meta is array._meta and kept.array._store is stage
         return kept.array if same else aside(array, stage, kept.overlay)
 
-    def _find(self, stage: Store, array: Array) -> Kept | None:
+    def _find(self, stage: StagedStore, array: Array) -> Kept | None:
         """Return what keeps elements of the chunks that an array has."""
-        for kept in self._kept.get((id(stage), array._path), ()):
+        for kept in self._kept.get((stage.number, array._path), ()):
             if _alike(kept.array._meta, array._meta):
                 return kept
         return None
 
-    def resizing(self, stage: Store, key: str) -> RLock:
+    def resizing(self, stage: StagedStore, key: str) -> RLock:
         """Return what is held by who changes the shape that a document tells.
 
         It is read and changed, and what is known of it follows: one after another.
         """
-        return self._resizing.setdefault((id(stage), key), RLock())
+        return self._resizing.setdefault((stage.number, key), RLock())
 
     def resizable(self, array: Array) -> Kept:
         """Return an array of the transaction once more, which is the one that is changed."""
         with self._lock:
-            kept = self._find(array._store, array)
+            stage = stage_of(array)
+            kept = self._find(stage, array)
             assert kept is not None
-            kept.array = aside(array, array._store, kept.overlay)
+            kept.array = aside(array, stage, kept.overlay)
             return kept
 
-    def _in(self, stage: Store) -> list[Kept]:
-        some = (here for (number, _), here in self._kept.items() if number == id(stage))
+    def _in(self, stage: StagedStore) -> list[Kept]:
+        some = (here for (number, _), here in self._kept.items() if number == stage.number)
         return [kept for here in some for kept in here]
 
-    def settle(self, stage: Store, first: bytes, last: bytes) -> None:
+    def settle(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Stage what was written to chunks that have the keys from one to another."""
         for kept in self._in(stage):
             kept.array._store_kept(first, last)
 
-    def forget(self, stage: Store, first: bytes, last: bytes) -> None:
+    def forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Forget what was written to such chunks, and what such documents tell."""
         for kept in self._in(stage):
             kept.array._forget_kept(first, last)
         self.replace(stage, first, last)
         for key in forget(self._made, stage, first, last):
-            for kept in self._kept.get((id(stage), key.rpartition("/")[0]), ()):
+            for kept in self._kept.get((stage.number, key.rpartition("/")[0]), ()):
                 kept.overlay.unbound()
 
-    def replace(self, stage: Store, first: bytes, last: bytes) -> None:
+    def replace(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Have such documents be read before an array is used again: they tell something else."""
         for kept in self._in(stage):
             key = document_of(kept.array)
             if _is_between(key, first, last):
-                self._replaced.add((id(stage), key))
+                self._replaced.add((stage.number, key))
 
-    def shown(self, stage: Store, first: bytes, last: bytes) -> Store:
+    def shown(self, stage: StagedStore, first: bytes, last: bytes) -> StagedStore:
         """Return a store to be read, which also has what was written to such chunks.
 
         It stays aside: so it can be put together with what others store until the end.
@@ -171,21 +171,21 @@ class StagedArrays:
     def shown_array(self, array: Array) -> Array:
         """Return an array of the transaction in such a store, of the chunks that it has."""
         with self._lock:
-            stage = array._store
-            store = _shown(stage, self._kept.get((id(stage), array._path), []))
+            stage = stage_of(array)
+            store = _shown(stage, self._kept.get((stage.number, array._path), []))
             return aside(array, store, Overlay())
 
     # Documents
 
-    def make(self, stage: Store, key: str, meta: ArrayMeta) -> None:
+    def make(self, stage: StagedStore, key: str, meta: ArrayMeta) -> None:
         """Have all handles that take part know what a document tells that is new here."""
         with self._lock:
-            self._made[id(stage), key] = _Made(meta)
-            self._replaced.discard((id(stage), key))
+            self._made[stage.number, key] = _Made(meta)
+            self._replaced.discard((stage.number, key))
 
-    def is_replaced(self, stage: Store, key: str) -> bool:
+    def is_replaced(self, stage: StagedStore, key: str) -> bool:
         """Return whether a document was replaced as keys are, and not read since."""
-        return (id(stage), key) in self._replaced
+        return (stage.number, key) in self._replaced
 
     def resize(
         self,
@@ -212,7 +212,7 @@ class StagedArrays:
             know of chunks that it has not any more.
         """
         with self._lock:
-            place = id(array._store), key
+            place = stage_of(array).number, key
             before = self._made.get(place)
             if before is None:
                 made = _Made(array._meta, known, (change,))
@@ -223,16 +223,16 @@ class StagedArrays:
             self._made[place] = made
             array._trim_kept(ends)
 
-    def is_new(self, stage: Store, key: str) -> bool:
+    def is_new(self, stage: StagedStore, key: str) -> bool:
         """Return whether a document is new here, whatever is outside."""
-        made = self._made.get((id(stage), key))
+        made = self._made.get((stage.number, key))
         return made is not None and made.known is None
 
-    def has_made(self, stage: Store, key: str) -> bool:
+    def has_made(self, stage: StagedStore, key: str) -> bool:
         """Return whether what a document tells was changed here, and not replaced since."""
-        return (id(stage), key) in self._made
+        return (stage.number, key) in self._made
 
-    def made_of(self, stage: Store, key: str, known: ArrayMeta) -> ArrayMeta | None:
+    def made_of(self, stage: StagedStore, key: str, known: ArrayMeta) -> ArrayMeta | None:
         """Return what a document tells that was changed here; None if it was not.
 
         Parameters
@@ -246,17 +246,19 @@ class StagedArrays:
         if not self._made:
             return None
         with self._lock:
-            made = self._made.get((id(stage), key))
+            made = self._made.get((stage.number, key))
             if made is not None and made.known is not None and made.known is not known:
                 shape = known.shape
                 for change in made.changes:
                     shape = change(shape)
                 made = _Made(reshaped(known, shape), known, made.changes)
-                self._made[id(stage), key] = made
+                self._made[stage.number, key] = made
             return None if made is None else made.meta
 
 
-def _shown(stage: Store, some: list[Kept], first: bytes = b"", last: bytes = b"") -> Store:
+def _shown(
+    stage: StagedStore, some: list[Kept], first: bytes = b"", last: bytes = b""
+) -> StagedStore:
     written = [kept for kept in some if kept.overlay]
     if not written:
         return stage
@@ -266,17 +268,25 @@ def _shown(stage: Store, some: list[Kept], first: bytes = b"", last: bytes = b""
     return made
 
 
-def forget(known: dict[tuple[int, str], Any], stage: Store, first: bytes, last: bytes) -> list[str]:
+def forget(
+    known: dict[tuple[int, str], Any], stage: StagedStore, first: bytes, last: bytes
+) -> list[str]:
     """Forget what is known of the keys of a stage from one to another; empty: there is no end.
 
     Return the keys of which something was.
     """
-    gone = [
-        key for number, key in list(known) if number == id(stage) and _is_between(key, first, last)
-    ]
+    here = [key for number, key in list(known) if number == stage.number]
+    gone = [key for key in here if _is_between(key, first, last)]
     for key in gone:
-        del known[id(stage), key]
+        del known[stage.number, key]
     return gone
+
+
+def stage_of(array: Array) -> StagedStore:
+    """Return what stages changes of an array."""
+    stage = array._store
+    assert isinstance(stage, StagedStore)
+    return stage
 
 
 def document_of(array: Array) -> str:

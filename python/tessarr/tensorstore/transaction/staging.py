@@ -10,7 +10,8 @@ from tessarr.array.aside import aside
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.store.kept import RememberingStore, StagedStore
-from tessarr.tensorstore.transaction.arrays import StagedArrays, forget
+from tessarr.tensorstore.transaction.arrays import StagedArrays, forget, stage_of
+from tessarr.tensorstore.transaction.remembered import Remembered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tessarr._engine import TransactionBase
     from tessarr.array import Array
     from tessarr.store import Store
-    from tessarr.store.kept import CachePool
 
 __all__ = ["Change", "Staging"]
 
@@ -39,8 +39,8 @@ class Aside(Protocol):
         ...
 
 
+_NOW: Final = float("inf")
 _BRIEF_BYTES: Final = 1 << 18  # of elements, which a thread encodes in less than a millisecond
-_NO_POOLS: Final[frozenset[CachePool]] = frozenset()
 
 
 class Staging:
@@ -62,7 +62,7 @@ class Staging:
         "_in_the_end",
         "_lock",
         "_over",
-        "_pools",
+        "_remembered",
         "_repeatable",
         "_stages",
         "_transaction",
@@ -79,7 +79,7 @@ class Staging:
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._arrays: StagedArrays | None = None  # made when one takes part
         self._aside: dict[Any, Aside] = {}
-        self._pools = _NO_POOLS
+        self._remembered: Remembered | None = None  # made when more than memory is asked
         self._asked = False  # a write asks for what its key has below in the end
         self._unmet: str | None = None  # the key that cannot be what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []
@@ -104,6 +104,8 @@ class Staging:
         for stage in self._all():
             stage.abort()
         self._stages.clear()
+        if self._remembered is not None:
+            self._remembered.clear()
         self._changes.clear()
         if self._arrays is not None:
             self._arrays.clear()
@@ -139,13 +141,15 @@ class Staging:
         """
         try:
             self._commit()
+        except ConflictError:
+            if self._repeatable and self._remembered is not None:
+                self._remembered.mistrust()
+            raise
         finally:
             for call in self._in_any_case:
                 call()
-            if self._pools:
-                past = (_pools(stage.below) for stage in self._all())
-                for pool in self._pools.difference(*past):
-                    pool.forget()  # what was changed past it
+            if self._remembered is not None:
+                self._remembered.forget()
         self._changes.clear()  # nothing that took part is kept any longer
         self._in_any_case.clear()
         while self._in_the_end:
@@ -164,21 +168,35 @@ class Staging:
         direct = not self._atomic and not self._repeatable
         if not direct:
             for kept in written:
-                kept.array._store_kept()
+                stage = stage_of(kept.array)
+                if self._remembered is not None:
+                    stage = self._remembered.settling(stage)
+                aside(kept.array, stage, kept.overlay)._store_kept()
         if self._atomic:
             self.check_places()
         again = self._changes and not self._repeatable
         for stage in self._all():
-            found = stage.commit(self._atomic, partial(self._redo, stage) if again else None)
+            found = self._last(stage).commit(
+                self._atomic, partial(self._redo, stage) if again else None
+            )
             if found is not None:
                 raise _refused(found)
         if written and direct:
-            below = {id(stage): stage.below for stage in self._all()}
             for kept in written:
-                array = aside(kept.array, below[id(kept.array._store)], kept.overlay)
-                array._store_kept()
+                aside(kept.array, self._below(kept.array), kept.overlay)._store_kept()
         for others in self._aside.values():
             others.commit()
+
+    def _last(self, stage: StagedStore) -> StagedStore:
+        """Return what commits the changes of keys that are staged."""
+        if self._remembered is None:
+            return stage
+        return self._remembered.last(stage, compares=bool(self._changes))
+
+    def _below(self, array: Array) -> Store:
+        """Return where chunks are changed in the end."""
+        stage = stage_of(array)
+        return stage.below if self._remembered is None else self._remembered.below(stage)
 
     def _found_unmet(self) -> str | None:
         """Return a key that is not what a write of it asks for, if anything else is changed."""
@@ -202,7 +220,7 @@ class Staging:
 
     def _redo(self, stage: StagedStore, key: str, current: bytes | None) -> Any:
         """Return what changes make of what others have stored; Ellipsis: that is a conflict."""
-        changes = self._changes.get((id(stage), key))
+        changes = self._changes.get((stage.number, key))
         if changes is None:
             return ...
         for change in changes:
@@ -216,28 +234,41 @@ class Staging:
         if self._over is not None:
             raise ArgumentError(f"Transaction not open ({self._over})")
 
-    def store(self, store: Store) -> Store:
-        """Return a store that stages changes of `store`; it itself, if it is one of these."""
+    def store(self, store: Store, place: Store) -> StagedStore:
+        """Return what stages changes of a place, and asks `store`, which stands before it."""
         with self._lock:
-            return self._stage(store)
+            return self._asking(store, place, _NOW)
 
     def _stage(self, store: Store) -> StagedStore:
+        """Return what stages changes of keys of a store."""
         if self._over is not None:
             self.check()
-        if type(store) is StagedStore and store.owner is self._transaction:
-            return store
-        place = store
-        if type(store) is RememberingStore:
-            self._pools |= store.pools
-            place = store.asked
+        place = store.asked if type(store) is RememberingStore else store
         found = self._stages.get(place)
         if found is None:
             below = place
             if type(store) is RememberingStore and not self._atomic:
-                below = store.fresh(data=self._repeatable)  # it also remembers what is committed
+                # It also remembers what is committed.
+                below = store.fresh(_NOW if self._repeatable else None)
             made = StagedStore(below, self._repeatable, self._transaction)
             found = self._stages.setdefault(place, made)
+            if type(store) is RememberingStore:
+                self._remembering.know(found, store)
         return found
+
+    @property
+    def _remembering(self) -> Remembered:
+        """What the transaction has read."""
+        if self._remembered is None:
+            self._remembered = Remembered(atomic=self._atomic, repeatable=self._repeatable)
+        return self._remembered
+
+    def _asking(self, store: Store, place: Store, since: float) -> StagedStore:
+        """Return what stages changes of a place, and asks `store`, or what remembers."""
+        stage = self._stage(place)
+        if type(place) is MemoryStore and store is place:
+            return stage
+        return self._remembering.array(stage, store, place, since)
 
     def has_part_of(self, store: Store) -> bool:
         """Return whether anything of a store takes part by now."""
@@ -261,19 +292,26 @@ class Staging:
             return stage
 
     def key(self, store: Store, key: str, *, writes: bool) -> Store:
-        """Return the same for one key."""
+        """Return the same for one key: what was read of it need not be read again."""
         with self._lock:
-            if self._transaction._mixed:
+            if not self._transaction._mixed:
+                return self._stage(store)
+            if writes or self._arrays is None:
                 return self.keys(store, *_only(key), writes=writes)
-            return self._stage(store)
+            stage = self._stage(store)
+            keys = stage if self._remembered is None else self._remembered.keys(stage)
+            shown = self._arrays.shown(keys, *_only(key))
+            if shown is not keys and shown.changes():
+                return shown
+            return keys if keys.remembers(key) else stage
 
-    def _forget(self, stage: Store, first: bytes, last: bytes) -> None:
+    def _forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Forget what was changed of keys that are replaced."""
         if self._arrays is not None:
             self._arrays.forget(stage, first, last)
         forget(self._changes, stage, first, last)
 
-    def forget_below(self, stage: Store, prefix: str) -> None:
+    def forget_below(self, stage: StagedStore, prefix: str) -> None:
         """Forget what was changed of keys with a prefix, which are deleted."""
         with self._lock:
             self._forget(stage, prefix.encode(), prefix.encode() + b"\xff")  # in no text
@@ -310,29 +348,27 @@ class Staging:
     def _settled(self, store: Store, key: str) -> StagedStore:
         """Return what stages changes of a key, and has what was written to its chunk."""
         stage = self._stage(store)
-        assert isinstance(stage, StagedStore)
         if self._arrays is not None:
             self._arrays.settle(stage, *_only(key))
         return stage
 
-    def may_redo(self, stage: Store, key: str, change: Change) -> None:
+    def may_redo(self, stage: StagedStore, key: str, change: Change) -> None:
         """Have a change that was made done again in the end, if others change the value, too."""
         self._transaction._mixed = True
-        self._changes.setdefault((id(stage), key), []).append(change)
+        self._changes.setdefault((stage.number, key), []).append(change)
 
-    def assume(self, stage: Store, key: str, value: bytes, version: bytes) -> bool:
+    def assume(self, stage: StagedStore, key: str, value: bytes, version: bytes) -> bool:
         """Replace a value that was seen before, which is compared in the end; False: it is not.
 
         Reads that have to repeat have to be made.
         """
         with self._lock:
             self.check()
-            assert isinstance(stage, StagedStore)
             return not (self._repeatable or self._atomic) and stage.assume(key, value, version)
 
     def rely(
         self,
-        stage: Store,
+        stage: StagedStore,
         key: str,
         seen: tuple[bytes, bytes | None],
         check: Change,
@@ -358,9 +394,8 @@ class Staging:
         """
         with self._lock:
             self.check()
-            assert isinstance(stage, StagedStore)
             relies = not self._repeatable and stage.rely(key, *seen)
-            before = self._changes.get((id(stage), key), [])
+            before = self._changes.get((stage.number, key), [])
             checks = [change for change in before if type(change) is type(check)]
             if relies and not checks:
                 self.may_redo(stage, key, check)
@@ -381,16 +416,21 @@ class Staging:
                     self._arrays = StagedArrays(self._lock)
         return self._arrays
 
-    def array(self, array: Array) -> Array:
+    def array(self, array: Array, place: Store | None = None, since: float = _NOW) -> Array:
         """Return an array in the transaction, where what is written to it is kept aside.
 
         Parameters
         ----------
         array
-            In the store itself, or in what `store` made of it.
+            The array outside of the transaction.
+        place
+            Where it is, below caches; by default its store.
+        since
+            From when on what was read of its chunks will do, in seconds since 1970.
         """
+        place = array._store if place is None else place
         with self._lock:
-            return self.arrays.add(self._stage(array._store), array)
+            return self.arrays.add(self._asking(array._store, place, since), array)
 
     # Others
 
@@ -411,11 +451,6 @@ class Staging:
 def _only(key: str) -> tuple[bytes, bytes]:
     """Return the range in which a key is alone."""
     return key.encode(), key.encode() + b"\0"
-
-
-def _pools(store: Store) -> frozenset[CachePool]:
-    """Return what remembers answers of a store, and changes that are made through it."""
-    return store.pools if isinstance(store, RememberingStore) else _NO_POOLS
 
 
 def _refused(found: int | str) -> ArgumentError | ConflictError:

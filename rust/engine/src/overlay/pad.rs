@@ -20,6 +20,14 @@ pub(super) enum Pad {
     Shard(Subchunks),
 }
 
+/// How much is kept of what is selected.
+pub(super) enum Covered {
+    /// Everything.
+    All,
+    /// Of a shard, everything of the subchunks with these numbers, in their order; perhaps more.
+    Some(Vec<usize>),
+}
+
 /// What is kept of the subchunks of a shard.
 #[derive(Default)]
 pub(super) struct Subchunks {
@@ -112,24 +120,30 @@ impl Pad {
         done
     }
 
-    /// Everything that is selected by `portion` is kept here.
-    pub(super) fn covers(&self, portion: &Portion<'_, '_>) -> Result<bool> {
+    /// How much is kept here of what is selected by `portion`.
+    pub(super) fn covers(&self, portion: &Portion<'_, '_>) -> Result<Covered> {
         let (kept, shard) = match (self, &portion.level.body) {
-            (Pad::Leaf(leaf), _) => return Ok(leaf.covers(portion)),
+            (Pad::Leaf(leaf), _) if leaf.covers(portion) => return Ok(Covered::All),
+            (Pad::Leaf(_), _) => return Ok(Covered::Some(Vec::new())),
             (Pad::Shard(kept), Body::Shard(shard)) => (kept, shard),
             (Pad::Shard(_), _) => return Err(mismatch()),
         };
         let division = portion.divide(&shard.cuts)?;
-        let mut cell = PerAxis::new();
+        let (mut cell, mut covered) = (PerAxis::new(), Vec::new());
         for task in 0..division.tasks() {
             let piece = &division.task(task, &mut cell);
-            let Some((_, pad)) = kept.kept.get(&shard.number(&cell)) else { return Ok(false) };
+            let number = shard.number(&cell);
+            let Some((_, pad)) = kept.kept.get(&number) else { continue };
             let origin = &origin_of(portion.origin, &cell, &shard.level.shape);
-            if !pad.covers(&Portion { level: &shard.level, piece, origin })? {
-                return Ok(false);
+            if let Covered::All = pad.covers(&Portion { level: &shard.level, piece, origin })? {
+                covered.push(number);
             }
         }
-        Ok(true)
+        if covered.len() == division.tasks() {
+            return Ok(Covered::All);
+        }
+        covered.sort_unstable();
+        Ok(Covered::Some(covered))
     }
 
     /// Every element is kept here.

@@ -56,7 +56,8 @@ impl Reader<'_> {
         let mut found: Vec<Entry> = Vec::new();
         reserve(&mut found, touches.len())?;
         for (first, touch) in touches.iter().enumerate() {
-            if first > 0 && touches[first - 1].number == touch.number {
+            let is_again = first > 0 && touches[first - 1].number == touch.number;
+            if is_again || self.has(shard, touch.number) {
                 continue;
             }
             match shard::placed(&index, touch.number, source.size()) {

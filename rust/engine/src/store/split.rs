@@ -149,7 +149,7 @@ impl Store for SplitStore {
     }
 
     fn remembers(&self, key: &str) -> bool {
-        self.chunks.remembers(key)
+        self.side(key).remembers(key)
     }
 
     fn shared_since(&self, key: &str) -> Option<SystemTime> {

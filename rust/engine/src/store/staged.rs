@@ -4,6 +4,7 @@
 //! to decide a change is compared again when the change is made.
 
 mod commit;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -15,6 +16,9 @@ use super::memory::take_or_join;
 use super::{folder_of, fork, read_from, readonly, through};
 use super::{Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
+
+use self::whole::WholeObject;
+use super::change::Known;
 
 pub use self::commit::{Outcome, Redo};
 
@@ -128,6 +132,17 @@ impl StagedStore {
         StagedStore { inner, stage: Arc::default(), changing: Arc::new(KeyLocks::new()), repeatable }
     }
 
+    /// The same changes, where the store below is asked through another one that stands before it.
+    pub fn over(&self, inner: Arc<dyn Store>) -> Self {
+        let (stage, changing) = (self.stage.clone(), self.changing.clone());
+        StagedStore { inner, stage, changing, repeatable: self.repeatable }
+    }
+
+    /// Which changes it keeps: all that keep the same ones have the same number, while one of them lives.
+    pub fn number(&self) -> usize {
+        Arc::as_ptr(&self.stage) as usize
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut Stage) -> T) -> T {
         let _gate = fork::gate();
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,8 +217,8 @@ impl StagedStore {
         }
     }
 
-    /// What the key is here, and what it was found to be below, if it was looked at now.
-    fn current(&self, key: &str, want: Want) -> Result<Current> {
+    /// What the key is here, and what it was found to be below, if it was looked at now: `whole` where all of it is read.
+    fn current(&self, key: &str, want: Want, whole: bool) -> Result<Current> {
         let (staged, hidden, deletions) =
             self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key), stage.deletions));
         let here = |object| Ok(Current { object, found: None, deletions });
@@ -214,6 +229,7 @@ impl StagedStore {
             _ => {}
         }
         let object = self.inner.open(key, want)?;
+        let object = if whole { object.map(WholeObject::of) } else { object };
         // A file that was too young to have a version has one later: it is what it was before.
         let found = match staged.map(|staged| staged.expected) {
             Some(before) if before != Expected::Anything && before.matches(object.as_deref())? => before,
@@ -302,9 +318,7 @@ impl Store for StagedStore {
     }
 
     fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
-        let inner = through(&self.inner, below, shared)?;
-        let (stage, changing) = (self.stage.clone(), self.changing.clone());
-        Some(Arc::new(StagedStore { inner, stage, changing, repeatable: self.repeatable }))
+        Some(Arc::new(self.over(through(&self.inner, below, shared)?)))
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
@@ -321,7 +335,7 @@ impl Store for StagedStore {
             };
         }
         loop {
-            let Current { object, found, deletions } = self.current(key, want)?;
+            let Current { object, found, deletions } = self.current(key, want, false)?;
             if found.is_none() || self.stage(key, found, New::Same, Some(deletions))? {
                 return Ok(object);
             }
@@ -335,7 +349,8 @@ impl Store for StagedStore {
         loop {
             let (object, found, deletions) = match need.current {
                 true => {
-                    let Current { object, found, deletions } = self.current(key, Want::Ranges)?;
+                    let want = if need.known == Known::Nothing { Want::Whole } else { Want::Ranges };
+                    let Current { object, found, deletions } = self.current(key, want, true)?;
                     (object, found, Some(deletions))
                 }
                 false => (None, None, None),

@@ -169,7 +169,7 @@ pub(super) fn alike(parts: &[&Part]) -> Vec<Vec<usize>> {
 fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, ended: Ended<'_>) {
     let Part { base, state, store, selection, memory, writes, .. } = parts[alike[0]];
     if let [_] = alike {
-        return ended(0, base.get().transfer(state, store, interrupt, selection, memory, *writes));
+        return ended(0, base.get().transfer(state, &**store, interrupt, selection, memory, *writes));
     }
     let reads: Vec<(&Selection, *mut u8)> =
         alike.iter().map(|&index| (&parts[index].selection, parts[index].memory.address)).collect();
@@ -206,7 +206,7 @@ impl Part {
     pub(super) fn read(&self, py: Python<'_>) -> PyResult<()> {
         let Part { base, state, store, selection, memory, .. } = self;
         let work = |interrupt: Interrupt<'_>| {
-            let arena = base.get().transfer(state, store, Some(interrupt), selection, memory, false)?;
+            let arena = base.get().transfer(state, &**store, Some(interrupt), selection, memory, false)?;
             self.spread().map(|()| arena)
         };
         self.deliver(py, py.detach(|| interruptibly(work)).and_then(|done| done))

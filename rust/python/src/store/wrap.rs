@@ -321,9 +321,18 @@ impl StagedStore {
 #[pymethods]
 impl StagedStore {
     #[new]
-    #[pyo3(signature = (store, repeatable, owner = None))]
-    fn new(store: Bound<'_, Store>, repeatable: bool, owner: Option<Py<PyAny>>) -> PyClassInitializer<Self> {
-        let staged = Arc::new(engine::StagedStore::new(store.get().engine(), repeatable));
+    #[pyo3(signature = (store, repeatable, owner = None, *, same = None))]
+    fn new(
+        store: Bound<'_, Store>,
+        repeatable: bool,
+        owner: Option<Py<PyAny>>,
+        same: Option<&Bound<'_, Self>>,
+    ) -> PyClassInitializer<Self> {
+        let below = store.get().engine();
+        let staged = Arc::new(match same {
+            None => engine::StagedStore::new(below, repeatable),
+            Some(same) => same.get().staged.over(below),
+        });
         initializer(StagedStore { staged: staged.clone(), below: store.unbind(), owner }, staged)
     }
 
@@ -332,9 +341,20 @@ impl StagedStore {
         visit.call(&self.owner)
     }
 
+    /// Which changes it keeps: all that keep the same ones have the same number.
+    #[getter]
+    fn number(&self) -> usize {
+        self.staged.number()
+    }
+
     /// How many keys, and prefixes that are deleted, are to change.
     fn changes(&self) -> usize {
         self.staged.changes()
+    }
+
+    /// Whether some of the value of a key that is changed in the end, or its absence, is remembered.
+    fn remembers(&self, key: &str) -> bool {
+        tessarr_engine::store::Store::remembers(&*self.staged, key)
     }
 
     /// Whether a key is to change, or to be gone.

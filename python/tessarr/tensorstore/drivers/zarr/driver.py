@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -23,7 +24,7 @@ from tessarr.tensorstore.futures.start import start
 from tessarr.tensorstore.schema.bounds import propagated
 from tessarr.tensorstore.schema.element import WHOLE, Field
 from tessarr.tensorstore.sharing import Expected
-from tessarr.tensorstore.transaction.arrays import document_of
+from tessarr.tensorstore.transaction.arrays import document_of, stage_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -67,6 +68,8 @@ class ZarrDriver(Driver):
         Where other arrays of the context, opened later, learn what is found out of metadata.
     seen
         The document of the metadata.
+    data_since
+        From when on what a transaction has read of chunks will do for it, in seconds since 1970.
     """
 
     __slots__ = (
@@ -74,6 +77,7 @@ class ZarrDriver(Driver):
         "_access",
         "_array",
         "_arrays",
+        "_data_since",
         "_facts",
         "_field",
         "_keepers",
@@ -99,8 +103,10 @@ class ZarrDriver(Driver):
         looked_s: float | None = None,
         known: Known | None = None,
         seen: Seen | None = None,
+        data_since: float = inf,
     ) -> None:
         self._array = array
+        self._data_since = data_since
         self._outer: ZarrDriver | None = None  # that without the bounds of a transaction
         self._place = array._store if store is None else store
         self._field = field
@@ -228,9 +234,10 @@ class ZarrDriver(Driver):
         document, outside = self._document, self._outside
         staged, known = self._staged.get(using.transaction, (None, outside))
         if staged is None:
-            staged = staging.array(array)
+            staged = staging.array(array, self._place, self._data_since)
             if staging.arrays.made_of(staged._store, document, outside) is None:
-                staged = staging.array(self._followed(array))
+                array = self._followed(array)
+                staged = staging.array(array, self._place, self._data_since)
             self._staged[using.transaction] = staged, outside
         if staging.arrays.is_replaced(staged._store, document):
             self._reread(staged, staging)
@@ -247,10 +254,11 @@ class ZarrDriver(Driver):
         """Have it known what the document tells that was replaced, as keys are, by now."""
         now, document = time.time(), self._document
         found = staged._as_stored(attributes=self._wants_attributes)
-        staging.arrays.make(staged._store, document, found)
+        stage = stage_of(staged)
+        staging.arrays.make(stage, document, found)
 
         def after() -> None:
-            if staging.arrays.made_of(staged._store, document, found) is not found:
+            if staging.arrays.made_of(stage, document, found) is not found:
                 return
             if is_same(self._array._meta, found):
                 self._accept(self._array, found)
@@ -439,6 +447,7 @@ class ZarrDriver(Driver):
             store=self._place,
             known=self._known,
             seen=self._seen,
+            data_since=self._data_since,
         )
         made._keepers, made._outer = self._keepers, self._outer or self
         made._staged[using.transaction] = self._staged[using.transaction] = staged, self._outside
@@ -446,7 +455,7 @@ class ZarrDriver(Driver):
 
     def changed_in(self, using: Using) -> Driver:
         """Return the driver with the bounds that a transaction has given the array."""
-        if not using.transaction._staging.has_part_of(self._array._store):
+        if not using.transaction._staging.has_part_of(self._place):
             return self
         staged = self._within(using)
         return self if staged._meta is self._array._meta else self._moved(staged, using)
@@ -505,7 +514,7 @@ class ZarrDriver(Driver):
     def _resize_aside(self, how: Resizing, using: Using) -> Driver:
         """Change the bounds in a transaction, after those who do it now."""
         staging = using.transaction._staging
-        stage = staging.store(self._array._store)
+        stage = staging.store(self._array._store, self._place)
         with staging.arrays.resizing(stage, self._document):
             return self._resize_next(how, using)
 
@@ -555,7 +564,7 @@ class ZarrDriver(Driver):
             return False
         document, version = last
         made = change(document)
-        if made is None or not staging.assume(array._store, key, made, version):
+        if made is None or not staging.assume(stage_of(array), key, made, version):
             return False
         self._accept(array, grown)
         return True

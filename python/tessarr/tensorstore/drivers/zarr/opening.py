@@ -82,11 +82,14 @@ class OpeningSpec(ZarrSpec):
         now, key = time.time(), prefix_of(at) + self.document
         if sharing is not None:
             now = sharing.began_s
-        fresh, lasting, memory = self._remembering(store, now, staged=transaction is not None)
+        since = bound_of(self._recheck_data, now)
+        fresh, lasting, memory = self._remembering(
+            store, now, since, staged=transaction is not None
+        )
         if sharing is not None:
             fresh = sharing.through(fresh, store)
         if transaction is not None:
-            fresh = transaction._staging.store(fresh)
+            fresh = transaction._staging.store(fresh, store)
         known = memory.find((store, key)) if memory is not None else None
         # What others know may lack attributes.
         knows = known is not None and self._mode.open and not self.wants_attributes
@@ -121,12 +124,19 @@ class OpeningSpec(ZarrSpec):
         elif known and not is_same(known.meta, meta):
             known = None  # that of the array that is there outside, or was
         driver = ZarrDriver(
-            array, self._field, self, store=store, looked_s=now, known=known, seen=seen
+            array,
+            self._field,
+            self,
+            store=store,
+            looked_s=now,
+            known=known,
+            seen=seen,
+            data_since=since,
         )
         return Opened(driver, self._labelled(view, array))
 
     def _remembering(
-        self, store: Store, now: float, *, staged: bool
+        self, store: Store, now: float, since: float, *, staged: bool
     ) -> tuple[Store, Store, Memory | None]:
         """Return what is read to open, what is read later, and what remembers open arrays."""
         references, recheck = self._references, self._recheck_metadata
@@ -141,7 +151,7 @@ class OpeningSpec(ZarrSpec):
         if near:
             return store, store, memory
         data = pool_of(references.resource("cache_pool")) if own else remembered.pool
-        since = -inf if data is None else bound_of(self._recheck_data, now)
+        since = -inf if data is None else since
         later = inf  # where there is no room, what is remembered is compared each time
         if remembered.pool is not None:
             later = -inf if once else bound_of(recheck, now)

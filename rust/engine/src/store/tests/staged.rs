@@ -321,3 +321,45 @@ fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
     assert_eq!(seen, [None, Some(5)]);
     assert_eq!(store.get("k").unwrap().unwrap(), b"new");
 }
+
+/// All of it is read, as it becomes a whole new value.
+#[test]
+fn what_a_value_is_made_of_is_read_at_once() -> Result<()> {
+    let folder = Folder::new();
+    let files = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
+    (&*files as &dyn Store).put("a", b"0123456789")?;
+    let counted = Arc::new(CountingStore::new(files));
+    let staged = StagedStore::new(counted.clone(), false);
+    staged.update("a", Need::CURRENT, &mut |current| {
+        let (mut first, mut last) = ([0], [0]);
+        current.unwrap().read_at(0, &mut first)?;
+        current.unwrap().read_at(9, &mut last)?;
+        Ok(Change::Write(vec![Part::Owned([last, first].concat()), Part::Current { offset: 3, size: 2 }]))
+    })?;
+    assert_eq!((&staged as &dyn Store).get("a")?.as_deref(), Some(&b"9034"[..]));
+    let Counts { opens, reads, .. } = counted.counts();
+    assert_eq!((opens, reads), (1, 1));
+    Ok(())
+}
+
+/// Whoever asks the store below in another way has the same changes.
+#[test]
+fn changes_are_the_same_over_several_stores() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    inner.put("a", b"old")?;
+    let staged = StagedStore::new(inner.clone(), false);
+    let counted = Arc::new(CountingStore::new(inner.clone()));
+    let cached = CachePool::new(1000).store(counted.clone(), 0, Fresh::Always);
+    let over = staged.over(Arc::new(cached));
+    assert_eq!(over.number(), staged.number());
+    for _ in 0..2 {
+        assert_eq!((&over as &dyn Store).get("a")?.as_deref(), Some(&b"old"[..]));
+    }
+    assert_eq!(counted.counts().opens, 1);
+    (&staged as &dyn Store).put("a", b"new")?;
+    assert_eq!((&over as &dyn Store).get("a")?.as_deref(), Some(&b"new"[..]));
+    assert_eq!(over.commit(false, &|_, _| Ok(None))?, Outcome::Done);
+    assert!((&staged as &dyn Store).put("a", b"late").is_err());
+    assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
+    Ok(())
+}
