@@ -99,8 +99,18 @@ class StagedArrays:
 
     # Elements
 
-    def add(self, stage: StagedStore, array: Array) -> Array:
-        """Return an array in a stage, where what is written is kept aside."""
+    def add(self, stage: StagedStore, array: Array, *, only: StagedStore) -> Array:
+        """Return an array in a stage, where what is written is kept aside.
+
+        Parameters
+        ----------
+        stage
+            What stages its changes, and is asked for the rest of its chunks.
+        array
+            The array outside of the transaction.
+        only
+            What only stages, and remembers nothing that is read: it gives way to what does.
+        """
         kept = self._find(stage, array)
         if kept is None:
             place = stage.number, document_of(array)
@@ -110,6 +120,8 @@ class StagedArrays:
             coded = bool(array._stages.compressors or array._stages.shard_codecs)
             kept = Kept(overlay, aside(array, stage, overlay), size, coded)
             self._kept.setdefault((stage.number, array._path), []).append(kept)
+        if kept.array._store is only and stage is not only:
+            kept.array = aside(kept.array, stage, kept.overlay)
         same = kept.array._meta is array._meta and kept.array._store is stage
         return kept.array if same else aside(array, stage, kept.overlay)
 

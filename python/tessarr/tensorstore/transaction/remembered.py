@@ -72,11 +72,11 @@ class Remembered:
         number = stage.number
         found = self._views.get((number, id(store), since))
         if found is None:
-            view = self._over(stage, store, place, since)
-            if view is not stage and (number not in self._last or _pools(store)):
+            view, pools = self._over(stage, store, place, since), _pools(store)
+            if view is not stage and (pools or number not in self._last):
                 self._last[number] = store, place
                 self._keys.pop(number, None)
-            self.know(stage, store)
+            self._know(number, pools)
             found = self._views[number, id(store), since] = store, view
         return found[1]
 
@@ -133,8 +133,11 @@ class Remembered:
 
     def know(self, stage: StagedStore, store: Store) -> None:
         """Take note of what remembers answers of a store that takes part."""
-        number = stage.number
-        self._pools[number] = self._pools.get(number, _NO_POOLS) | _pools(store)
+        self._know(stage.number, _pools(store))
+
+    def _know(self, number: int, pools: frozenset[CachePool]) -> None:
+        if pools:
+            self._pools[number] = self._pools.get(number, _NO_POOLS) | pools
 
     def last(self, stage: StagedStore, *, compares: bool) -> StagedStore:
         """Return what commits changes of keys: caches remember these then, if it is one by one.
@@ -169,7 +172,7 @@ class Remembered:
 
     def forget(self) -> None:
         """Have caches forget what they may have missed of the changes that were made."""
-        for view in self._committed:
+        for view in self._committed if self._pools else ():
             for pool in self._pools.get(view.number, _NO_POOLS) - _pools(view.below):
                 pool.forget()
 

@@ -416,7 +416,14 @@ class Staging:
                     self._arrays = StagedArrays(self._lock)
         return self._arrays
 
-    def array(self, array: Array, place: Store | None = None, since: float = _NOW) -> Array:
+    def array(
+        self,
+        array: Array,
+        place: Store | None = None,
+        since: float = _NOW,
+        *,
+        reads: bool = True,
+    ) -> Array:
         """Return an array in the transaction, where what is written to it is kept aside.
 
         Parameters
@@ -427,10 +434,22 @@ class Staging:
             Where it is, below caches; by default its store.
         since
             From when on what was read of its chunks will do, in seconds since 1970.
+        reads
+            Whether anything may be read of it: only that is remembered.
         """
-        place = array._store if place is None else place
+        store = array._store
+        place = store if place is None else place
         with self._lock:
-            return self.arrays.add(self._asking(array._store, place, since), array)
+            only = self._stage(place)
+            stage = only if store is place and not reads else self._asking(store, place, since)
+            return self.arrays.add(stage, array, only=only)
+
+    def remembers(self, array: Array) -> bool:
+        """Return whether what is read of an array of the transaction need not be read again."""
+        stage = stage_of(array)
+        if isinstance(stage.below, MemoryStore):
+            return True
+        return all(stage is not only for only in self._all())
 
     # Others
 

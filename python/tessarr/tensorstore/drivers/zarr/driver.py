@@ -224,8 +224,8 @@ class ZarrDriver(Driver):
             self._arrays = WeakKeyDictionary()
         return self._arrays
 
-    def _within(self, using: Using) -> Array:
-        """Return the array, in the transaction if there is one."""
+    def _within(self, using: Using, *, reads: bool = True) -> Array:
+        """Return the array, in the transaction if there is one, be it only to write."""
         array = self._array
         if using.transaction is None:
             return array
@@ -233,11 +233,11 @@ class ZarrDriver(Driver):
         staging.check()
         document, outside = self._document, self._outside
         staged, known = self._staged.get(using.transaction, (None, outside))
-        if staged is None:
-            staged = staging.array(array, self._place, self._data_since)
+        if staged is None or (reads and not staging.remembers(staged)):
+            about = self._place, self._data_since
+            staged = staging.array(array, *about, reads=reads)
             if staging.arrays.made_of(staged._store, document, outside) is None:
-                array = self._followed(array)
-                staged = staging.array(array, self._place, self._data_since)
+                staged = staging.array(self._followed(array), *about, reads=reads)
             self._staged[using.transaction] = staged, outside
         if staging.arrays.is_replaced(staged._store, document):
             self._reread(staged, staging)
@@ -282,8 +282,9 @@ class ZarrDriver(Driver):
 
     def _looked_at(self, using: Using) -> Array:
         """Return the array, in the transaction if there is one, with bounds of due age."""
-        array = self._within(using)
-        if self._is_due(using):
+        is_due = self._is_due(using)
+        array = self._within(using, reads=is_due)
+        if is_due:
             self._refresh(array, using.sharing)
         return self._followed(array)
 
@@ -415,7 +416,7 @@ class ZarrDriver(Driver):
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
-        return self._access.write(self._within(using), view, values)
+        return self._access.write(self._within(using, reads=False), view, values)
 
     # Bounds
 
