@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import threading
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -391,3 +393,60 @@ def test_a_cached_chunk_that_others_have_changed_is_a_conflict_once(tmp_path: Pa
             found.append("done")
     assert found == [1, 20, "done"]
     assert writer.read().result().tolist() == [20, 21, 20, 20]
+
+
+def test_a_read_that_cannot_be_repeated_is_a_conflict_once(tmp_path: Path) -> None:
+    """What a cache knew is another state than the transaction has read; nobody aborts it."""
+    context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    writer.write(1).result()
+    time.sleep(0.03)  # until time stamps tell whether files are changed again
+    reader = ts.open(spec, context=context, recheck_cached_data=False).result()
+    reader.read().result()
+    writer.write(20).result()
+    found: list[Any] = []
+    for _ in range(2):
+        transaction = ts.Transaction(repeatable_read=True)
+        writer.with_transaction(transaction)[0].read().result()
+        try:
+            found.append(reader.with_transaction(transaction)[1].read().result())
+        except ConflictError:
+            found.append("conflict")
+    assert found == ["conflict", 20]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_handles_keep_no_transactions(tmp_path: Path, ended: bool) -> None:
+    """Neither those that have ended, nor those that nobody has any more."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    transaction = ts.Transaction()
+    inside = handle.with_transaction(transaction)
+    inside[:2].write(1).result()
+    inside.read().result()
+    if ended:
+        transaction.commit_sync()
+    left = weakref.ref(transaction)
+    del transaction, inside
+    gc.collect()
+    assert left() is None
+    assert handle.read().result().tolist() == ([1, 1, 0, 0] if ended else [0] * 4)
+
+
+def test_what_an_array_has_written_is_not_lost_where_its_chunk_is_changed_as_a_key(
+    tmp_path: Path,
+) -> None:
+    """By a function, which is not called again with what others have stored."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    handle.write(1).result()
+    keys, transaction = handle.kvstore, ts.Transaction()
+    handle.with_transaction(transaction)[2].write(7).result()
+    transaction._staging.change(
+        keys._place.store, keys._key("c/0"), lambda now: (now or b"")[:3] + b"8"
+    )
+    handle[0].write(5).result()
+    with pytest.raises(ConflictError):
+        transaction.commit_sync()
+    assert handle.read().result().tolist() == [5, 1, 1, 1]

@@ -92,8 +92,15 @@ impl<'a> Ahead<'a> {
             }
             let waited = self.changed.wait_timeout(state, ASK_EVERY).unwrap_or_else(PoisonError::into_inner);
             state = waited.0;
-            if waited.1.timed_out() && interrupt.is_some_and(|asked| asked()) {
-                return Err(Error::new(Kind::Interrupted, "interrupted"));
+            if let (true, Some(interrupt)) = (waited.1.timed_out(), interrupt) {
+                drop(state); // whoever is asked may do anything
+                let is_interrupted = interrupt();
+                state = self.lock();
+                if is_interrupted {
+                    state.failed = true;
+                    self.changed.notify_all();
+                    return Err(Error::new(Kind::Interrupted, "interrupted"));
+                }
             }
         }
     }
@@ -156,7 +163,9 @@ pub(crate) fn each<'a>(
         Step::Make(chunk) => Ok(Some(Ready { chunk, change: make(chunk, scratch)? })),
         Step::Store(ready) => store(ready.chunk, ready.change, scratch).map(|()| None),
     };
-    Run::Waiting(most + makers).each(2 * chunks, interrupt, &|_, scratch| match ahead.take(interrupt)? {
+    let caller = std::thread::current().id();
+    let asked = || interrupt.filter(|_| std::thread::current().id() == caller); // others are told nothing
+    Run::Waiting(most + makers).each(2 * chunks, interrupt, &|_, scratch| match ahead.take(asked())? {
         Some(taken) => ahead.end(pool::guarded(|| step(taken, scratch))),
         None => Ok(()),
     })

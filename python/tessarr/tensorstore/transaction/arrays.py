@@ -155,7 +155,7 @@ class StagedArrays:
     def settle(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Stage what was written to chunks that have the keys from one to another."""
         for kept in self._in(stage):
-            kept.array._store_kept(first, last)
+            aside(kept.array, stage, kept.overlay)._store_kept(first, last)
 
     def forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Forget what was written to such chunks, and what such documents tell."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 from tessarr.array.aside import aside
 from tessarr.errors import ArgumentError, ConflictError
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
     from tessarr._engine import TransactionBase
     from tessarr.array import Array
+    from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
+    from tessarr.tensorstore.futures.future import Future
 
 __all__ = ["Change", "Staging"]
 
@@ -58,6 +61,7 @@ class Staging:
         "_asked",
         "_atomic",
         "_changes",
+        "_committed",
         "_in_any_case",
         "_in_the_end",
         "_lock",
@@ -68,6 +72,7 @@ class Staging:
         "_transaction",
         "_unmet",
         "ending",
+        "handles",
     )
 
     def __init__(self, transaction: TransactionBase) -> None:
@@ -84,6 +89,9 @@ class Staging:
         self._unmet: str | None = None  # the key that cannot be what a write of it asks for
         self._in_the_end: list[Callable[[], object]] = []
         self._in_any_case: list[Callable[[], object]] = []
+        self._committed = False
+        self.handles: WeakKeyDictionary[Any, tuple[Array, ArrayMeta]] = WeakKeyDictionary()
+        """The arrays as drivers have them here, and what was known outside by then."""
         self.ending = allocate_lock()
         """Held by who ends it."""
 
@@ -105,7 +113,10 @@ class Staging:
             stage.abort()
         self._stages.clear()
         if self._remembered is not None:
+            if not self._committed:
+                self._mistrust()  # a read of a key may have found what others have changed
             self._remembered.clear()
+        self.handles.clear()
         self._changes.clear()
         if self._arrays is not None:
             self._arrays.clear()
@@ -141,10 +152,7 @@ class Staging:
         """
         try:
             self._commit()
-        except ConflictError:
-            if self._repeatable and self._remembered is not None:
-                self._remembered.mistrust()
-            raise
+            self._committed = True
         finally:
             for call in self._in_any_case:
                 call()
@@ -338,18 +346,22 @@ class Staging:
         """Replace a value by what a function makes of it; of what others make of it, in the end."""
         with self._lock:
             stage = self._settled(store, key)
+            # What an array has written is not made of what others have stored.
+            is_all = (stage.number, key) in self._changes or not stage.replaces(key)
             current = stage.get(key)
             while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)
             if self._arrays is not None:
                 self._arrays.replace(stage, *_only(key))
-            self.may_redo(stage, key, change)
+            if is_all:
+                self.may_redo(stage, key, change)
 
     def _settled(self, store: Store, key: str) -> StagedStore:
         """Return what stages changes of a key, and has what was written to its chunk."""
         stage = self._stage(store)
         if self._arrays is not None:
-            self._arrays.settle(stage, *_only(key))
+            keys = stage if self._remembered is None else self._remembered.keys(stage)
+            self._arrays.settle(keys, *_only(key))
         return stage
 
     def may_redo(self, stage: StagedStore, key: str, change: Change) -> None:
@@ -450,6 +462,19 @@ class Staging:
         if isinstance(stage.below, MemoryStore):
             return True
         return all(stage is not only for only in self._all())
+
+    def watch(self, read: Future[Any]) -> None:
+        """Have caches forget what they know where a read cannot be repeated."""
+        if self._repeatable:
+            read.add_done_callback(self._mistrust_if_changed)
+
+    def _mistrust_if_changed(self, read: Future[Any]) -> None:
+        if not read.cancelled() and isinstance(read.exception(), ConflictError):
+            self._mistrust()
+
+    def _mistrust(self) -> None:
+        if self._repeatable and self._remembered is not None:
+            self._remembered.mistrust()
 
     # Others
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::exchange::{Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::take_or_join;
-use super::{folder_of, fork, read_from, readonly, through};
+use super::{folder_of, fork, read_from, readonly, through, ATTEMPTS, REPLACED};
 use super::{Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
 
@@ -219,6 +219,16 @@ impl StagedStore {
 
     /// What the key is here, and what it was found to be below, if it was looked at now: `whole` where all of it is read.
     fn current(&self, key: &str, want: Want, whole: bool) -> Result<Current> {
+        for _ in 1..ATTEMPTS {
+            match self.current_now(key, want, whole) {
+                Err(error) if error.code == Some(REPLACED) => {} // while it was compared with what was found first
+                found => return found,
+            }
+        }
+        self.current_now(key, want, whole)
+    }
+
+    fn current_now(&self, key: &str, want: Want, whole: bool) -> Result<Current> {
         let (staged, hidden, deletions) =
             self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key), stage.deletions));
         let here = |object| Ok(Current { object, found: None, deletions });

@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from tessarr import drive
 from tessarr.array import bind
@@ -76,7 +75,6 @@ class ZarrDriver(Driver):
         "__weakref__",
         "_access",
         "_array",
-        "_arrays",
         "_data_since",
         "_facts",
         "_field",
@@ -124,7 +122,6 @@ class ZarrDriver(Driver):
         self._seen = Seen() if seen is None else seen
         self._meta: ArrayMeta | None = meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
-        self._arrays: WeakKeyDictionary[Any, tuple[Array, ArrayMeta]] | None = None
         self._keepers: list[Keeper] | None = None  # not looked for yet
 
     # What it is
@@ -217,33 +214,26 @@ class ZarrDriver(Driver):
 
     # Reading and writing
 
-    @property
-    def _staged(self) -> WeakKeyDictionary[Any, tuple[Array, ArrayMeta]]:
-        """The arrays as transactions have them, and what was known outside of these by then."""
-        if self._arrays is None:
-            self._arrays = WeakKeyDictionary()
-        return self._arrays
-
     def _within(self, using: Using, *, reads: bool = True) -> Array:
         """Return the array, in the transaction if there is one, be it only to write."""
         array = self._array
         if using.transaction is None:
             return array
-        staging = using.transaction._staging
+        staging: Staging = using.transaction._staging
         staging.check()
         document, outside = self._document, self._outside
-        staged, known = self._staged.get(using.transaction, (None, outside))
+        staged, known = staging.handles.get(self, (None, outside))
         if staged is None or (reads and not staging.remembers(staged)):
             about = self._place, self._data_since
             staged = staging.array(array, *about, reads=reads)
-            if staging.arrays.made_of(staged._store, document, outside) is None:
+            if staging.arrays.made_of(stage_of(staged), document, outside) is None:
                 staged = staging.array(self._followed(array), *about, reads=reads)
-            self._staged[using.transaction] = staged, outside
-        if staging.arrays.is_replaced(staged._store, document):
+            staging.handles[self] = staged, outside
+        if staging.arrays.is_replaced(stage_of(staged), document):
             self._reread(staged, staging)
-        made = staging.arrays.made_of(staged._store, document, outside)
+        made = staging.arrays.made_of(stage_of(staged), document, outside)
         if known is not outside:
-            self._staged[using.transaction] = staged, outside
+            staging.handles[self] = staged, outside
             made = made or outside
         if made is not None and made is not staged._meta:
             _check_same(staged._meta, made)
@@ -412,7 +402,9 @@ class ZarrDriver(Driver):
             array = self._within(using)
         except NotFoundError as error:
             return failed(error)
-        return self._access.read(array, view, out, using.together)
+        found = self._access.read(array, view, out, using.together)
+        using.transaction._staging.watch(found)
+        return found
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""
@@ -451,7 +443,8 @@ class ZarrDriver(Driver):
             data_since=self._data_since,
         )
         made._keepers, made._outer = self._keepers, self._outer or self
-        made._staged[using.transaction] = self._staged[using.transaction] = staged, self._outside
+        handles = using.transaction._staging.handles
+        handles[made] = handles[self] = staged, self._outside
         return made
 
     def changed_in(self, using: Using) -> Driver:
