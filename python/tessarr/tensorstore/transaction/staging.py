@@ -5,7 +5,6 @@ from __future__ import annotations
 from _thread import allocate_lock
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
-from weakref import WeakKeyDictionary
 
 from tessarr.array.aside import aside
 from tessarr.errors import ArgumentError, ConflictError
@@ -90,7 +89,7 @@ class Staging:
         self._in_the_end: list[Callable[[], object]] = []
         self._in_any_case: list[Callable[[], object]] = []
         self._committed = False
-        self.handles: WeakKeyDictionary[Any, tuple[Array, ArrayMeta]] = WeakKeyDictionary()
+        self.handles: dict[Any, tuple[Array, ArrayMeta]] = {}
         """The arrays as drivers have them here, and what was known outside by then."""
         self.ending = allocate_lock()
         """Held by who ends it."""
