@@ -244,7 +244,7 @@ class Staging:
     def store(self, store: Store, place: Store) -> StagedStore:
         """Return what stages changes of a place, and asks `store`, which stands before it."""
         with self._lock:
-            return self._asking(store, place, _NOW)
+            return self._asking(self._stage(place), store, place, _NOW)
 
     def _stage(self, store: Store) -> StagedStore:
         """Return what stages changes of keys of a store."""
@@ -270,9 +270,8 @@ class Staging:
             self._remembered = Remembered(atomic=self._atomic, repeatable=self._repeatable)
         return self._remembered
 
-    def _asking(self, store: Store, place: Store, since: float) -> StagedStore:
-        """Return what stages changes of a place, and asks `store`, or what remembers."""
-        stage = self._stage(place)
+    def _asking(self, stage: StagedStore, store: Store, place: Store, since: float) -> StagedStore:
+        """Return what has the changes of a stage, and asks `store`, or what remembers."""
         if type(place) is MemoryStore and store is place:
             return stage
         return self._remembering.array(stage, store, place, since)
@@ -452,7 +451,8 @@ class Staging:
         place = store if place is None else place
         with self._lock:
             only = self._stage(place)
-            stage = only if store is place and not reads else self._asking(store, place, since)
+            writes_only = store is place and not reads
+            stage = only if writes_only else self._asking(only, store, place, since)
             return self.arrays.add(stage, array, only=only)
 
     def remembers(self, array: Array) -> bool:
