@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::joined;
-use super::keylock::KeyLocks;
+use super::keylock::{Held, KeyLocks};
 use super::{
-    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version,
-    Want,
+    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater,
+    Version, Want,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -64,6 +64,11 @@ pub trait Foreign: Send + Sync + Debug {
 
     /// As [`Store::asking`].
     fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
+        None
+    }
+
+    /// As [`Store::putting`].
+    fn putting(self: Arc<Self>) -> Option<Arc<dyn Put>> {
         None
     }
 
@@ -243,6 +248,34 @@ impl Ask for ForeignAsk {
     }
 }
 
+/// Gives values to a [`Foreign`].
+struct ForeignPut {
+    foreign: Arc<dyn Put>,
+    keys: Keys,
+    changing: Arc<KeyLocks>,
+}
+
+impl Put for ForeignPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        if let Err(error) = self.keys.check(key) {
+            return told.tell(Err(error));
+        }
+        let (foreign, name, value) = (self.foreign.clone(), key.to_owned(), value.clone());
+        let begin = move |held: Result<Held>| match held {
+            Ok(held) => {
+                let key = name.clone();
+                let told = told.then(move |told, done| {
+                    drop(held);
+                    told.tell(done.map_err(|error| error.at_key(&key)));
+                });
+                foreign.put(&name, &value, told);
+            }
+            Err(error) => told.tell(Err(error)),
+        };
+        self.changing.enter(key, begin);
+    }
+}
+
 impl<F: Foreign> Store for ForeignStore<F> {
     fn keys(&self) -> Keys {
         self.keys
@@ -337,6 +370,11 @@ impl<F: Foreign> Store for ForeignStore<F> {
 
     fn asking(&self) -> Option<Arc<dyn Ask>> {
         Some(Arc::new(ForeignAsk { foreign: self.foreign.clone().asking()?, keys: self.keys }))
+    }
+
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        let foreign = self.foreign.clone().putting().filter(|_| !self.read_only)?;
+        Some(Arc::new(ForeignPut { foreign, keys: self.keys, changing: self.changing.clone() }))
     }
 
     fn may_wait(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{later, wait, REPLACED};
 use super::{
-    Ask, Change, Exchange, How, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version, Want,
+    Ask, Change, Exchange, How, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater, Version, Want,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -97,36 +97,57 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Asking<F> {
     }
 }
 
-/// Asks the other store, and again; nobody waits meanwhile.
+/// Begins something of which somebody is told.
+type Begin<T> = Arc<dyn Fn(Told<T>) + Send + Sync>;
+
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Asking<F> {
+    /// Begins something that was tried so often, and again after it has failed, as long as it is wanted; nobody
+    /// waits meanwhile.
+    fn begin<T: 'static>(self: Arc<Self>, tried: u64, begin: Begin<T>, told: Told<T>) {
+        if !told.is_wanted() {
+            return;
+        }
+        let again = begin.clone();
+        let told = told.then(move |told, done| match done {
+            Err(error) => match self.judged(error) {
+                (_, true) if tried < self.retries.most => {
+                    let pause = self.retries.pause(tried);
+                    later::after(pause, move || self.begin(tried + 1, again, told));
+                }
+                (error, _) => told.tell(Err(error)),
+            },
+            done => told.tell(done),
+        });
+        begin(told);
+    }
+}
+
+/// Asks the other store, and again.
 struct RetryingAsk<F> {
     inner: Arc<dyn Ask>,
     asking: Arc<Asking<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> RetryingAsk<F> {
-    /// Asks after it was tried so often, if that is still wanted.
-    fn again(self, tried: u64, key: &str, want: Want, told: Told) {
-        if !told.is_wanted() {
-            return;
-        }
-        let (inner, name) = (self.inner.clone(), key.to_owned());
-        let told = told.then(move |told, opened| match opened {
-            Err(error) => match self.asking.judged(error) {
-                (_, true) if tried < self.asking.retries.most => {
-                    let pause = self.asking.retries.pause(tried);
-                    later::after(pause, move || self.again(tried + 1, &name, want, told));
-                }
-                (error, _) => told.tell(Err(error)),
-            },
-            opened => told.tell(opened.map(|object| Some(self.asking.opened(object?)))),
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Ask for RetryingAsk<F> {
+    fn ask(&self, key: &str, want: Want, told: Told) {
+        let (inner, key, asking) = (self.inner.clone(), key.to_owned(), self.asking.clone());
+        let told = told.then(|told, opened| {
+            told.tell(opened.map(|object| Some(asking.opened(object?))));
         });
-        inner.ask(key, want, told);
+        self.asking.clone().begin(0, Arc::new(move |told| inner.ask(&key, want, told)), told);
     }
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Ask for RetryingAsk<F> {
-    fn ask(&self, key: &str, want: Want, told: Told) {
-        RetryingAsk { inner: self.inner.clone(), asking: self.asking.clone() }.again(0, key, want, told);
+/// Gives values to the other store, and again.
+struct RetryingPut<F> {
+    inner: Arc<dyn Put>,
+    asking: Arc<Asking<F>>,
+}
+
+impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Put for RetryingPut<F> {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        let (inner, key, value) = (self.inner.clone(), key.to_owned(), value.clone());
+        self.asking.clone().begin(0, Arc::new(move |told| inner.put(&key, &value, told)), told);
     }
 }
 
@@ -142,6 +163,10 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
 
     fn asking(&self) -> Option<Arc<dyn Ask>> {
         Some(Arc::new(RetryingAsk { inner: self.inner.asking()?, asking: self.asking.clone() }))
+    }
+
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        Some(Arc::new(RetryingPut { inner: self.inner.putting()?, asking: self.asking.clone() }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
