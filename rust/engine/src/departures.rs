@@ -377,7 +377,8 @@ mod tests {
             let begun = AtomicUsize::new(0);
             let interrupt = || {
                 let is_caller = std::thread::current().id() == caller && begun.load(Ordering::SeqCst) > slow;
-                is_caller && !asked.swap(true, Ordering::SeqCst) || is_caller
+                asked.fetch_or(is_caller, Ordering::SeqCst);
+                is_caller
             };
             let make = |task: usize, _: &mut Scratch| {
                 begun.fetch_add(1, Ordering::SeqCst);
