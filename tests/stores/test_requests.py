@@ -16,7 +16,8 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, StoreError
-from tessarr.store import ForeignStore, MemoryStore
+from tessarr.store import ForeignStore, MemoryStore, Store
+from tessarr.store.kept import StagedStore
 from tessarr.store.passing import may_pass
 from tessarr.stores import LimitedStore, Limits, RetryingStore
 
@@ -322,6 +323,23 @@ def test_what_is_replaced_is_not_said_to_be_otherwise(data: bytes | None) -> Non
     assert caught.value.kind == "answer_lost"
     assert lossy.get("k") == data
     assert not store.replace("k", b"3", b"1")
+
+
+@pytest.mark.parametrize("often", [1, 2])
+@pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
+def test_what_is_committed_is_not_said_to_be_a_conflict(data: bytes | None, often: int) -> None:
+    """Where an answer was lost: that of the store, or of a store that is asked again itself."""
+    lossy = Lossy(k=b"1")
+    store: Store = ForeignStore(lossy)
+    for _ in range(often):
+        store = RetryingStore(store, first_delay_s=1e-4)
+    staged = StagedStore(store, False)
+    assert staged.replace("k", data, b"1")
+    lossy.lost = "k"
+    with pytest.raises(StoreError, match="the answer to a change was lost") as caught:
+        staged.commit(False)
+    assert caught.value.kind == "answer_lost"
+    assert lossy.get("k") == data
 
 
 def test_it_ends_some_time() -> None:

@@ -191,10 +191,11 @@ impl<F: Foreign> ForeignStore<F> {
             _ => return Ok(None),
         };
         let current = thought.as_ref().map(|thought| thought as &dyn Object);
-        let change = updater(current)?;
-        if matches!(change, Change::Keep) {
-            return Ok(None);
-        }
+        let change = match updater(current) {
+            Ok(Change::Keep) => return Ok(None),
+            Err(error) if error.kind == Kind::Conflict => return Ok(None), // with what was thought, be it long gone
+            decided => decided?,
+        };
         Ok(match self.apply(key, &change, Some(current))? {
             Replaced::Done(version) => Some(Made { change, version }),
             Replaced::Not if need.only => Some(Change::Keep.into()),

@@ -33,7 +33,7 @@ use std::time::SystemTime;
 
 use crate::error::Result;
 use change::{joined, no_current};
-use lost::Tried;
+use lost::{Tried, LOST};
 use object::{holds, past_the_end, room_for, REPLACED};
 
 pub use ask::{Ask, Asker, Opened, Told};

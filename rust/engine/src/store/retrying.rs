@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{later, wait, REPLACED};
+use super::{later, wait, LOST, REPLACED};
 use super::{
     Ask, Change, Exchange, How, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version, Want,
 };
@@ -160,8 +160,10 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
                 };
                 let made = self.inner.update(key, need, &mut decide);
                 let made = match undecided {
-                    // It is none of the store's, and told as it is.
-                    Some(error) if !self.asking.judged(error.clone()).1 => return Ok(Err(error)),
+                    // It is none of the store's, and told as it is, unless the store knows better.
+                    Some(error) if !is_lost(&made) && !self.asking.judged(error.clone()).1 => {
+                        return Ok(Err(error));
+                    }
                     _ => made?,
                 };
                 if need.only && before != Tried::Nothing && matches!(made.change, Change::Keep) {
@@ -210,6 +212,11 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         self.inner.exchange(changes).map_err(|error| self.asking.judged(error).0)
     }
+}
+
+/// Whether nobody knows what became of a change.
+fn is_lost(made: &Result<Made<'_>>) -> bool {
+    made.as_ref().is_err_and(|error| error.code == Some(LOST))
 }
 
 struct RetryingObject<F> {
