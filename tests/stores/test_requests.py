@@ -18,7 +18,7 @@ import tessarr
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.store import ForeignStore, MemoryStore, Store
 from tessarr.store.kept import StagedStore
-from tessarr.store.passing import may_pass
+from tessarr.store.passing import is_busy, may_pass
 from tessarr.stores import LimitedStore, Limits, RetryingStore
 
 
@@ -325,6 +325,56 @@ def test_what_is_replaced_is_not_said_to_be_otherwise(data: bytes | None) -> Non
     assert not store.replace("k", b"3", b"1")
 
 
+class Troubled(Lossy):
+    """What fails as it is told: in reads, and in changes, with which others are faster."""
+
+    def __init__(
+        self, *changes: BaseException, reads: tuple[BaseException | None, ...] = ()
+    ) -> None:
+        super().__init__(k=b"1")
+        self.changes, self.reads = list(changes), list(reads)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        error = self.reads.pop(0) if self.reads else None
+        if error is not None:
+            raise error
+        return super().get(key, default)
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        if not self.changes:
+            return super().replace(key, data, expected)
+        assert data is not None
+        self[key] = data
+        raise self.changes.pop(0)
+
+
+@pytest.mark.parametrize("status", [408, 429, 503])
+def test_who_is_busy_has_made_nothing(status: int) -> None:
+    """What is there is what others have made, be it the same; it need not be looked at."""
+    store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
+    assert not store.replace("k", b"2", b"1")
+    assert store.get("k") == b"2"
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_who_has_broken_may_have_made_it(status: int) -> None:
+    store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
+    with pytest.raises(StoreError, match="the answer to a change was lost"):
+        store.replace("k", b"2", b"1")
+
+
+@pytest.mark.parametrize(
+    "lost", [ConnectionError(), StoreError("lost", kind="answer_lost")], ids=["broken", "told"]
+)
+def test_who_is_busy_after_an_answer_was_lost_knows_nothing(lost: Exception) -> None:
+    """What was lost before stays lost."""
+    troubled = Troubled(lost, None, StatusError(503))
+    store = RetryingStore(ForeignStore(troubled), first_delay_s=1e-4)
+    with pytest.raises(StoreError, match="the answer to a change was lost"):
+        store.replace("k", b"2", b"1")
+    assert troubled.reads == []
+
+
 @pytest.mark.parametrize("often", [1, 2])
 @pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
 def test_what_is_committed_is_not_said_to_be_a_conflict(data: bytes | None, often: int) -> None:
@@ -368,3 +418,9 @@ def test_causes_tell_too() -> None:
     error = OSError(5, "translated")
     error.__cause__ = StatusError(500)
     assert may_pass(error)
+    assert not is_busy(error)
+    error.__cause__ = StatusError(503)
+    assert is_busy(error)
+    lost = ConnectionError("lost, and then busy")
+    lost.__cause__ = error
+    assert not is_busy(lost)

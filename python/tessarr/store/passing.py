@@ -10,12 +10,16 @@ from tessarr.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["NOT_IMPLEMENTED", "causes", "judged", "may_pass", "status_of"]
+__all__ = ["BROKEN", "NOT_IMPLEMENTED", "causes", "is_busy", "judged", "may_pass", "status_of"]
 
 NOT_IMPLEMENTED: Final = 501
 """The status with which a server says that it knows no such request."""
 
-_BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
+BROKEN: Final = frozenset({500, 502, 504})
+"""With these a server, or who stands before it, says no more than that there is no answer."""
+
+_BUSY: Final = frozenset({408, 429, 503})
+"""With these it says that it has done nothing."""
 _PASSING: Final = frozenset(
     getattr(errno, name)
     for name in (
@@ -78,7 +82,7 @@ def may_pass(error: BaseException | None) -> bool:
             return cause.retryable
         if isinstance(cause, (ConnectionError, TimeoutError)):
             return True
-        if status_of(cause) in _BUSY:
+        if status_of(cause) in _BUSY | BROKEN:
             return True
         if isinstance(cause, OSError) and cause.errno in _PASSING:
             return True
@@ -87,6 +91,22 @@ def may_pass(error: BaseException | None) -> bool:
     return False
 
 
-def judged(error: BaseException) -> tuple[BaseException, bool]:
-    """Return an error of a store, as it is told, and whether it may be gone next time."""
-    return error, may_pass(error)
+def is_busy(error: BaseException) -> bool:
+    """Return whether a server has answered that it has no time: then it has changed nothing.
+
+    Examples
+    --------
+    >>> is_busy(ConnectionResetError())
+    False
+    """
+    for cause in causes(error):
+        if isinstance(cause, (ConnectionError, TimeoutError)):
+            return False
+        if status_of(cause):
+            return status_of(cause) in _BUSY
+    return False
+
+
+def judged(error: BaseException) -> tuple[BaseException, bool, bool]:
+    """Return an error of a store, as it is told, `may_pass` and `is_busy`."""
+    return error, may_pass(error), is_busy(error)

@@ -209,7 +209,19 @@ impl<F: Foreign> ForeignStore<F> {
 
     fn update_held<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         let mut lost = Tried::Nothing;
-        if let Some(made) = self.update_known(key, need, &mut lost, updater)? {
+        let made = self.update_again(key, need, &mut lost, updater);
+        made.map_err(|error| if lost == Tried::Nothing { error } else { error.after_lost() })
+    }
+
+    /// Until it is made, or something fails, be it after an answer was `lost`.
+    fn update_again<'a>(
+        &self,
+        key: &str,
+        need: Need,
+        lost: &mut Tried,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Made<'a>> {
+        if let Some(made) = self.update_known(key, need, lost, updater)? {
             return Ok(made);
         }
         for _ in 0..ATTEMPTS {
@@ -218,7 +230,7 @@ impl<F: Foreign> ForeignStore<F> {
             let change = lost.decide(current, need.only, updater)?;
             match self.apply(key, &change, Some(current))? {
                 Replaced::Done(version) => return Ok(Made { change, version }),
-                Replaced::Lost => lost = Tried::of(&change, need.only)?,
+                Replaced::Lost => *lost = Tried::of(&change, need.only)?,
                 Replaced::Not | Replaced::Cannot => {}
             }
         }

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use super::{holds, joined};
 use super::{Change, Object, Part, Updater};
-use crate::error::{Error, Kind, Result};
-
-/// The code of an error after a change that may have been made.
-pub(super) const LOST: &str = "answer_lost";
+use crate::error::{Error, Kind, Result, LOST};
 
 /// Documents, unlike chunks, may be changed in ways that do not give the same twice; they are small.
 const DOCUMENT_BYTES: u64 = 1 << 20;

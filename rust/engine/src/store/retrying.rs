@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{later, wait, LOST, REPLACED};
+use super::{later, wait, REPLACED};
 use super::{
     Ask, Change, Exchange, How, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version, Want,
 };
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, LOST};
 
 /// How often, and after how long, something is tried again.
 #[derive(Clone, Copy, Debug)]
@@ -47,16 +47,27 @@ struct Asking<F> {
     foreign: F,
 }
 
-impl<F: Fn(Error) -> (Error, bool)> Asking<F> {
+/// Whether it may help to ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// It does not.
+    Never,
+    /// It may. Nobody knows whether what was asked was done.
+    Unclear,
+    /// It may. Whoever was asked has said that nothing was done.
+    Undone,
+}
+
+impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
     /// What `work` gives; again while its error may pass.
     fn each<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut tried = 0;
         loop {
-            let (error, may_pass) = match work() {
+            let (error, passes) = match work() {
                 Err(error) => self.judged(error),
                 done => return done,
             };
-            if tried >= self.retries.most || !may_pass {
+            if tried >= self.retries.most || passes == Passes::Never {
                 return Err(error);
             }
             wait::sleep(self.retries.pause(tried))?;
@@ -65,15 +76,18 @@ impl<F: Fn(Error) -> (Error, bool)> Asking<F> {
     }
 
     /// As what an error is told, and whether it may pass.
-    fn judged(&self, error: Error) -> (Error, bool) {
+    fn judged(&self, error: Error) -> (Error, Passes) {
         match error.kind {
-            Kind::Store { retryable, .. } => {
-                let may_pass = retryable && error.code != Some(REPLACED);
-                (error, may_pass)
-            }
+            Kind::Store { retryable: true, .. } if error.code != Some(REPLACED) => (error, Passes::Unclear),
             Kind::Foreign => (self.foreign)(error),
-            _ => (error, false),
+            _ => (error, Passes::Never),
         }
+    }
+
+    /// Whether something was to be changed and is as it was.
+    fn is_undone<T>(&self, made: &Result<T>) -> bool {
+        let is = |error: &Error| !is_lost(error) && self.judged(error.clone()).1 == Passes::Undone;
+        made.as_ref().is_err_and(is)
     }
 }
 
@@ -91,7 +105,7 @@ impl<F> fmt::Debug for RetryingStore<F> {
     }
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Asking<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
     fn opened(self: Arc<Self>, inner: Box<dyn Object>) -> Box<dyn Object> {
         Box::new(RetryingObject { inner, asking: self })
     }
@@ -103,7 +117,7 @@ struct RetryingAsk<F> {
     asking: Arc<Asking<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> RetryingAsk<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> RetryingAsk<F> {
     /// Asks after it was tried so often, if that is still wanted.
     fn again(self, tried: u64, key: &str, want: Want, told: Told) {
         if !told.is_wanted() {
@@ -112,7 +126,7 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> RetryingAsk<F> {
         let (inner, name) = (self.inner.clone(), key.to_owned());
         let told = told.then(move |told, opened| match opened {
             Err(error) => match self.asking.judged(error) {
-                (_, true) if tried < self.asking.retries.most => {
+                (_, Passes::Unclear | Passes::Undone) if tried < self.asking.retries.most => {
                     let pause = self.asking.retries.pause(tried);
                     later::after(pause, move || self.again(tried + 1, &name, want, told));
                 }
@@ -124,13 +138,13 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> RetryingAsk<F> {
     }
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Ask for RetryingAsk<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Ask for RetryingAsk<F> {
     fn ask(&self, key: &str, want: Want, told: Told) {
         RetryingAsk { inner: self.inner.clone(), asking: self.asking.clone() }.again(0, key, want, told);
     }
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingStore<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for RetryingStore<F> {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
     }
@@ -159,13 +173,16 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
                     decided
                 };
                 let made = self.inner.update(key, need, &mut decide);
-                let made = match undecided {
-                    // It is none of the store's, and told as it is, unless the store knows better.
-                    Some(error) if !is_lost(&made) && !self.asking.judged(error.clone()).1 => {
-                        return Ok(Err(error));
-                    }
-                    _ => made?,
-                };
+                let knows = made.as_ref().is_err_and(is_lost);
+                let is_final = |error: &Error| self.asking.judged(error.clone()).1 == Passes::Never;
+                // It is none of the store's, and told as it is, unless the store knows better.
+                if let Some(error) = undecided.filter(|error| !knows && is_final(error)) {
+                    return Ok(Err(error));
+                }
+                if self.asking.is_undone(&made) {
+                    tried = before.clone();
+                }
+                let made = made?;
                 if need.only && before != Tried::Nothing && matches!(made.change, Change::Keep) {
                     before.check_not_made(self.inner.open(key, Want::Whole)?.as_deref())?;
                 }
@@ -215,8 +232,8 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
 }
 
 /// Whether nobody knows what became of a change.
-fn is_lost(made: &Result<Made<'_>>) -> bool {
-    made.as_ref().is_err_and(|error| error.code == Some(LOST))
+fn is_lost(error: &Error) -> bool {
+    error.code == Some(LOST)
 }
 
 struct RetryingObject<F> {
@@ -224,7 +241,7 @@ struct RetryingObject<F> {
     asking: Arc<Asking<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync> Object for RetryingObject<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync> Object for RetryingObject<F> {
     fn size(&self) -> u64 {
         self.inner.size()
     }
@@ -291,7 +308,7 @@ mod tests {
     fn asks(inner: Arc<dyn Ask>, told: Told) {
         let first = Duration::from_micros(1);
         let retries = Retries { most: 4, first, longest: first };
-        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, false) });
+        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, Passes::Never) });
         RetryingAsk { inner, asking }.ask("key", Want::Whole, told);
     }
 

@@ -318,7 +318,7 @@ impl Foreign for PyForeign {
             _ if self.has_replace => ("replace", expected.map(read_all).transpose()?),
             _ => return Ok(Replaced::Cannot),
         };
-        self.call(|object| {
+        let answer = self.call(|object| {
             let py = object.py();
             let data = data.map(|bytes| PyBytes::new(py, bytes));
             let expected = expected.map(|bytes| PyBytes::new(py, &bytes));
@@ -331,7 +331,8 @@ impl Foreign for PyForeign {
                 (true, true) => Replaced::Done(self.tagged(&answer, key)?),
                 (true, false) => Replaced::Done(None),
             })
-        })
+        });
+        answer.map_err(|error| if refused == Replaced::Lost { error.after_lost() } else { error })
     }
 
     fn compares_versions(&self) -> bool {
