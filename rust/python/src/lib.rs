@@ -20,6 +20,7 @@ mod latch;
 mod layers;
 mod making;
 mod memory;
+mod once;
 mod pool;
 mod recall;
 mod reduce;
