@@ -10,7 +10,7 @@ from tessarr.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BROKEN", "NOT_IMPLEMENTED", "causes", "is_busy", "judged", "may_pass", "status_of"]
+__all__ = ["BROKEN", "NOT_IMPLEMENTED", "causes", "is_undone", "judged", "may_pass", "status_of"]
 
 NOT_IMPLEMENTED: Final = 501
 """The status with which a server says that it knows no such request."""
@@ -86,27 +86,35 @@ def may_pass(error: BaseException | None) -> bool:
             return True
         if isinstance(cause, OSError) and cause.errno in _PASSING:
             return True
-        if any(kind.__name__ in _CONNECTIONS for kind in type(cause).__mro__):
+        if _is_of_connections(cause):
             return True
     return False
 
 
-def is_busy(error: BaseException) -> bool:
-    """Return whether a server has answered that it has no time: then it has changed nothing.
+def is_undone(error: BaseException) -> bool | None:
+    """Return whether an error says that nothing was changed, as servers do that are busy.
+
+    False where there was no answer: then nobody knows. None where something else failed.
 
     Examples
     --------
-    >>> is_busy(ConnectionResetError())
-    False
+    >>> is_undone(ConnectionResetError()), is_undone(OSError("no"))
+    (False, None)
     """
     for cause in causes(error):
-        if isinstance(cause, (ConnectionError, TimeoutError)):
+        if isinstance(cause, ConnectionRefusedError):
+            return None
+        if isinstance(cause, (ConnectionError, TimeoutError)) or _is_of_connections(cause):
             return False
-        if status_of(cause):
+        if status_of(cause) in _BUSY | BROKEN:
             return status_of(cause) in _BUSY
-    return False
+    return None
 
 
-def judged(error: BaseException) -> tuple[BaseException, bool, bool]:
-    """Return an error of a store, as it is told, `may_pass` and `is_busy`."""
-    return error, may_pass(error), is_busy(error)
+def judged(error: BaseException) -> tuple[BaseException, bool, bool | None]:
+    """Return an error of a store, as it is told, `may_pass` and `is_undone`."""
+    return error, may_pass(error), is_undone(error)
+
+
+def _is_of_connections(error: BaseException) -> bool:
+    return any(kind.__name__ in _CONNECTIONS for kind in type(error).__mro__)

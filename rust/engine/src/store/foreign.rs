@@ -227,7 +227,7 @@ impl<F: Foreign> ForeignStore<F> {
         for _ in 0..ATTEMPTS {
             let opened = self.foreign.get(key, Want::Whole)?;
             let current = opened.as_deref();
-            let change = lost.decide(current, need.only, updater)?;
+            let change = lost.decide(current, need.only, true, updater)?;
             match self.apply(key, &change, Some(current))? {
                 Replaced::Done(version) => return Ok(Made { change, version }),
                 Replaced::Lost => *lost = Tried::of(&change, need.only)?,

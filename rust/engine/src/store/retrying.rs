@@ -52,8 +52,10 @@ struct Asking<F> {
 pub enum Passes {
     /// It does not.
     Never,
-    /// It may. Nobody knows whether what was asked was done.
+    /// It may. What was asked may have been done, which is not likely.
     Unclear,
+    /// It may. There was no answer, so that nobody knows whether what was asked was done.
+    Lost,
     /// It may. Whoever was asked has said that nothing was done.
     Undone,
 }
@@ -84,10 +86,13 @@ impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
         }
     }
 
-    /// Whether something was to be changed and is as it was.
-    fn is_undone<T>(&self, made: &Result<T>) -> bool {
-        let is = |error: &Error| !is_lost(error) && self.judged(error.clone()).1 == Passes::Undone;
-        made.as_ref().is_err_and(is)
+    /// The same for a change, which may have been made by what was asked before it failed.
+    fn judged_change<T>(&self, made: &Result<T>) -> Passes {
+        let Err(error) = made else { return Passes::Never };
+        match self.judged(error.clone()).1 {
+            Passes::Unclear | Passes::Undone if is_lost(error) => Passes::Lost,
+            passes => passes,
+        }
     }
 }
 
@@ -126,7 +131,7 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> RetryingAsk<F> {
         let (inner, name) = (self.inner.clone(), key.to_owned());
         let told = told.then(move |told, opened| match opened {
             Err(error) => match self.asking.judged(error) {
-                (_, Passes::Unclear | Passes::Undone) if tried < self.asking.retries.most => {
+                (_, passes) if passes != Passes::Never && tried < self.asking.retries.most => {
                     let pause = self.asking.retries.pause(tried);
                     later::after(pause, move || self.again(tried + 1, &name, want, told));
                 }
@@ -160,15 +165,14 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         if need.current {
-            let mut tried = Tried::Nothing;
+            let (mut tried, mut sure) = (Tried::Nothing, false);
             let made = self.asking.each(|| {
                 let before = tried.clone();
                 let mut undecided = None;
                 let mut decide = |current: Option<&dyn Object>| {
-                    let decided = updater(current);
+                    let decided = before.decide(current, false, sure, updater);
                     tried =
                         decided.as_ref().map_or(Ok(Tried::Nothing), |change| Tried::of(change, need.only))?;
-                    before.check(current, false, &decided)?;
                     undecided = decided.as_ref().err().cloned();
                     decided
                 };
@@ -179,12 +183,14 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
                 if let Some(error) = undecided.filter(|error| !knows && is_final(error)) {
                     return Ok(Err(error));
                 }
-                if self.asking.is_undone(&made) {
-                    tried = before.clone();
+                match self.asking.judged_change(&made) {
+                    Passes::Undone => tried = before.clone(),
+                    Passes::Lost => sure = true,
+                    Passes::Never | Passes::Unclear => {}
                 }
                 let made = made?;
-                if need.only && before != Tried::Nothing && matches!(made.change, Change::Keep) {
-                    before.check_not_made(self.inner.open(key, Want::Whole)?.as_deref())?;
+                if need.only && matches!(made.change, Change::Keep) {
+                    before.check_refused(sure, || self.inner.open(key, Want::Whole))?;
                 }
                 Ok(Ok(made))
             });

@@ -252,7 +252,7 @@ impl Limits {
 }
 
 /// `store`, asked again up to `most` times where it raised what may pass. `judge` says as what an exception
-/// is told, whether it may pass, and whether that says that nothing was changed.
+/// is told, whether it may pass, and whether that says that nothing was changed (None: perhaps).
 #[pyfunction]
 fn retrying(
     store: &Bound<'_, Store>,
@@ -272,11 +272,12 @@ fn retrying(
         let answer = crate::ending::attached(|py| {
             let raised = raised_by(&error)?;
             let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
-            let (told, may_pass, undone): (Bound<'_, PyAny>, bool, bool) = judged.extract(py).ok()?;
-            let passes = match may_pass {
-                true if undone => engine::Passes::Undone,
-                true => engine::Passes::Unclear,
-                false => engine::Passes::Never,
+            let (told, may_pass, undone): (Bound<'_, PyAny>, bool, Option<bool>) = judged.extract(py).ok()?;
+            let passes = match (may_pass, undone) {
+                (false, _) => engine::Passes::Never,
+                (true, None) => engine::Passes::Unclear,
+                (true, Some(false)) => engine::Passes::Lost,
+                (true, Some(true)) => engine::Passes::Undone,
             };
             Some((foreign(py, PyErr::from_value(told)), passes))
         });
