@@ -196,10 +196,11 @@ impl<F: Foreign> ForeignStore<F> {
             _ => return Ok(None),
         };
         let current = thought.as_ref().map(|thought| thought as &dyn Object);
-        let change = updater(current)?;
-        if matches!(change, Change::Keep) {
-            return Ok(None);
-        }
+        let change = match updater(current) {
+            Ok(Change::Keep) => return Ok(None),
+            Err(error) if error.kind == Kind::Conflict => return Ok(None), // with what was thought, be it long gone
+            decided => decided?,
+        };
         Ok(match self.apply(key, &change, Some(current))? {
             Replaced::Done(version) => Some(Made { change, version }),
             Replaced::Not if need.only => Some(Change::Keep.into()),
@@ -213,16 +214,28 @@ impl<F: Foreign> ForeignStore<F> {
 
     fn update_held<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         let mut lost = Tried::Nothing;
-        if let Some(made) = self.update_known(key, need, &mut lost, updater)? {
+        let made = self.update_again(key, need, &mut lost, updater);
+        made.map_err(|error| if lost == Tried::Nothing { error } else { error.after_lost() })
+    }
+
+    /// Until it is made, or something fails, be it after an answer was `lost`.
+    fn update_again<'a>(
+        &self,
+        key: &str,
+        need: Need,
+        lost: &mut Tried,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Made<'a>> {
+        if let Some(made) = self.update_known(key, need, lost, updater)? {
             return Ok(made);
         }
         for _ in 0..ATTEMPTS {
             let opened = self.foreign.get(key, Want::Whole)?;
             let current = opened.as_deref();
-            let change = lost.decide(current, need.only, updater)?;
+            let change = lost.decide(current, need.only, true, updater)?;
             match self.apply(key, &change, Some(current))? {
                 Replaced::Done(version) => return Ok(Made { change, version }),
-                Replaced::Lost => lost = Tried::of(&change, need.only)?,
+                Replaced::Lost => *lost = Tried::of(&change, need.only)?,
                 Replaced::Not | Replaced::Cannot => {}
             }
         }

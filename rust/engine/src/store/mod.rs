@@ -49,7 +49,7 @@ pub use memory::MemoryStore;
 pub use object::{check_size, read_all, read_from, replaced, Decoded, How, Loaded, Object, Want};
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
-pub use retrying::{Retries, RetryingStore};
+pub use retrying::{Passes, Retries, RetryingStore};
 pub use shared::{want_of, SharedStore, Span};
 pub use slot::Slot;
 pub use split::SplitStore;

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::intern;
+use crate::once::intern;
 use pyo3::prelude::*;
 use tessarr_engine::pool::guarded;
 use tessarr_engine::store::{Ask, Opened, Put, Told, Version, Want};

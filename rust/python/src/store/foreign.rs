@@ -5,11 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use crate::once::intern;
 use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBool, PyBytes, PyDict};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
 use tessarr_engine::pool::Pile;
 use tessarr_engine::store::{
     read_all, Ask, Before, Exchange, Expected, Foreign, Listing, New, Object, Put, Replaced, Version, Want,
@@ -328,7 +328,7 @@ impl Foreign for PyForeign {
             _ if self.has_replace => ("replace", expected.map(read_all).transpose()?),
             _ => return Ok(Replaced::Cannot),
         };
-        self.call(|object| {
+        let answer = self.call(|object| {
             let py = object.py();
             let data = data.map(|bytes| PyBytes::new(py, bytes));
             let expected = expected.map(|bytes| PyBytes::new(py, &bytes));
@@ -341,7 +341,8 @@ impl Foreign for PyForeign {
                 (true, true) => Replaced::Done(self.tagged(&answer, key)?),
                 (true, false) => Replaced::Done(None),
             })
-        })
+        });
+        answer.map_err(|error| if refused == Replaced::Lost { error.after_lost() } else { error })
     }
 
     fn compares_versions(&self) -> bool {
@@ -375,16 +376,16 @@ impl Foreign for PyForeign {
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.call(|object| {
+            let py = object.py();
             let keys = match self.mapping {
-                true => object.try_iter()?,
-                false => object.call_method1(intern!(object.py(), "list"), (prefix,))?.try_iter()?,
+                true => object.clone(),
+                false => object.call_method1(intern!(py, "list"), (prefix,))?,
             };
+            // By one call: other threads change no dictionary meanwhile.
+            let keys = py.get_type::<PyList>().call1((keys,))?.cast_into::<PyList>()?;
             // A mapping may hold what is no key, of any type: that is not ours.
-            let texts = keys.filter_map(|key| match key {
-                Ok(key) => key.extract::<String>().ok().filter(|key| key.starts_with(prefix)).map(Ok),
-                Err(raised) => Some(Err(raised)),
-            });
-            texts.collect()
+            let texts = keys.iter().filter_map(|key| key.extract::<String>().ok());
+            Ok(texts.filter(|key| key.starts_with(prefix)).collect())
         })
     }
 

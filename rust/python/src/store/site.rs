@@ -5,7 +5,7 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::intern;
+use crate::once::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
     aside, by_thread, received, replaced, Answer, Before, Foreign, Object, Opened, Piece, Refusal, Replaced,

@@ -463,6 +463,25 @@ fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
     Ok(())
 }
 
+/// What is only remembered is no conflict.
+#[test]
+fn a_conflict_with_what_is_remembered_is_looked_at() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(ForeignStore::new(Versioned::default(), false, 78));
+    let store = CachedStore::new(inner.clone(), u64::MAX, None);
+    assert_eq!((&store as &dyn Store).get("k")?, None);
+    inner.put("k", b"old")?;
+    let mut seen = Vec::new();
+    store.update("k", Need::CURRENT, &mut |current| {
+        seen.push(current.is_some());
+        match current {
+            None => Err(Error::new(Kind::Conflict, "there is none")),
+            Some(_) => Ok(Change::Write(vec![Part::Owned(b"new".to_vec())])),
+        }
+    })?;
+    assert_eq!((seen, inner.get("k")?.as_deref()), (vec![false, true], Some(&b"new"[..])));
+    Ok(())
+}
+
 /// A cache over a shared store that expects "k", the cache that has the same memory over the store itself, and what
 /// counts what reaches that.
 fn cached_through() -> Result<(Arc<dyn Store>, CachedStore, Arc<CountingStore>)> {
