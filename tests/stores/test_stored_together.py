@@ -7,15 +7,18 @@ import signal
 import threading
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import sleep
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 
 import tessarr
 from stores.servers import Answer
-from tessarr.errors import StoreError
+from tessarr.codec.base import BytesBytesCodec, deliver, register_codec
+from tessarr.errors import InternalError, StoreError
 from tessarr.stores import FsspecStore, LimitedStore, Limits, LRUStoreCache, RetryingStore
 
 if TYPE_CHECKING:
@@ -212,4 +215,85 @@ def test_ctrl_c_ends_it_when_what_is_under_way_is_done(
     monkeypatch.setattr(s3, "delay_s", 0)
     array[:] = VALUES
     assert len(s3.requests) == asked + ALL
+    assert (array[:] == VALUES).all()
+
+
+def test_who_waits_for_a_key_is_interrupted(s3: Door) -> None:
+    """And does not store it when it is free."""
+    array = made(bucket(s3, "given up"), "a")
+    main = threading.main_thread().ident
+    assert main is not None
+    held, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        held.set()
+        ended.wait(30)
+
+    def interrupt() -> None:
+        while len(s3.requests) < ALL - 1:
+            sleep(0.01)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    holder = threading.Thread(target=tessarr.stores.Store.hold, args=(array.store, "a/c/3/3", work))
+    holder.start()
+    assert held.wait(30)
+    s3.forget()
+    killer = threading.Thread(target=interrupt)
+    killer.start()
+    with pytest.raises(KeyboardInterrupt):
+        array[:] = VALUES
+    assert not ended.is_set()
+    ended.set()
+    holder.join()
+    killer.join()
+    assert len(s3.requests) == ALL - 1
+    array[12:16, 12:16] = 1
+    assert (array[12:16, 12:16] == 1).all()
+
+
+@dataclass(frozen=True)
+class Forking(BytesBytesCodec):
+    """Forks while a chunk is encoded."""
+
+    name = "tests.forking"
+    children: ClassVar[list[int]] = []
+    left: ClassVar[int] = -1
+
+    def encode(self, data: Any) -> bytes:
+        Forking.left -= 1
+        if not Forking.left:
+            child = os.fork()
+            if not child:
+                signal.alarm(30)
+            Forking.children.append(child)
+        return bytes(data)
+
+    def decode(self, data: Any, out: Any = None) -> Any:
+        return deliver(bytes(data), out)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_child_that_is_forked_meanwhile_is_told(s3: Door) -> None:
+    """What is under way is so in its parent."""
+    register_codec(Forking)
+    with tessarr.options(threads=1):
+        array = tessarr.create_array(
+            bucket(s3, "forked"),
+            path="a",
+            shape=VALUES.shape,
+            chunks=CHUNK,
+            dtype="i4",
+            compressors=[Forking()],
+        )
+        array[0, 0] = 1
+        Forking.left = 30
+        try:
+            array[:] = VALUES
+        except InternalError:
+            os._exit(7)
+        finally:
+            if Forking.children == [0]:
+                os._exit(8)
+    assert os.waitstatus_to_exitcode(os.waitpid(Forking.children[0], 0)[1]) == 7
     assert (array[:] == VALUES).all()

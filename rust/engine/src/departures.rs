@@ -36,6 +36,8 @@ struct Departures {
     put: Arc<dyn Put>,
     /// How many are under way at a time, and may be ready.
     most: usize,
+    /// Of the process.
+    generation: u64,
     state: Mutex<State>,
     /// There is room for what is made, or what was waited for is done.
     changed: Condvar,
@@ -85,18 +87,28 @@ pub(crate) fn each(
     wait: Wait<'_>,
 ) -> Result<()> {
     fork::register();
-    let departures = Departures { put, most, state: Mutex::default(), changed: Condvar::new() };
-    let departures = &Arc::new(departures);
+    let departures = &Departures::new(put, most);
+    let asks = || {
+        let is_asked = interrupt.is_some_and(|interrupt| interrupt());
+        if is_asked {
+            departures.end(interrupted()); // at once: others may wait for room
+        }
+        is_asked
+    };
+    let interrupt = interrupt.map(|_| &asks as Interrupt<'_>);
     let caller = std::thread::current().id();
     let asked = || interrupt.filter(|_| std::thread::current().id() == caller); // others are told nothing
     let left = Mutex::new(Vec::new());
-    let made = Run::Waiting(pool::threads()).each(tasks, interrupt, &|task, scratch| {
+    let one = |task, scratch: &mut Scratch| {
         departures.wait_for_room(asked())?;
         match make(task, scratch)? {
             Some(value) => departures.add(value),
             None => left.lock().unwrap_or_else(PoisonError::into_inner).push(task),
         }
         Ok(())
+    };
+    let made = Run::Waiting(pool::threads()).each(tasks, interrupt, &|task, scratch| {
+        pool::guarded(|| one(task, scratch)).inspect_err(|error| departures.end(error.clone()))
     });
     let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
     let done = made.and_then(|()| {
@@ -110,7 +122,24 @@ pub(crate) fn each(
     departures.settle(0, interrupt)
 }
 
+fn interrupted() -> Error {
+    Error::new(Kind::Interrupted, "interrupted")
+}
+
 impl Departures {
+    fn new(put: Arc<dyn Put>, most: usize) -> Arc<Self> {
+        let generation = fork::generation();
+        Arc::new(Departures { put, most, generation, state: Mutex::default(), changed: Condvar::new() })
+    }
+
+    /// An error in a child that a task has forked: what is under way is so in the parent, perhaps with the lock.
+    fn check_own(&self) -> Result<()> {
+        match self.generation == fork::generation() {
+            true => Ok(()),
+            false => Err(Error::internal("a task of a parallel operation forked the process")),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -123,10 +152,12 @@ impl Departures {
 
     /// Wait until at most so many are under way, and nothing is ready, or all has ended.
     fn settle(&self, few: usize, interrupt: Option<Interrupt<'_>>) -> Result<()> {
+        self.check_own()?;
         self.lock().awaited = Some(few);
         let is_settled = |state: &State| state.is_settled(few);
         if let Err(error) = self.wait(interrupt, is_settled) {
             self.end(error);
+            self.check_own()?;
             self.wait(None, is_settled)?; // what is under way is done
         }
         let mut state = self.lock();
@@ -135,6 +166,7 @@ impl Departures {
     }
 
     fn wait(&self, interrupt: Option<Interrupt<'_>>, is_over: impl Fn(&State) -> bool) -> Result<()> {
+        self.check_own()?;
         let mut state = self.lock();
         while !is_over(&state) {
             state.waiting += 1;
@@ -144,8 +176,9 @@ impl Departures {
             if waited.1.timed_out() {
                 drop(state); // whoever is asked may do anything
                 if interrupt.is_some_and(|interrupt| interrupt()) {
-                    return Err(Error::new(Kind::Interrupted, "interrupted"));
+                    return Err(interrupted());
                 }
+                self.check_own()?;
                 state = self.lock();
             }
         }
@@ -153,6 +186,9 @@ impl Departures {
     }
 
     fn add(self: &Arc<Self>, value: Departing) {
+        if self.check_own().is_err() {
+            return; // who waits is told
+        }
         let mut state = self.lock();
         if state.ended.is_none() {
             state.bytes += value.value.len();
@@ -195,13 +231,19 @@ impl Departures {
 
     /// Nothing more is to be stored.
     fn end(&self, error: Error) {
+        if self.check_own().is_err() {
+            return;
+        }
         let mut state = self.lock();
-        state.ended.get_or_insert(error);
+        let mut error = Some(error);
+        if state.ended.is_none() {
+            state.ended = error.take();
+        }
         state.bytes = 0;
         let left = std::mem::take(&mut state.ready);
         drop(state);
         self.changed.notify_all();
-        drop(left); // not while it is locked
+        drop((error, left)); // not while it is locked: an exception of Python is let go with the GIL
     }
 }
 
@@ -420,5 +462,28 @@ mod tests {
     fn a_store_may_tell_at_once() {
         let make = |task: usize, _: &mut Scratch| Ok(Some(made(task, 1)));
         each(Arc::new(AtOnce), 100_000, MOST, None, &make, NOTHING).unwrap();
+    }
+
+    /// Passes on what it is given, which is told by who looks at it.
+    fn slow() -> (Arc<Gives>, std::sync::mpsc::Receiver<Given>) {
+        let (give, given) = channel();
+        (Arc::new(Gives(Mutex::new(give))), given)
+    }
+
+    #[test]
+    fn an_error_ends_those_who_wait_for_room_at_once() {
+        let (store, given) = slow();
+        let make = |task: usize, _: &mut Scratch| match task == 2 * MOST - 1 {
+            true => Err(Error::internal("no more")),
+            false => Ok(Some(made(task, 1))),
+        };
+        let done = spawn(move || each(store, TASKS, MOST, None, &make, NOTHING));
+        let under_way: Vec<Given> = given.iter().take(MOST).collect();
+        while under_way[0].2.is_wanted() {
+            std::thread::sleep(Duration::from_millis(1)); // the error is told though nothing is done
+        }
+        under_way.into_iter().for_each(|(.., told)| told.tell(Ok(None)));
+        assert_eq!(done.join().unwrap().unwrap_err().message, "no more");
+        assert_eq!(given.iter().count(), 0); // nothing more was given
     }
 }

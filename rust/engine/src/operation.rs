@@ -278,12 +278,12 @@ impl Operation<'_> {
                 })?;
                 Ok(made)
             };
-            match (run, self.store.putting()) {
-                (Run::Waiting(most), Some(put)) => {
-                    departures::each(put, tasks, most, self.interrupt, &made, &stored)
+            if let Run::Waiting(most) = run {
+                if let Some(put) = self.store.putting() {
+                    return departures::each(put, tasks, most, self.interrupt, &made, &stored);
                 }
-                _ => run.each(tasks, self.interrupt, &stored),
             }
+            run.each(tasks, self.interrupt, &stored)
         })
     }
 

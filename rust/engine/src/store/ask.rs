@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::Builder;
 
-use super::{Object, Version, Want};
+use super::{aside, Object, Version, Want};
 use crate::error::Result;
 use crate::pool::Queued;
 
@@ -79,6 +79,6 @@ pub(super) fn on_thread(work: impl FnOnce() + Send + 'static) {
     let here = queued.clone();
     let thread = Builder::new().name("tessarr-value".to_owned());
     if thread.spawn(move || queued.help()).is_err() {
-        here.help();
+        aside(|| here.help());
     }
 }

@@ -274,6 +274,7 @@ impl Put for ForeignPut {
             return told.tell(Err(error));
         }
         let (foreign, name, value) = (self.foreign.clone(), key.to_owned(), value.clone());
+        let wanted = told.wanted();
         let begin = move |held: Result<Held>| match held {
             Ok(held) => {
                 let key = name.clone();
@@ -285,7 +286,7 @@ impl Put for ForeignPut {
             }
             Err(error) => told.tell(Err(error)),
         };
-        self.changing.enter(key, begin);
+        self.changing.enter(key, wanted, begin);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use super::ask::on_thread;
 use super::{fork, wait};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Keys that somebody is changing.
 ///
@@ -56,23 +56,39 @@ impl KeyLocks {
         keys.held.insert(key.clone()).then(|| Held::new(table, key))
     }
 
-    /// Does `enter` with the guard: here, or in a thread that waits until nobody holds `key`.
-    pub(super) fn enter(self: &Arc<Self>, key: &str, enter: impl FnOnce(Result<Held>) + Send + 'static) {
+    /// Does `enter` with the guard: here, or in a thread that waits until nobody holds `key`, as long as that is
+    /// `wanted`.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        key: &str,
+        wanted: impl Fn() -> bool + Send + 'static,
+        enter: impl FnOnce(Result<Held>) + Send + 'static,
+    ) {
         if let Some(held) = self.try_hold(key) {
             return enter(Ok(held));
         }
         let (locks, key) = (self.clone(), key.to_owned());
-        on_thread(move || enter(locks.hold(&key)));
+        on_thread(move || {
+            if let Some(held) = locks.hold_while(&key, wanted).transpose() {
+                enter(held);
+            }
+        });
     }
 
     /// Waits until nobody holds `key`, then holds it while the guard lives.
     pub(super) fn hold(&self, key: &str) -> Result<Held> {
+        let held = self.hold_while(key, || true)?;
+        held.ok_or_else(|| Error::internal("a key was not held"))
+    }
+
+    /// The same as long as it is `wanted`; None: it is not any more.
+    fn hold_while(&self, key: &str, wanted: impl Fn() -> bool) -> Result<Option<Held>> {
         let table = self.0.get();
         let name: Arc<str> = key.into();
         loop {
             let mut keys = table.keys.lock().unwrap_or_else(PoisonError::into_inner);
             if keys.held.insert(name.clone()) {
-                return Ok(Held::new(table, name));
+                return Ok(Some(Held::new(table, name)).filter(|_| wanted()));
             }
             keys.waiting += 1;
             let held = |keys: &mut Keys| keys.held.contains(key);
@@ -82,6 +98,9 @@ impl KeyLocks {
             drop(keys);
             if timeout.timed_out() {
                 wait::ask()?;
+                if !wanted() {
+                    return Ok(None);
+                }
             }
         }
     }

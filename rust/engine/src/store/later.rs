@@ -6,7 +6,17 @@ use std::time::{Duration, Instant};
 
 use super::fork;
 
+/// How often it is asked whether something is still wanted.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+
 type Work = Box<dyn FnOnce() + Send>;
+
+/// What is to be done, and when.
+struct Entry {
+    due: Instant,
+    wanted: Box<dyn Fn() -> bool + Send>,
+    work: Work,
+}
 
 /// What is to be done, which has a thread as long as there is something.
 #[derive(Default)]
@@ -17,7 +27,7 @@ struct Agenda {
 
 #[derive(Default)]
 struct Entries {
-    due: Vec<(Instant, Work)>,
+    all: Vec<Entry>,
     has_thread: bool,
 }
 
@@ -32,35 +42,40 @@ impl Agenda {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Do everything when it is due.
+    /// Do everything when it is due, or let it go when nobody wants it any more.
     fn serve(&'static self) {
         let mut entries = self.lock();
-        loop {
-            let first = (0..entries.due.len()).min_by_key(|&at| entries.due[at].0);
-            let Some(first) = first else {
-                entries.has_thread = false;
-                return;
-            };
-            let left = entries.due[first].0.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let (_, work) = entries.due.swap_remove(first);
+        while !entries.all.is_empty() {
+            let now = Instant::now();
+            let (mut over, all): (Vec<_>, Vec<_>) =
+                entries.all.drain(..).partition(|entry| entry.due <= now || !(entry.wanted)());
+            entries.all = all;
+            if !over.is_empty() {
                 drop(entries);
-                done(work);
+                over.sort_by_key(|entry| entry.due);
+                over.into_iter().for_each(|entry| done(entry, now));
                 entries = self.lock();
-            } else {
-                entries = self.added.wait_timeout(entries, left).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
             }
+            let left = entries.all.iter().map(|entry| entry.due - now).fold(ASK_EVERY, Duration::min);
+            entries = self.added.wait_timeout(entries, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        entries.has_thread = false;
     }
 }
 
-/// Do `work`, which does not take long, after a time. Where no thread can be made that waits, it is done now.
-pub(super) fn after(time: Duration, work: impl FnOnce() + Send + 'static) {
+/// Do `work`, which does not take long, after a time, as long as it is `wanted`: it is let go soon when it is not.
+/// Where no thread can be made that waits, it is done now.
+pub(super) fn after(
+    time: Duration,
+    wanted: impl Fn() -> bool + Send + 'static,
+    work: impl FnOnce() + Send + 'static,
+) {
     let agenda = Agenda::get();
     let now = Instant::now();
     let due = now.checked_add(time).unwrap_or(now);
     let mut entries = agenda.lock();
-    entries.due.push((due, Box::new(work)));
+    entries.all.push(Entry { due, wanted: Box::new(wanted), work: Box::new(work) });
     if entries.has_thread {
         agenda.added.notify_one();
         return;
@@ -72,15 +87,19 @@ pub(super) fn after(time: Duration, work: impl FnOnce() + Send + 'static) {
         let left = {
             let mut entries = agenda.lock();
             entries.has_thread = false;
-            std::mem::take(&mut entries.due)
+            std::mem::take(&mut entries.all)
         };
-        left.into_iter().for_each(|(_, work)| done(work));
+        left.into_iter().for_each(|entry| done(entry, due));
     }
 }
 
-/// Do it; the panic hook has told of a panic.
-fn done(work: Work) {
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
+/// Do it, if it is due, or let it go; the panic hook has told of a panic.
+fn done(entry: Entry, now: Instant) {
+    let end = || match entry.due <= now {
+        true => (entry.work)(),
+        false => drop(entry.work),
+    };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(end)) {
         std::mem::forget(panic);
     }
 }
@@ -96,11 +115,22 @@ mod tests {
         let (tell, told) = channel();
         for number in [3, 1, 2] {
             let tell = tell.clone();
-            after(Duration::from_millis(20 * number), move || {
+            let work = move || {
                 let _ = tell.send(number);
-            });
+            };
+            after(Duration::from_millis(20 * number), || true, work);
         }
         drop(tell);
         assert_eq!(told.iter().collect::<Vec<_>>(), [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_nobody_wants_any_more_is_let_go() {
+        let (tell, told) = channel::<()>();
+        let work = move || {
+            let _ = tell.send(());
+        };
+        after(Duration::from_secs(3600), || false, work);
+        assert!(told.recv().is_err());
     }
 }

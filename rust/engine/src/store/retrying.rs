@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::{later, wait, REPLACED};
+use super::{aside, later, wait, REPLACED};
 use super::{
     Ask, Change, Exchange, How, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater, Version, Want,
 };
@@ -81,7 +81,7 @@ impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
     fn judged(&self, error: Error) -> (Error, Passes) {
         match error.kind {
             Kind::Store { retryable: true, .. } if error.code != Some(REPLACED) => (error, Passes::Unclear),
-            Kind::Foreign => (self.foreign)(error),
+            Kind::Foreign => aside(|| (self.foreign)(error)),
             _ => (error, Passes::Never),
         }
     }
@@ -130,8 +130,8 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
         let told = told.then(move |told, done| match done {
             Err(error) => match self.judged(error) {
                 (_, passes) if passes != Passes::Never && tried < self.retries.most => {
-                    let pause = self.retries.pause(tried);
-                    later::after(pause, move || self.begin(tried + 1, again, told));
+                    let (pause, wanted) = (self.retries.pause(tried), told.wanted());
+                    later::after(pause, wanted, move || self.begin(tried + 1, again, told));
                 }
                 (error, _) => told.tell(Err(error)),
             },

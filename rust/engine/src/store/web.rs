@@ -218,8 +218,17 @@ impl Web {
         Web { forbids, ..self }
     }
 
-    /// Whether something may be asked for: answers were clear, of late, or were not for long.
+    /// Whether something may be asked for: answers were clear, of late, or were not for long. Who is told so asks.
     pub fn may_ask(&self) -> bool {
+        self.asks(|now| Some(now + PAUSE)) // others wait for what becomes of this one
+    }
+
+    /// The same where nobody asks yet.
+    pub fn would_ask(&self) -> bool {
+        self.asks(|_| None)
+    }
+
+    fn asks(&self, next: impl FnOnce(Instant) -> Option<Instant>) -> bool {
         if self.unclear.load(Ordering::Relaxed) < ATTEMPTS {
             return true;
         }
@@ -228,7 +237,7 @@ impl Web {
         let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
         let may = again.is_none_or(|again| again <= now);
         if may {
-            *again = Some(now + PAUSE); // others wait for what becomes of this one
+            *again = next(now).or(*again);
         }
         may
     }

@@ -261,7 +261,8 @@ impl PyForeign {
 
     /// Whether the engine stores values now.
     pub(super) fn stores_there(&self) -> bool {
-        self.place().is_some_and(|place| place.stores > 0)
+        let place = self.site.as_ref().and_then(|site| site.get().get());
+        place.is_some_and(|place| place.stores > 0 && place.web.would_ask())
     }
 
     /// Have a value stored; nobody waits for it.

@@ -298,7 +298,9 @@ fn whose_answers_were_unclear_is_asked_once_after_a_while() {
     (0..ATTEMPTS).for_each(|_| web.note(false));
     assert!(!web.may_ask());
     again(Duration::ZERO);
+    assert!(web.would_ask() && web.would_ask());
     assert_eq!((web.may_ask(), web.may_ask()), (true, false));
+    assert!(!web.would_ask());
     web.note(false);
     assert!(!web.may_ask());
     again(Duration::ZERO);
