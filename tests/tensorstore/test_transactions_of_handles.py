@@ -450,3 +450,45 @@ def test_what_an_array_has_written_is_not_lost_where_its_chunk_is_changed_as_a_k
     with pytest.raises(ConflictError):
         transaction.commit_sync()
     assert handle.read().result().tolist() == [5, 1, 1, 1]
+
+
+def test_elements_are_written_over_what_is_made_of_what_others_store_in_a_key(
+    tmp_path: Path,
+) -> None:
+    """The function is called again, and the rest of the chunk is what it makes then."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    handle.write(1).result()
+    keys, transaction = handle.kvstore, ts.Transaction()
+    transaction._staging.change(
+        keys._place.store, keys._key("c/0"), lambda now: (now or b"")[:3] + b"\10"
+    )
+    handle.with_transaction(transaction)[2].write(7).result()
+    handle[0].write(5).result()
+    transaction.commit_sync()
+    assert handle.read().result().tolist() == [5, 1, 7, 8]
+
+
+@pytest.mark.parametrize("removed", ["key", "range"])
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_elements_are_written_over_what_keys_were_made_in_a_transaction(
+    removed: str, where: str, tmp_path: Path
+) -> None:
+    """Whatever others have stored there."""
+    spec = {"driver": "zarr3", "kvstore": {"driver": where, "path": f"{tmp_path}/"}}
+    layout = ts.ChunkLayout(chunk_shape=[2])
+    handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[6], chunk_layout=layout).result()
+    handle.write(1).result()
+    with ts.Transaction() as transaction:
+        keys = handle.kvstore.with_transaction(transaction)
+        if removed == "key":
+            del keys["c/0"]
+        else:
+            keys.delete_range(ts.KvStore.KeyRange("c/0", "c/1")).result()
+        keys["c/1"] = b"\2\3"
+        inside = handle.with_transaction(transaction)
+        inside[1:3].write(7).result()
+        inside[5].write(8).result()
+        assert inside.read().result().tolist() == [0, 7, 7, 3, 1, 8]
+        handle.write(9).result()
+    assert handle.read().result().tolist() == [0, 7, 7, 3, 9, 8]

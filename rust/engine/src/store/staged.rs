@@ -165,6 +165,14 @@ impl StagedStore {
         })
     }
 
+    /// Whether what a key is to be, or that it is to be gone, does not come of what others may store until then.
+    pub fn overwrites(&self, key: &str) -> bool {
+        self.with(|stage| match stage.keys.get(key) {
+            Some(Staged { new: New::Same, .. }) | None => stage.hides(key),
+            Some(staged) => staged.asked || staged.expected == Expected::Anything,
+        })
+    }
+
     /// Whether no more than one key is to change, and its value has at most so many bytes.
     pub fn is_small(&self, most: usize) -> bool {
         self.with(|stage| {
