@@ -97,10 +97,12 @@ impl StagedStore {
         for (_, staged) in keys.iter_mut().filter(|(key, _)| hides(deleted, key)) {
             staged.expected = Expected::Anything;
         }
+        let written = |staged: &Staged| matches!(staged.new, New::Value(_));
+        let replaced = |key: &str| keys.get(key).is_some_and(written);
         for deleted in &*deleted {
-            self.inner.delete_range(&deleted.start, deleted.range())?;
+            self.inner.delete_range_before(&deleted.start, deleted.range(), &replaced)?;
         }
-        keys.retain(|key, staged| matches!(staged.new, New::Value(_)) || !hides(deleted, key));
+        keys.retain(|key, staged| written(staged) || !hides(deleted, key));
         deleted.clear();
         self.commit_each(keys, redo)
     }
