@@ -372,6 +372,28 @@ def test_what_a_transaction_has_read_is_as_old_as_its_handle_allows(
     transaction.abort()
 
 
+@pytest.mark.parametrize("limit", [None, 10**6])
+@pytest.mark.parametrize("recheck", ["open", True, "time"])
+def test_what_a_small_cache_knew_is_as_old_as_it_is_there(
+    limit: int | None, recheck: Any, tmp_path: Path
+) -> None:
+    """It is remembered by the transaction, which another handle asks that wants what is new."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    writer.write(1).result()
+    small = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
+    first = ts.open(spec, context=small, recheck_cached_data=False).result()
+    first.read().result()
+    writer.write(20).result()
+    recheck = time.time() if recheck == "time" else recheck
+    context = ts.Context({"cache_pool": {"total_bytes_limit": limit}} if limit else {})
+    other = ts.open(spec, context=context, recheck_cached_data=recheck).result()
+    transaction = ts.Transaction()
+    inside = [handle.with_transaction(transaction) for handle in (first, other)]
+    assert [handle[0].read().result() for handle in inside] == [1, 20]
+    transaction.abort()
+
+
 def test_a_cached_chunk_that_others_have_changed_is_a_conflict_once(tmp_path: Path) -> None:
     """Where reads have to repeat; then it is read anew."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})

@@ -75,7 +75,12 @@ impl CachedStore {
     /// The answer about the value of `key`, which is called `name`, that is remembered, and when it was asked for.
     fn find(&self, key: &str, name: &str) -> (Found, Asked) {
         let (found, asked) = self.memory.find(name, Part::Value, self.fresh);
-        let first = self.shared.as_ref().and_then(|shared| shared.first_asked(key));
+        if let Found::Fresh(Answer::Absent | Answer::Whole(_)) = found {
+            return (found, asked);
+        }
+        let time = self.inner.asked_since(key).map_or(asked.time, |time| asked.time.min(time));
+        let (asked, first) =
+            (Asked { time, ..asked }, self.shared.as_ref().and_then(|it| it.first_asked(key)));
         (found, first.map_or(asked, |first| asked.since(first)))
     }
 
@@ -299,6 +304,11 @@ impl Store for CachedStore {
     fn remembers(&self, key: &str) -> bool {
         let name = self.name(key);
         self.memory.with(|shelf| shelf.knows(&name))
+    }
+
+    fn asked_since(&self, key: &str) -> Option<Instant> {
+        let name = self.name(key);
+        self.memory.with(|shelf| shelf.asked_at(&name, self.fresh)).or_else(|| self.inner.asked_since(key))
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {

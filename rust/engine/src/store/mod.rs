@@ -29,7 +29,7 @@ mod web;
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use crate::error::Result;
 use change::{joined, no_current};
@@ -281,6 +281,11 @@ pub trait Store: Send + Sync + Debug {
     /// Whether something of the value of `key` is in memory, that others may push out of it.
     fn remembers(&self, key: &str) -> bool {
         self.inner().is_some_and(|inner| inner.remembers(key))
+    }
+
+    /// When an answer about the value of `key` that is given now was asked for, at the earliest, if that was before.
+    fn asked_since(&self, key: &str) -> Option<Instant> {
+        self.inner().and_then(|inner| inner.asked_since(key))
     }
 
     /// The same store, whose reads ask `shared` for what they would ask `below`; None: it does not stand before that.

@@ -168,6 +168,29 @@ fn a_cache_forgets_what_is_old() {
 }
 
 #[test]
+fn what_another_cache_knew_is_as_old_as_it_is_there() -> Result<()> {
+    let (first, counting, inner) = cached(u64::MAX);
+    inner.put("a/k", b"old")?;
+    for key in ["a/k", "a/absent"] {
+        (&first as &dyn Store).get(key)?;
+    }
+    inner.put("a/k", b"new")?;
+    inner.put("a/absent", b"new")?;
+    let (pool, now) = (CachePool::new(u64::MAX), Instant::now());
+    let below = |inner: Arc<dyn Store>| PrefixStore::new(inner, "a/").map(Arc::new);
+    let any = pool.store(below(Arc::new(first))?, 0, Fresh::Always);
+    let late = pool.store(below(counting.clone())?, 0, Fresh::Since(now));
+    for (key, old) in [("k", Some(&b"old"[..])), ("absent", None)] {
+        assert_eq!((&any as &dyn Store).get(key)?.as_deref(), old);
+        assert_eq!((&late as &dyn Store).get(key)?.as_deref(), Some(&b"new"[..]));
+        let asked = counting.counts().opens;
+        assert_eq!((&late as &dyn Store).get(key)?.as_deref(), Some(&b"new"[..]));
+        assert_eq!(counting.counts().opens, asked);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
     let (cache, _, inner) = cached(u64::MAX);
     let store: &dyn Store = &cache;
