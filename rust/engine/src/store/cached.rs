@@ -256,7 +256,7 @@ impl CachedStore {
             return self.ask(key, name, want, asked);
         }
         let few = matches!(want, Want::Part { .. } | Want::Suffix(_));
-        let object = self.inner.open(key, if few { want } else { Want::Ranges })?;
+        let object = self.inner.open(key, if few { want } else { Want::Nothing })?;
         let same = |object: &dyn Object| object.size() == size && of.is_in(object);
         if !object.as_deref().is_some_and(same) {
             // What is there instead was opened just now; it is remembered, unless somebody has
@@ -281,7 +281,7 @@ fn wants_whole(want: Want, size: u64) -> bool {
     match want {
         Want::Whole => true,
         Want::Prefix(limit) => size <= limit,
-        Want::Suffix(_) => false,
+        Want::Suffix(_) | Want::Nothing => false,
         Want::Ranges | Want::Part { .. } => size <= SMALL,
     }
 }

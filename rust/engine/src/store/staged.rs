@@ -316,7 +316,7 @@ impl StagedStore {
             |(key, staged): (&String, &Staged)| staged.asked.then(|| (key.clone(), staged.expected.clone()));
         let conditions: Vec<_> = self.with(|stage| stage.keys.iter().filter_map(asked).collect());
         for (key, expected) in conditions {
-            if !expected.matches(self.inner.open(&key, Want::Ranges)?.as_deref())? {
+            if !expected.matches(self.inner.open(&key, Want::Nothing)?.as_deref())? {
                 return Ok(Some(key));
             }
         }

@@ -197,7 +197,7 @@ impl StagedStore {
 
     fn is_expected(&self, key: &str, expected: &Expected) -> Result<bool> {
         Ok(*expected == Expected::Anything
-            || expected.matches(self.inner.open(key, Want::Ranges)?.as_deref())?)
+            || expected.matches(self.inner.open(key, Want::Nothing)?.as_deref())?)
     }
 
     fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {

@@ -306,6 +306,38 @@ fn decoded_chunks_stay_with_the_value_that_they_are_of() {
 }
 
 #[test]
+fn decoded_chunks_stay_in_a_cache_that_stands_below_another_one() {
+    let folder = Folder::new();
+    let (_, counting, inner) = compared(&folder);
+    inner.put("k", &vec![1; 2 << 20]).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(30)); // until it has a version
+    let below: Arc<dyn Store> = Arc::new(CachedStore::new(counting.clone(), u64::MAX, None));
+    let above = || CachePool::new(u64::MAX).store(below.clone(), 0, Fresh::Always);
+    opened(&above(), Want::Suffix(9)).decoded().unwrap().keep(2, 3, 7, vec![4, 5]);
+    let later = above();
+    for want in [Want::Suffix(9), Want::Ranges] {
+        assert_eq!(kept(&*opened(&later, want), (2, 3), 7), Some(vec![4, 5]));
+    }
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 0));
+}
+
+#[test]
+fn what_is_compared_through_another_cache_is_not_read() -> Result<()> {
+    let folder = Folder::new();
+    let (_, counting, inner) = compared(&folder);
+    inner.put("k", b"value")?;
+    std::thread::sleep(std::time::Duration::from_millis(30)); // until it has a version
+    let small = CachePool::new(400).store(counting.clone(), 0, Fresh::Now);
+    let store = CachePool::new(u64::MAX).store(Arc::new(small), 0, Fresh::Now);
+    for _ in 0..3 {
+        assert_eq!((&store as &dyn Store).get("k")?.as_deref(), Some(&b"value"[..]));
+        (&store as &dyn Store).get("others, which take its place")?;
+    }
+    assert_eq!(counting.counts().reads, 1);
+    Ok(())
+}
+
+#[test]
 fn decoded_chunks_are_not_those_of_what_others_stored() {
     let (_, counting, inner) = cached(0);
     let store = CachePool::new(u64::MAX).store(counting, 1, Fresh::Now);
