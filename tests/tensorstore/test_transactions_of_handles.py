@@ -7,6 +7,7 @@ import gc
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -417,7 +418,18 @@ def test_a_cached_chunk_that_others_have_changed_is_a_conflict_once(tmp_path: Pa
     assert writer.read().result().tolist() == [20, 21, 20, 20]
 
 
-def test_a_read_that_cannot_be_repeated_is_a_conflict_once(tmp_path: Path) -> None:
+def _read(array: Any) -> Any:
+    return array[1].read().result()
+
+
+def _stored(array: Any) -> Any:
+    return array.storage_statistics(query_fully_stored=True).result().fully_stored
+
+
+@pytest.mark.parametrize(("look", "last"), [(_read, 20), (_stored, True)])
+def test_a_read_that_cannot_be_repeated_is_a_conflict_once(
+    look: Callable[[Any], Any], last: Any, tmp_path: Path
+) -> None:
     """What a cache knew is another state than the transaction has read; nobody aborts it."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
@@ -432,10 +444,10 @@ def test_a_read_that_cannot_be_repeated_is_a_conflict_once(tmp_path: Path) -> No
         transaction = ts.Transaction(repeatable_read=True)
         writer.with_transaction(transaction)[0].read().result()
         try:
-            found.append(reader.with_transaction(transaction)[1].read().result())
+            found.append(look(reader.with_transaction(transaction)))
         except ConflictError:
             found.append("conflict")
-    assert found == ["conflict", 20]
+    assert found == ["conflict", last]
 
 
 @pytest.mark.parametrize("ended", [True, False])

@@ -464,13 +464,12 @@ class Staging:
             return True
         return all(stage is not only for only in self._all())
 
-    def watch(self, read: Future[Any]) -> None:
-        """Have caches forget what they know where a read cannot be repeated."""
-        if self._repeatable:
-            read.add_done_callback(self._mistrust_if_changed)
+    def watch(self, begun: Future[Any]) -> None:
+        """Have caches forget what they know where something cannot be read as it was before."""
+        begun.add_done_callback(self._mistrust_if_changed)
 
-    def _mistrust_if_changed(self, read: Future[Any]) -> None:
-        if not read.cancelled() and isinstance(read.exception(), ConflictError):
+    def _mistrust_if_changed(self, done: Future[Any]) -> None:
+        if not done.cancelled() and isinstance(done.exception(), ConflictError):
             self._mistrust()
 
     def _mistrust(self) -> None:
