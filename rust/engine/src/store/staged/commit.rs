@@ -80,19 +80,23 @@ impl StagedStore {
                 outcome => return Ok(outcome),
             }
         }
-        for (key, staged) in &stage.keys {
-            let read = matches!(staged.new, New::Same);
-            // A change of one key is compared when it is made; of several, none is made where a read does
-            // not repeat.
-            let first = read || stage.hides(key) || (self.repeatable && changing > 1);
-            if !first || self.is_expected(key, &staged.expected)? {
-                continue;
-            }
-            if !read || self.decide(key, redo)?.is_none() {
-                return Ok(Outcome::Conflict(key.clone()));
-            }
+        // A change of one key is compared when it is made; of several, none is made where a read does not repeat:
+        // the others are compared before the first is made.
+        let first = match self.repeatable {
+            true => stage.keys.iter().find(|(key, staged)| is_compared(staged) && !stage.hides(key)),
+            false => None,
+        };
+        let first = first.map(exchange);
+        if let Some(key) = self.differs(stage, first.as_ref(), redo)? {
+            return Ok(Outcome::Conflict(key));
         }
         let Stage { keys, deleted, .. } = stage;
+        if let Some(first) = first {
+            if !self.commit_one(&first, redo)? {
+                return Ok(Outcome::Conflict(first.key));
+            }
+            keys.remove(&first.key);
+        }
         keys.retain(|_, staged| !matches!(staged.new, New::Same));
         for (_, staged) in keys.iter_mut().filter(|(key, _)| hides(deleted, key)) {
             staged.expected = Expected::Anything;
@@ -105,6 +109,21 @@ impl StagedStore {
         keys.retain(|key, staged| written(staged) || !hides(deleted, key));
         deleted.clear();
         self.commit_each(keys, redo)
+    }
+
+    /// A key that is not as expected, of those that are compared before `first` is changed.
+    fn differs(&self, stage: &Stage, first: Option<&Exchange>, redo: Redo<'_>) -> Result<Option<String>> {
+        for (key, staged) in &stage.keys {
+            let read = matches!(staged.new, New::Same);
+            let others = self.repeatable && first.is_none_or(|first| first.key != *key);
+            if !(read || others || stage.hides(key)) || self.is_expected(key, &staged.expected)? {
+                continue;
+            }
+            if !read || self.decide(key, redo)?.is_none() {
+                return Ok(Some(key.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// All that is to change, and what that is expected to be.
@@ -229,6 +248,11 @@ impl StagedStore {
 /// Whether nobody is waited for, behind whatever else is asked first.
 fn is_brief_below(store: &dyn Store) -> bool {
     store.is_brief() || store.inner().is_some_and(is_brief_below)
+}
+
+/// Whether a change is made if the key is as expected, and only then.
+fn is_compared(staged: &Staged) -> bool {
+    !matches!(staged.new, New::Same) && staged.expected != Expected::Anything
 }
 
 /// The change of a key.
