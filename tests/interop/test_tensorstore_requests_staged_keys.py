@@ -57,16 +57,6 @@ def chunk_written_over_a_key_with_a_condition(side: Side) -> None:
     assert found[3, 2:4].read().result().tolist() == [VALUES[3, 34], 5]
 
 
-@SCENARIOS.asks(0, 0, 1)
-def chunk_written_over_a_range_that_was_removed(side: Side) -> None:
-    found = side.create("b/", sharded=False)
-    with side.counting(), side.ts.Transaction() as transaction:
-        staged = _keys(side).with_transaction(transaction)
-        staged.delete_range(side.ts.KvStore.KeyRange("b/c/0/0", "b/c/0/1")).result()
-        found.with_transaction(transaction)[3, 3].write(5).result()
-    assert found[3, 2:4].read().result().tolist() == [0, 5]
-
-
 @pytest.mark.parametrize("scenario", SCENARIOS.all)
 def test_requests_are_not_more(scenario: str, tmp_path: Path) -> None:
     SCENARIOS.check(scenario, tmp_path)
