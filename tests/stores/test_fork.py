@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
@@ -105,6 +107,66 @@ def test_a_key_held_at_the_fork_is_free_in_the_child() -> None:
         leave.set()
         writer.join()
     assert store.get("k") == b"parent"
+
+
+def test_what_another_thread_had_begun_to_make_is_made_in_the_child() -> None:
+    """Nobody waits for who was left behind: here, for who was importing the errors of Tessarr."""
+    subprocess.run([sys.executable, "-c", _BEGUN], check=True, timeout=60)
+
+
+_BEGUN = """
+import builtins, os, signal, threading
+from tessarr.store import MemoryStore
+
+store, entered, leave = MemoryStore(), threading.Event(), threading.Event()
+find, parent = builtins.__import__, os.getpid()
+
+def slowly(name, *rest):
+    if name == "tessarr.errors" and os.getpid() == parent:
+        entered.set()
+        leave.wait()
+    return find(name, *rest)
+
+def fails():
+    try:
+        store.put("../a", b"")
+    except ValueError:
+        return True
+
+builtins.__import__ = slowly
+thread = threading.Thread(target=fails)
+thread.start()
+assert entered.wait(60)
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    os._exit(0 if fails() else 1)
+status = os.waitpid(child, 0)[1]
+leave.set()
+thread.join()
+assert status == 0, status
+"""
+
+
+def test_a_dictionary_is_listed_at_once() -> None:
+    """Nothing is imported meanwhile, which would let other threads change it."""
+    subprocess.run([sys.executable, "-c", _LISTED], check=True, timeout=60)
+
+
+_LISTED = """
+import builtins
+from tessarr.store import ForeignStore
+
+values = {"a": b"", "b": b""}
+store, find = ForeignStore(values), builtins.__import__
+
+def changing(*names):
+    values[f"c/{len(values)}"] = b""
+    return find(*names)
+
+builtins.__import__ = changing
+assert store.list() == ["a", "b"]
+"""
 
 
 @pytest.mark.parametrize("was_used", [True, False])

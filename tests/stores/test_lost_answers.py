@@ -12,6 +12,7 @@ import pytest
 import tessarr
 from stores.servers import Answer
 from tessarr.errors import StoreError
+from tessarr.store.kept import StagedStore
 from tessarr.store.lost import watch_s3
 from tessarr.store.passing import may_pass
 from tessarr.store.sites import Place
@@ -79,6 +80,33 @@ def test_what_is_replaced_is_not_said_to_be_otherwise(
             store.replace("a", after, before)
         assert (caught.value.kind, caught.value.retryable) == ("answer_lost", False)
         assert store.get("a") == after
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+@pytest.mark.parametrize("atomic", [True, False])
+def test_commits_of_one_key_are_not_said_to_be_conflicts(
+    far: tuple[Door, FsspecStore], lose: Any, atomic: bool
+) -> None:
+    """They are errors as well, also of large chunks; who was refused for others is told so."""
+    _, store = far
+    store.put("a", b"old")
+    for before, after in ((b"old", bytes(2 << 20)), (bytes(2 << 20), None), (None, b"new")):
+        staged = StagedStore(store, False)
+        assert staged.replace("a", after, before)
+        lose()
+        with pytest.raises(StoreError, match=LOST) as caught:
+            staged.commit(atomic)
+        assert caught.value.kind == "answer_lost"
+        assert store.get("a") == after
+    staged = StagedStore(store, False)
+    assert staged.replace("a", b"newer", b"new")
+    store.put("a", b"of others")
+    assert staged.commit(atomic) == "a"
+    staged = StagedStore(store, False)
+    assert staged.replace("a", b"newer", b"of others")
+    lose(made=False)
+    assert staged.commit(atomic) is None
+    assert store.get("a") == b"newer"
 
 
 def test_what_was_not_made_is_made(far: tuple[Door, FsspecStore], lose: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import threading
 import time
 from collections import Counter
@@ -16,8 +17,9 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, StoreError
-from tessarr.store import ForeignStore, MemoryStore
-from tessarr.store.passing import may_pass
+from tessarr.store import ForeignStore, MemoryStore, Store
+from tessarr.store.kept import StagedStore
+from tessarr.store.passing import is_undone, may_pass
 from tessarr.stores import LimitedStore, Limits, RetryingStore
 
 
@@ -324,6 +326,127 @@ def test_what_is_replaced_is_not_said_to_be_otherwise(data: bytes | None) -> Non
     assert not store.replace("k", b"3", b"1")
 
 
+class Troubled(Lossy):
+    """What fails as it is told: in reads, and in changes, with which others are faster."""
+
+    def __init__(self, change: Exception, *reads: Exception | None) -> None:
+        super().__init__(k=b"1")
+        self.changes, self.reads = [change], list(reads)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        error = self.reads.pop(0) if self.reads else None
+        if error is not None:
+            raise error
+        return super().get(key, default)
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        if not self.changes:
+            return super().replace(key, data, expected)
+        assert data is not None
+        self[key] = data
+        raise self.changes.pop(0)
+
+
+class Overtaken(Lossy):
+    """What loses the answer to a change, after which others change the value that it has made."""
+
+    def __init__(self, lost: Exception, others: Callable[[bytes], bytes], key: str = "k") -> None:
+        super().__init__(k=b"1")
+        self.error, self.others, self.key = lost, others, key
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        done = super().replace(key, data, expected)
+        if done and key == self.key:
+            self.key = ""
+            self[key] = self.others(self[key])
+            raise self.error
+        return done
+
+
+LOST = {"broken": ConnectionError(), "told": StoreError("lost", kind="answer_lost")}
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+def test_who_was_overtaken_after_an_answer_was_lost_is_not_refused(lost: Exception) -> None:
+    """What is there now may be made of what he has made."""
+    changes: list[Callable[[Store], object]] = [
+        lambda store: store.replace("k", b"2", b"1"),
+        lambda store: committed(store, b"2"),
+    ]
+    for change in changes:
+        store = Overtaken(lost, lambda value: value + b", 3")
+        with pytest.raises(StoreError, match="lost, and others have changed") as caught:
+            change(RetryingStore(ForeignStore(store), first_delay_s=1e-4))
+        assert caught.value.kind == "answer_lost"
+        assert store["k"] == b"2, 3"
+
+
+def committed(store: Store, data: bytes | None) -> str | int | None:
+    """Return what becomes of a transaction that replaces b"1"."""
+    staged = StagedStore(store, False)
+    assert staged.replace("k", data, b"1")
+    return staged.commit(False)
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+def test_what_is_changed_twice_is_only_what_stays_the_same(lost: Exception) -> None:
+    """Rows that others have appended to are not appended again; attributes and elements are."""
+    values = Overtaken(lost, lambda value: re.sub(rb"\b6\b", b"8", value), "")
+    retrying = RetryingStore(ForeignStore(values), first_delay_s=1e-4)
+    array = tessarr.create_array(retrying, data=np.arange(4), chunks=4, compressors=None)
+    values.key = "zarr.json"
+    with pytest.raises(StoreError, match="lost, and others have changed"):
+        array.append(np.arange(2))
+    assert tessarr.open_array(retrying).shape == (8,)
+    values.key, values.others = "zarr.json", lambda value: re.sub(rb"\b8\b", b"9", value)
+    tessarr.open_array(retrying).attrs["a"] = 5
+    array = tessarr.open_array(retrying)
+    assert (array.shape, array.attrs["a"]) == ((9,), 5)
+    values.key, values.others = "c/0", lambda value: value[:24] + bytes(8)
+    tessarr.open_array(retrying)[1] = 7
+    assert tessarr.open_array(retrying)[:4].tolist() == [0, 7, 2, 0]
+
+
+@pytest.mark.parametrize("status", [408, 429, 503])
+def test_who_is_busy_has_made_nothing(status: int) -> None:
+    """What is there is what others have made, be it the same; it need not be looked at."""
+    store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
+    assert not store.replace("k", b"2", b"1")
+    assert store.get("k") == b"2"
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_who_has_broken_may_have_made_it(status: int) -> None:
+    store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
+    with pytest.raises(StoreError, match="the answer to a change was lost"):
+        store.replace("k", b"2", b"1")
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+def test_who_is_busy_after_an_answer_was_lost_knows_nothing(lost: Exception) -> None:
+    """What was lost before stays lost."""
+    troubled = Troubled(lost, None, StatusError(503))
+    store = RetryingStore(ForeignStore(troubled), first_delay_s=1e-4)
+    with pytest.raises(StoreError, match="the answer to a change was lost"):
+        store.replace("k", b"2", b"1")
+    assert troubled.reads == []
+
+
+@pytest.mark.parametrize("often", [1, 2])
+@pytest.mark.parametrize("data", [b"2", bytes(2 << 20), None], ids=["small", "large", "none"])
+def test_what_is_committed_is_not_said_to_be_a_conflict(data: bytes | None, often: int) -> None:
+    """Where an answer was lost: that of the store, or of a store that is asked again itself."""
+    lossy = Lossy(k=b"1")
+    store: Store = ForeignStore(lossy)
+    for _ in range(often):
+        store = RetryingStore(store, first_delay_s=1e-4)
+    lossy.lost = "k"
+    with pytest.raises(StoreError, match="the answer to a change was lost") as caught:
+        committed(store, data)
+    assert caught.value.kind == "answer_lost"
+    assert lossy.get("k") == data
+
+
 def test_it_ends_some_time() -> None:
     failing = Failing(TimeoutError, 100)
     with pytest.raises(TimeoutError):
@@ -350,3 +473,9 @@ def test_causes_tell_too() -> None:
     error = OSError(5, "translated")
     error.__cause__ = StatusError(500)
     assert may_pass(error)
+    assert is_undone(error) is False
+    error.__cause__ = StatusError(503)
+    assert is_undone(error)
+    lost = ConnectionError("lost, and then busy")
+    lost.__cause__ = error
+    assert is_undone(lost) is False

@@ -7,16 +7,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.errors import StoreError
+from tessarr.store.passing import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["answer_lost", "noting", "watch", "watch_s3"]
+__all__ = ["answer_lost", "noting", "unclear", "watch", "watch_s3"]
 
 T = TypeVar("T")
 
-_BROKEN: Final = frozenset({500, 502, 504})
-"""With these a server, or who stands before it, says no more than that there is no answer."""
 _sent: Final[ContextVar[list[object] | None]] = ContextVar("sent", default=None)
 
 
@@ -35,6 +34,11 @@ def answer_lost(path: str) -> StoreError:
         "as it does where it was made; look before you do it again",
         kind="answer_lost",
     )
+
+
+def unclear(path: str) -> ConnectionError:
+    """Return the error of a change that may have been made before it could not be asked for."""
+    return ConnectionError(f"{path!r}: the answer to a change was lost, and then it failed")
 
 
 async def watch_s3(client: Any) -> None:
@@ -79,5 +83,5 @@ async def _begin(*_: Any) -> None:
 
 async def _end(_: Any, __: Any, told: Any) -> None:
     sent = _sent.get()
-    if sent and told.response.status not in _BROKEN:
+    if sent and told.response.status not in BROKEN:
         sent.pop()

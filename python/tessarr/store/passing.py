@@ -10,12 +10,16 @@ from tessarr.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["NOT_IMPLEMENTED", "causes", "judged", "may_pass", "status_of"]
+__all__ = ["BROKEN", "NOT_IMPLEMENTED", "causes", "is_undone", "judged", "may_pass", "status_of"]
 
 NOT_IMPLEMENTED: Final = 501
 """The status with which a server says that it knows no such request."""
 
-_BUSY: Final = frozenset({408, 429, 500, 502, 503, 504})
+BROKEN: Final = frozenset({500, 502, 504})
+"""With these a server, or who stands before it, says no more than that there is no answer."""
+
+_BUSY: Final = frozenset({408, 429, 503})
+"""With these it says that it has done nothing."""
 _PASSING: Final = frozenset(
     getattr(errno, name)
     for name in (
@@ -78,15 +82,39 @@ def may_pass(error: BaseException | None) -> bool:
             return cause.retryable
         if isinstance(cause, (ConnectionError, TimeoutError)):
             return True
-        if status_of(cause) in _BUSY:
+        if status_of(cause) in _BUSY | BROKEN:
             return True
         if isinstance(cause, OSError) and cause.errno in _PASSING:
             return True
-        if any(kind.__name__ in _CONNECTIONS for kind in type(cause).__mro__):
+        if _is_of_connections(cause):
             return True
     return False
 
 
-def judged(error: BaseException) -> tuple[BaseException, bool]:
-    """Return an error of a store, as it is told, and whether it may be gone next time."""
-    return error, may_pass(error)
+def is_undone(error: BaseException) -> bool | None:
+    """Return whether an error says that nothing was changed, as servers do that are busy.
+
+    False where there was no answer: then nobody knows. None where something else failed.
+
+    Examples
+    --------
+    >>> is_undone(ConnectionResetError()), is_undone(OSError("no"))
+    (False, None)
+    """
+    for cause in causes(error):
+        if isinstance(cause, ConnectionRefusedError):
+            return None
+        if isinstance(cause, (ConnectionError, TimeoutError)) or _is_of_connections(cause):
+            return False
+        if status_of(cause) in _BUSY | BROKEN:
+            return status_of(cause) in _BUSY
+    return None
+
+
+def judged(error: BaseException) -> tuple[BaseException, bool, bool | None]:
+    """Return an error of a store, as it is told, `may_pass` and `is_undone`."""
+    return error, may_pass(error), is_undone(error)
+
+
+def _is_of_connections(error: BaseException) -> bool:
+    return any(kind.__name__ in _CONNECTIONS for kind in type(error).__mro__)

@@ -114,7 +114,9 @@ class RetryingStore(WrapperStore):
     Asked again is after what may pass: lost connections, time that has run out, servers that
     are busy (408, 429, 500, 502, 503, 504), errors of the system such as EBUSY, and a
     `StoreError` that is retryable. Between half of each wait and all of it is waited. Changes of
-    several keys at once are not made again.
+    several keys at once are not made again. Where nobody knows whether a change was made, and
+    making it again would not give the same, that is a `StoreError` of the kind "answer_lost";
+    servers that are only busy (408, 429, 503) have made none.
 
     Examples
     --------

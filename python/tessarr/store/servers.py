@@ -9,8 +9,8 @@ from tessarr.errors import StoreError, UnsupportedError
 from tessarr.store.buckets import gcs_place, gcs_refusal, s3_place, s3_refusal
 from tessarr.store.fsspec_files import protocols
 from tessarr.store.loops import waited
-from tessarr.store.lost import answer_lost, noting, watch, watch_s3
-from tessarr.store.passing import NOT_IMPLEMENTED, causes, status_of
+from tessarr.store.lost import answer_lost, noting, unclear, watch, watch_s3
+from tessarr.store.passing import NOT_IMPLEMENTED, causes, is_undone, status_of
 from tessarr.store.sites import Answer, Place, Refusal, web_get, web_refusal
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ def changed(
         if any(status_of(cause) == NOT_IMPLEMENTED for cause in causes(error)):
             raise _no_conditions("the server") from error
         if not _is_refused(error, there=tag != ""):
+            if lost and is_undone(error):
+                raise unclear(path) from error
             raise
         if lost:
             raise answer_lost(path) from error

@@ -46,6 +46,9 @@ pub enum Kind {
 /// The code of an exception that ends a program, such as that of Ctrl-C.
 pub const EXIT: &str = "exit";
 
+/// The code of an error after a change that may have been made.
+pub const LOST: &str = "answer_lost";
+
 /// What failed, where and why.
 #[derive(Clone)]
 pub struct Error {
@@ -120,6 +123,15 @@ impl Error {
         use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
         let retryable = matches!(error.kind(), Interrupted | TimedOut | WouldBlock);
         Self::new(Kind::Store { retryable, errno: error.raw_os_error() }, format!("{what}: {error}"))
+    }
+
+    /// It came after a change of which nobody knows whether it was made.
+    #[must_use]
+    pub fn after_lost(mut self) -> Self {
+        if matches!(self.kind, Kind::Store { .. } | Kind::Foreign) {
+            self.code.get_or_insert(LOST);
+        }
+        self
     }
 
     /// Adds the key, unless one is known already.

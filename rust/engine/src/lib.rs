@@ -2,13 +2,13 @@
 //! selection it finds the chunks, fetches, decodes and scatters them into the
 //! caller's buffer, or gathers, encodes and stores them. No Python here.
 
-mod ahead;
 pub mod array;
 mod arrivals;
 pub mod cache;
 pub mod codec;
 pub mod convert;
 pub mod copy;
+mod departures;
 pub mod error;
 pub mod fill;
 pub mod grid;

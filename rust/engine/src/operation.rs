@@ -1,15 +1,17 @@
 //! What reading and writing share: the array, the store, and running tasks.
 
-use crate::ahead;
+use std::sync::Arc;
+
 use crate::array::{Array, Level, PerAxis};
 use crate::arrivals;
 use crate::copy::{Axis, Item};
+use crate::departures::{self, Departing};
 use crate::error::Result;
 use crate::grid::{self, Cuts};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
-use crate::store::{Change, Opened, Store, Want};
+use crate::store::{Opened, Store, Want};
 
 use smallvec::SmallVec;
 
@@ -190,11 +192,11 @@ impl<'s> Portion<'_, 's> {
 /// Does something with a chunk and what was opened of it, if it was.
 type WithValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
 
-/// Makes the change of a chunk; None: only who stores it can.
-type Make<'m, 'c> = &'m (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<Option<Change<'c>>> + Sync);
+/// Makes the value of a chunk; None: there is none, or what is there is needed for it.
+type Make<'m> = &'m (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<Option<Arc<Vec<u8>>>> + Sync);
 
-/// Stores a chunk that was made, or makes it then.
-type StoreMade<'s, 'c> = &'s (dyn Fn(&Chunk<'_, '_>, Option<Change<'c>>, &mut Scratch) -> Result<()> + Sync);
+/// Makes and stores a chunk.
+type StoreChunk<'s> = &'s (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync);
 
 /// Does something with the chunk of a task.
 type OfTask<'t> = &'t (dyn Fn(usize, &mut Scratch, &mut dyn FnMut(&Chunk<'_, '_>, &mut Scratch) -> Result<()>) -> Result<()>
@@ -253,35 +255,34 @@ impl Operation<'_> {
         }
     }
 
-    /// The same for chunks that are stored: `make` makes those that need not be read, as far as others would wait
-    /// meanwhile, and `store` stores what was made, or makes it then.
-    pub(crate) fn each_made<'c>(
+    /// The same for chunks that are stored: `make` makes values of which nothing need be read, for a store that is
+    /// given them without waiting for each, and `store` makes and stores a chunk.
+    pub(crate) fn each_stored(
         self,
         selection: &Selection,
-        make: Make<'_, 'c>,
-        store: StoreMade<'_, 'c>,
+        make: Make<'_>,
+        store: StoreChunk<'_>,
     ) -> Result<()> {
         let concurrency = self.store.write_concurrency();
         self.may_wait(concurrency)?;
         self.each_task(selection, concurrency, &|run, tasks, of| {
-            let stored = |task, mut made: Option<Change<'c>>, scratch: &mut Scratch| {
-                of(task, scratch, &mut |chunk, scratch| store(chunk, made.take(), scratch))
+            let stored = |task: usize, scratch: &mut Scratch| {
+                of(task, scratch, &mut |chunk, scratch| store(chunk, scratch))
             };
-            match run {
-                Run::Waiting(most) if tasks > most => ahead::each(
-                    tasks,
-                    most,
-                    self.interrupt,
-                    &|task, scratch| {
-                        let mut made = None;
-                        of(task, scratch, &mut |chunk, scratch| {
-                            make(chunk, scratch).map(|change| made = change)
-                        })?;
-                        Ok(made)
-                    },
-                    &stored,
-                ),
-                _ => run.each(tasks, self.interrupt, &|task, scratch| stored(task, None, scratch)),
+            let made = |task, scratch: &mut Scratch| {
+                let mut made = None;
+                of(task, scratch, &mut |chunk, scratch| {
+                    let (key, cell) = (chunk.key.to_owned(), chunk.cell.into());
+                    made = make(chunk, scratch)?.map(|value| Departing { key, cell, value });
+                    Ok(())
+                })?;
+                Ok(made)
+            };
+            match (run, self.store.putting()) {
+                (Run::Waiting(most), Some(put)) => {
+                    departures::each(put, tasks, most, self.interrupt, &made, &stored)
+                }
+                _ => run.each(tasks, self.interrupt, &stored),
             }
         })
     }

@@ -48,8 +48,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The most threads that run operations which wait.
 const MOST_WAITERS: usize = 256;
 
-/// The most threads that run tasks which wait, for all jobs; some make what others wait to store.
-const MOST_HELPERS: usize = 272;
+/// The most threads that run tasks which wait, for all jobs.
+const MOST_HELPERS: usize = 256;
 
 /// The threads of this process that work; null before first use and in a forked child.
 static WORKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());

@@ -106,11 +106,18 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Makes the change of a chunk or shard, which is not stored; None: its current value is needed.
-    fn ahead(&self, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<Option<Change<'a>>> {
-        match new.is_full(self.operation.bounds()) {
-            true => self.change(new, None, true, scratch).map(Some),
-            false => Ok(None),
+    /// Makes the value of a chunk or shard, which is not stored; None: it is to have none, or its current one is
+    /// needed.
+    fn value(&self, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<Option<Arc<Vec<u8>>>> {
+        if !new.is_full(self.operation.bounds()) {
+            return Ok(None);
+        }
+        let Change::Write(parts) = self.change(new, None, true, scratch)? else { return Ok(None) };
+        match <[Part<'_>; 1]>::try_from(parts) {
+            // A buffer from before may be much larger than what is in it.
+            Ok([Part::Owned(bytes)]) if bytes.capacity() / 2 <= bytes.len() => Ok(Some(Arc::new(bytes))),
+            Ok(parts) => whole(parts.into(), scratch).map(Some),
+            Err(parts) => whole(parts, scratch).map(Some),
         }
     }
 
@@ -138,11 +145,6 @@ impl<'a> Writer<'a> {
             })
         })?;
         Ok(())
-    }
-
-    /// Stores what was made of all of a chunk or shard.
-    fn store(&self, key: &str, change: &Change<'_>) -> Result<()> {
-        self.operation.store.update(key, Need::NOTHING, &mut |_| Ok(change.again())).map(drop)
     }
 
     /// Gives the key of a chunk a value that was made of all of it.
@@ -365,6 +367,14 @@ impl<'a> Writer<'a> {
             None => copy::is_filled(chunk, &level.stored_fill),
         }
     }
+}
+
+/// The value that parts make.
+fn whole(parts: Vec<Part<'_>>, scratch: &mut Scratch) -> Result<Arc<Vec<u8>>> {
+    let mut value = Vec::new();
+    join(&parts, None, &mut value)?;
+    recycle(parts, scratch);
+    Ok(Arc::new(value))
 }
 
 fn recycle(parts: Vec<Part<'_>>, scratch: &mut Scratch) {

@@ -32,6 +32,7 @@ pub(crate) use viewed::part;
 
 use crate::description::Description;
 use crate::error::{foreign, to_py};
+use crate::once::intern;
 use crate::selection::{basic, requests, Along, AxisArgument};
 use crate::space::View;
 use crate::store::{StagedStore, Store};
@@ -308,7 +309,7 @@ impl ArrayBase {
         let state = this.state();
         let direct = this.direct.load(Ordering::Relaxed);
         let Some(axes) = direct.then(|| basic(key, &state.array.shape)).flatten() else {
-            return slf.call_method1(pyo3::intern!(py, "_getitem"), (key,));
+            return slf.call_method1(intern!(py, "_getitem"), (key,));
         };
         let description = state.description.bind(py).get();
         let kept = axes.iter().filter(|along| !along.dropped).map(|along| along.count);
@@ -330,7 +331,7 @@ impl ArrayBase {
         let direct = this.direct.load(Ordering::Relaxed) && !this.read_only.load(Ordering::Relaxed);
         let plain = direct.then(|| plain_value(py, key, value, &state)).flatten();
         let Some((axes, value)) = plain else {
-            return slf.call_method1(pyo3::intern!(py, "_setitem"), (key, value)).map(|_| ());
+            return slf.call_method1(intern!(py, "_setitem"), (key, value)).map(|_| ());
         };
         let elements = &state.description.bind(py).get().elements;
         let requests = box_requests(&axes, &strides(elements, &value));

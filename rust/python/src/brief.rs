@@ -1,13 +1,13 @@
 //! What users gave, as messages show it.
 
-use pyo3::intern;
+use crate::once::intern;
+use crate::once::Once;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 /// A value in few words, whatever it is, as `tessarr.brief` has it: `repr` is not made for messages, and may
 /// raise in place of the error that was to be told.
 pub(crate) fn brief(value: &Bound<'_, PyAny>) -> String {
-    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    static MODULE: Once<Py<PyModule>> = Once::new();
     let py = value.py();
     let told = || {
         let module = MODULE.get_or_try_init(py, || py.import("tessarr.brief").map(Bound::unbind))?;

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use crate::once::Once;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::error::EXIT;
 use tessarr_engine::{Error, Kind};
@@ -13,7 +13,7 @@ use tessarr_engine::{Error, Kind};
 use crate::kept::Kept;
 use crate::recall::is_too_large;
 
-static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+static ERRORS: Once<Py<PyModule>> = Once::new();
 
 /// The class that a kind becomes.
 fn class_name(kind: Kind) -> &'static str {

@@ -20,6 +20,7 @@ mod latch;
 mod layers;
 mod making;
 mod memory;
+mod once;
 mod pool;
 mod recall;
 mod reduce;
@@ -38,6 +39,7 @@ static ALLOCATOR: Allocator = Allocator::new();
 #[pymodule(gil_used = false)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Allocator::begin();
+    module.py().get_type::<numpy::PyUntypedArray>(); // finds NumPy's functions, see `once`
     array::register(module)?;
     blocks::register(module)?;
     codec::register(module)?;

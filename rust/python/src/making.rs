@@ -1,9 +1,9 @@
 //! What metadata of a new array need: lengths of chunks, text of documents, and members of others.
 
+use crate::once::Once;
 use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::fill::{self, Wanted};
 
@@ -174,7 +174,7 @@ fn remade<'py>(
     named: &Bound<'py, PyTuple>,
     others: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static NEW: Once<Py<PyAny>> = Once::new();
     let py = value.py();
     let new =
         NEW.get_or_try_init(py, || Ok::<_, PyErr>(py.get_type::<PyAny>().getattr("__new__")?.unbind()))?;

@@ -5,10 +5,10 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use crate::once::Once;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyCapsule;
 
 use crate::elements::cannot_store;
@@ -39,7 +39,7 @@ struct Functions {
     release: Release,
 }
 
-static FUNCTIONS: PyOnceLock<Functions> = PyOnceLock::new();
+static FUNCTIONS: Once<Functions> = Once::new();
 
 impl Functions {
     fn find(py: Python<'_>) -> PyResult<Functions> {

@@ -1,11 +1,11 @@
 //! Objects of classes that Python derives from those of the engine.
 
+use crate::once::intern;
+use crate::once::Once;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::PyTypeObject;
 use pyo3::impl_::pymethods::tp_new_impl;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use pyo3::PyClass;
 
@@ -40,7 +40,7 @@ pub(crate) type Pickled<'py, S> = (Bound<'py, PyAny>, (Bound<'py, PyType>,), S);
 
 /// The same of an object with a state, which its `__setstate__` is given.
 pub(crate) fn pickled<'py, T, S>(object: &Bound<'py, T>, state: S) -> PyResult<Pickled<'py, S>> {
-    static NEW: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    static NEW: Once<Py<PyAny>> = Once::new();
     let new = NEW.import(object.py(), "copyreg", "__newobj__")?;
     Ok((new.clone(), (object.as_any().get_type(),), state))
 }

@@ -1,7 +1,7 @@
 //! `Unit`: what one step along a dimension is, as a value of Python.
 
+use crate::once::intern;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 

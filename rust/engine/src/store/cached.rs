@@ -19,6 +19,7 @@ mod answer;
 mod memory;
 mod object;
 mod shelf;
+mod written;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -30,12 +31,13 @@ pub(super) use self::memory::Asked;
 use self::memory::Memory;
 pub use self::memory::{CacheCounts, CachePool};
 use self::object::{Chunks, RangedObject, WholeObject};
-use super::{joined, Want};
+use self::shelf::Shelf;
+use self::written::{CachedPut, Changing, Written};
+use super::Want;
 use super::{
-    through, Change, Exchange, Known, Listing, Made, Need, Object, SharedStore, Store, Updater, Version,
+    through, Change, Exchange, Known, Listing, Made, Need, Object, Put, SharedStore, Store, Updater,
 };
 use crate::error::Result;
-use crate::store;
 
 /// Remembers what another store answered.
 #[derive(Debug)]
@@ -66,10 +68,7 @@ impl CachedStore {
     }
 
     fn name(&self, key: &str) -> String {
-        let mut name = String::with_capacity(self.space.len() + key.len());
-        name.push_str(&self.space);
-        name.push_str(key);
-        name
+        name(&self.space, key)
     }
 
     /// The answer about the value of `key`, which is called `name`, that is remembered, and when it was asked for.
@@ -106,28 +105,6 @@ impl CachedStore {
         self.memory.with(|shelf| shelf.forget_below(&self.space, &name));
     }
 
-    /// What can be remembered of a change, if it has room; `whole` is the current value, if that
-    /// is remembered.
-    fn written(&self, change: &Change<'_>, whole: Option<&dyn Object>) -> Result<Written> {
-        let parts = match change {
-            Change::Delete => return Ok(Written::Absent),
-            Change::Keep => return Ok(Written::Unknown),
-            Change::Write(parts) => parts,
-        };
-        let known = |part: &store::Part<'_>| whole.is_some() || !matches!(part, store::Part::Current { .. });
-        let total = |parts: &[store::Part<'_>]| parts.iter().map(store::Part::size).sum::<u64>();
-        let mut ranges = Vec::new();
-        let mut size = 0;
-        for run in parts.chunk_by(|one, next| known(one) == known(next)) {
-            let bytes = total(run);
-            if run.iter().all(known) && bytes <= self.memory.limit {
-                ranges.push((size, joined(run, whole)?));
-            }
-            size += bytes;
-        }
-        Ok(Written::Ranges { size, ranges })
-    }
-
     /// Whether a value that is open is read whole; not if its chunks are there already.
     fn wants_whole(&self, name: &str, want: Want, size: u64) -> bool {
         wants_whole(want, size)
@@ -142,32 +119,6 @@ impl CachedStore {
 
     fn is_small(&self, object: &dyn Object) -> bool {
         object.size() <= SMALL.min(self.memory.limit)
-    }
-
-    /// Remembers a change that was made.
-    fn keep_written(&self, name: &str, written: Written, version: Option<Version>, asked: Asked) {
-        let keep = |part, answer| self.memory.keep(name, part, answer, asked);
-        match written {
-            Written::Unknown => {}
-            Written::Absent => keep(Part::Value, Answer::Absent),
-            Written::Same(whole) => keep(Part::Value, Answer::Whole(whole)),
-            Written::Ranges { size, mut ranges } => match &mut ranges[..] {
-                [(0, bytes)] if bytes.len() as u64 == size => {
-                    let (bytes, same) = (std::mem::take(bytes), Same::written(version));
-                    let whole = Whole { bytes, same };
-                    keep(Part::Value, Answer::Whole(Arc::new(whole)));
-                }
-                // Without a version nothing tells whether the rest is still of the same value.
-                _ if version.is_some() => {
-                    keep(Part::Value, Answer::Opened { size, same: Box::new(Same::written(version)) });
-                    for (offset, bytes) in ranges {
-                        let part = Part::Range { offset, count: bytes.len() as u64 };
-                        keep(part, Answer::Range(Arc::new(bytes)));
-                    }
-                }
-                _ => {}
-            },
-        }
     }
 
     /// The value, to be read by ranges or whole.
@@ -334,17 +285,16 @@ impl Store for CachedStore {
         }
     }
 
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        let (memory, space) = (self.memory.clone(), self.space.clone());
+        Some(Arc::new(CachedPut::new(self.inner.putting()?, memory, space)))
+    }
+
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        // Before, so that who has read a part of the old value reads none of the new one as
-        // its other parts; after, also where nothing was changed: what the caller expected
-        // may be what is remembered.
         let name = self.name(key);
-        let time = Instant::now();
-        let (known, version, absent, before) = self.memory.with(|shelf| {
-            let (known, version, absent) = (shelf.whole(&name), shelf.version(&name), shelf.is_absent(&name));
-            shelf.forget(&self.space, &name);
-            (known, version, absent, shelf.epoch(&name))
-        });
+        let look = |shelf: &Shelf| (shelf.whole(&name), shelf.version(&name), shelf.is_absent(&name));
+        let ((known, version, absent), changing) =
+            Changing::begin(&self.memory, &self.space, name.clone(), look);
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
         // Of what is not at hand, no part is read that is not remembered.
         let at_hand = self.inner.at_hand();
@@ -377,21 +327,13 @@ impl Store for CachedStore {
             new = match (&change, &whole) {
                 (Change::Keep, _) if need.current && current.is_none() => Written::Absent,
                 (Change::Keep, Some(same)) => Written::Same(same.whole.clone()),
-                _ => self.written(&change, object)?,
+                _ => Written::of(&change, object, self.memory.limit)?,
             };
             Ok(change)
         });
-        let (alone, epoch) = self.memory.with(|shelf| {
-            let alone = shelf.epoch(&name) == before;
-            shelf.forget(&self.space, &name);
-            (alone, shelf.epoch(&name))
-        });
-        // Of several that change it at once nobody knows which was the last; and what was decided
-        // may have been refused.
-        let done = |made: &Made<'_>| decided_to_keep || !matches!(made.change, Change::Keep);
-        if let (true, Ok(made)) = (alone && made.as_ref().is_ok_and(done), &made) {
-            self.keep_written(&name, new, made.version, Asked { epoch, time });
-        }
+        // What was decided may have been refused.
+        let done = |made: &&Made<'_>| decided_to_keep || !matches!(made.change, Change::Keep);
+        changing.end(made.as_ref().ok().filter(done).map(|made| (new, made.version)));
         made
     }
 
@@ -451,15 +393,10 @@ impl Store for CachedStore {
     }
 }
 
-/// What is known of a value that was changed.
-enum Written {
-    Unknown,
-    Absent,
-    /// Nothing was changed of it.
-    Same(Arc<Whole>),
-    /// Its size, and where which bytes are.
-    Ranges {
-        size: u64,
-        ranges: Vec<(u64, Vec<u8>)>,
-    },
+/// What a key is called in the memory.
+fn name(space: &str, key: &str) -> String {
+    let mut name = String::with_capacity(space.len() + key.len());
+    name.push_str(space);
+    name.push_str(key);
+    name
 }

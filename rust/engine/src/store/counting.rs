@@ -93,7 +93,7 @@ fn add(counter: &AtomicU64, count: u64) {
 }
 
 impl Watch for Tally {
-    fn queues(&self) -> bool {
+    fn queues(&self, _call: Call) -> bool {
         true
     }
 

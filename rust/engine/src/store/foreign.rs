@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::joined;
-use super::keylock::KeyLocks;
+use super::keylock::{Held, KeyLocks};
 use super::{
-    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version,
-    Want,
+    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater,
+    Version, Want,
 };
 use crate::error::{Error, Kind, Result};
 
@@ -64,6 +64,11 @@ pub trait Foreign: Send + Sync + Debug {
 
     /// As [`Store::asking`].
     fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
+        None
+    }
+
+    /// As [`Store::putting`].
+    fn putting(self: Arc<Self>) -> Option<Arc<dyn Put>> {
         None
     }
 
@@ -191,10 +196,11 @@ impl<F: Foreign> ForeignStore<F> {
             _ => return Ok(None),
         };
         let current = thought.as_ref().map(|thought| thought as &dyn Object);
-        let change = updater(current)?;
-        if matches!(change, Change::Keep) {
-            return Ok(None);
-        }
+        let change = match updater(current) {
+            Ok(Change::Keep) => return Ok(None),
+            Err(error) if error.kind == Kind::Conflict => return Ok(None), // with what was thought, be it long gone
+            decided => decided?,
+        };
         Ok(match self.apply(key, &change, Some(current))? {
             Replaced::Done(version) => Some(Made { change, version }),
             Replaced::Not if need.only => Some(Change::Keep.into()),
@@ -208,16 +214,28 @@ impl<F: Foreign> ForeignStore<F> {
 
     fn update_held<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         let mut lost = Tried::Nothing;
-        if let Some(made) = self.update_known(key, need, &mut lost, updater)? {
+        let made = self.update_again(key, need, &mut lost, updater);
+        made.map_err(|error| if lost == Tried::Nothing { error } else { error.after_lost() })
+    }
+
+    /// Until it is made, or something fails, be it after an answer was `lost`.
+    fn update_again<'a>(
+        &self,
+        key: &str,
+        need: Need,
+        lost: &mut Tried,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<Made<'a>> {
+        if let Some(made) = self.update_known(key, need, lost, updater)? {
             return Ok(made);
         }
         for _ in 0..ATTEMPTS {
             let opened = self.foreign.get(key, Want::Whole)?;
             let current = opened.as_deref();
-            let change = lost.decide(current, need.only, updater)?;
+            let change = lost.decide(current, need.only, true, updater)?;
             match self.apply(key, &change, Some(current))? {
                 Replaced::Done(version) => return Ok(Made { change, version }),
-                Replaced::Lost => lost = Tried::of(&change, need.only)?,
+                Replaced::Lost => *lost = Tried::of(&change, need.only)?,
                 Replaced::Not | Replaced::Cannot => {}
             }
         }
@@ -240,6 +258,34 @@ impl Ask for ForeignAsk {
         let name = key.to_owned();
         let told = told.then(move |told, opened| told.tell(opened.map_err(|error| error.at_key(&name))));
         self.foreign.ask(key, want, told);
+    }
+}
+
+/// Gives values to a [`Foreign`].
+struct ForeignPut {
+    foreign: Arc<dyn Put>,
+    keys: Keys,
+    changing: Arc<KeyLocks>,
+}
+
+impl Put for ForeignPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        if let Err(error) = self.keys.check(key) {
+            return told.tell(Err(error));
+        }
+        let (foreign, name, value) = (self.foreign.clone(), key.to_owned(), value.clone());
+        let begin = move |held: Result<Held>| match held {
+            Ok(held) => {
+                let key = name.clone();
+                let told = told.then(move |told, done| {
+                    drop(held);
+                    told.tell(done.map_err(|error| error.at_key(&key)));
+                });
+                foreign.put(&name, &value, told);
+            }
+            Err(error) => told.tell(Err(error)),
+        };
+        self.changing.enter(key, begin);
     }
 }
 
@@ -337,6 +383,11 @@ impl<F: Foreign> Store for ForeignStore<F> {
 
     fn asking(&self) -> Option<Arc<dyn Ask>> {
         Some(Arc::new(ForeignAsk { foreign: self.foreign.clone().asking()?, keys: self.keys }))
+    }
+
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        let foreign = self.foreign.clone().putting().filter(|_| !self.read_only)?;
+        Some(Arc::new(ForeignPut { foreign, keys: self.keys, changing: self.changing.clone() }))
     }
 
     fn may_wait(&self) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
+use super::ask::on_thread;
 use super::{fork, wait};
 use crate::error::Result;
 
@@ -11,7 +12,7 @@ use crate::error::Result;
 /// A key is held while its new value is made, which may take long and may call
 /// back into Python or into other keys of the same store; so it is not a mutex
 /// per key or stripe, but a set of keys.
-pub(super) struct KeyLocks(fork::Own<Table>);
+pub(super) struct KeyLocks(fork::Own<Arc<Table>>);
 
 #[derive(Default)]
 struct Table {
@@ -21,7 +22,7 @@ struct Table {
 
 #[derive(Default)]
 struct Keys {
-    held: HashSet<String>,
+    held: HashSet<Arc<str>>,
     /// How many wait: to wake them is a system call, also where there are none.
     waiting: usize,
 }
@@ -47,13 +48,31 @@ impl KeyLocks {
         locks
     }
 
-    /// Waits until nobody holds `key`, then holds it while the guard lives.
-    pub(super) fn hold<'k>(&'k self, key: &'k str) -> Result<Held<'k>> {
+    /// Holds `key` while the guard lives; None: somebody else does.
+    pub(super) fn try_hold(&self, key: &str) -> Option<Held> {
         let table = self.0.get();
+        let key: Arc<str> = key.into();
+        let mut keys = table.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.held.insert(key.clone()).then(|| Held::new(table, key))
+    }
+
+    /// Does `enter` with the guard: here, or in a thread that waits until nobody holds `key`.
+    pub(super) fn enter(self: &Arc<Self>, key: &str, enter: impl FnOnce(Result<Held>) + Send + 'static) {
+        if let Some(held) = self.try_hold(key) {
+            return enter(Ok(held));
+        }
+        let (locks, key) = (self.clone(), key.to_owned());
+        on_thread(move || enter(locks.hold(&key)));
+    }
+
+    /// Waits until nobody holds `key`, then holds it while the guard lives.
+    pub(super) fn hold(&self, key: &str) -> Result<Held> {
+        let table = self.0.get();
+        let name: Arc<str> = key.into();
         loop {
             let mut keys = table.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            if keys.held.insert(key.to_owned()) {
-                return Ok(Held { table, key });
+            if keys.held.insert(name.clone()) {
+                return Ok(Held::new(table, name));
             }
             keys.waiting += 1;
             let held = |keys: &mut Keys| keys.held.contains(key);
@@ -75,16 +94,24 @@ impl std::fmt::Debug for KeyLocks {
 }
 
 /// Holds one key of a [`KeyLocks`].
-pub(super) struct Held<'k> {
-    table: &'k fork::Made<Table>,
-    key: &'k str,
+pub(super) struct Held {
+    table: Arc<Table>,
+    key: Arc<str>,
+    generation: u64,
 }
 
-impl Drop for Held<'_> {
+impl Held {
+    fn new(table: &Arc<Table>, key: Arc<str>) -> Self {
+        Held { table: table.clone(), key, generation: fork::generation() }
+    }
+}
+
+impl Drop for Held {
     fn drop(&mut self) {
-        if self.table.is_own() {
+        // What a forked child inherited it leaves as it is: others may have been changing it.
+        if self.generation == fork::generation() {
             let mut keys = self.table.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.held.remove(self.key);
+            keys.held.remove(&self.key);
             if keys.waiting > 0 {
                 self.table.released.notify_all();
             }

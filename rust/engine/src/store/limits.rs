@@ -255,20 +255,25 @@ impl Rate {
 #[derive(Debug)]
 pub struct Limited(Arc<Limits>);
 
+impl Limited {
+    fn rate(&self, call: Call) -> Option<&Rate> {
+        if call.changes() { &self.0.writes } else { &self.0.reads }.as_ref()
+    }
+}
+
 impl Watch for Limited {
     fn before(&self, call: Call) -> Result<Option<Turn<'_>>> {
         if call == Call::Hold {
             return Ok(None); // what is asked meanwhile counts
         }
-        let rate = if call.changes() { &self.0.writes } else { &self.0.reads };
         if call != Call::ReadMore {
-            rate.as_ref().map_or(Ok(()), Rate::wait)?;
+            self.rate(call).map_or(Ok(()), Rate::wait)?;
         }
         self.0.requests.turn()
     }
 
-    fn queues(&self) -> bool {
-        self.0.reads.is_none()
+    fn queues(&self, call: Call) -> bool {
+        self.rate(call).is_none()
     }
 
     fn queue(&self, enter: Enter) {

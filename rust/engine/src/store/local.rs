@@ -207,7 +207,7 @@ impl LocalStore {
     }
 
     /// Keeps other threads from changing `key` where no file does.
-    fn turn<'k>(&self, key: &'k str) -> Result<Option<Held<'k>>> {
+    fn turn(&self, key: &str) -> Result<Option<Held>> {
         match self.settings.locking {
             Locking::System | Locking::File => Ok(None),
             Locking::Nothing | Locking::InPlace => CHANGING.hold(key).map(Some),

@@ -36,7 +36,7 @@ use change::{joined, no_current};
 use lost::Tried;
 use object::{holds, past_the_end, room_for, REPLACED};
 
-pub use ask::{Ask, Asker, Opened, Told};
+pub use ask::{by_thread, Ask, Asker, Opened, Put, Told};
 pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};
 pub use change::{join, Change, Known, Made, Need, Part, Updater};
 pub use counting::{CountingStore, Counts};
@@ -49,7 +49,7 @@ pub use memory::MemoryStore;
 pub use object::{check_size, read_all, read_from, replaced, Decoded, How, Loaded, Object, Want};
 pub use prefix::PrefixStore;
 pub use readonly::ReadOnlyStore;
-pub use retrying::{Retries, RetryingStore};
+pub use retrying::{Passes, Retries, RetryingStore};
 pub use shared::{want_of, SharedStore, Span};
 pub use slot::Slot;
 pub use split::SplitStore;
@@ -262,6 +262,11 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
+    /// What is given values without waiting for each, now; None: it cannot be given them so.
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        None
+    }
+
     /// An error if this thread must not wait for it, also where others ask it: they would wait for this thread.
     fn may_wait(&self) -> Result<()> {
         self.inner().map_or(Ok(()), |inner| inner.may_wait())
@@ -382,6 +387,13 @@ impl dyn Store + '_ {
     pub fn put(&self, key: &str, data: &[u8]) -> Result<()> {
         self.update(key, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Borrowed(data)])))?;
         Ok(())
+    }
+
+    /// Replaces the value of `key`, and gives the version of the new one, where that is known.
+    pub(crate) fn put_shared(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<Option<Version>> {
+        let need = Need { version: true, ..Need::NOTHING };
+        let write = || Change::Write(vec![Part::Shared(value.clone())]);
+        Ok(self.update(key, need, &mut |_| Ok(write()))?.version)
     }
 
     /// Removes `key`; that it is absent is fine.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Ask, Exchange, Keys, Listing, Made, Need, Object, Store, Told, Updater, Want};
+use super::{Ask, Exchange, Keys, Listing, Made, Need, Object, Put, Store, Told, Updater, Version, Want};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -65,6 +65,22 @@ impl Ask for PrefixAsk {
     }
 }
 
+/// Gives values to the store below.
+struct PrefixPut {
+    inner: Arc<dyn Put>,
+    prefix: String,
+    keys: Keys,
+}
+
+impl Put for PrefixPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        match self.keys.check(key) {
+            Ok(()) => self.inner.put(&below(&self.prefix, key), value, told),
+            Err(error) => told.tell(Err(error)),
+        }
+    }
+}
+
 impl Store for PrefixStore {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
@@ -85,6 +101,11 @@ impl Store for PrefixStore {
     fn asking(&self) -> Option<Arc<dyn Ask>> {
         let (prefix, keys) = (self.prefix.clone(), self.keys());
         Some(Arc::new(PrefixAsk { inner: self.inner.asking()?, prefix, keys }))
+    }
+
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        let (prefix, keys) = (self.prefix.clone(), self.keys());
+        Some(Arc::new(PrefixPut { inner: self.inner.putting()?, prefix, keys }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

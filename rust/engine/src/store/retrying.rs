@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{later, wait, REPLACED};
 use super::{
-    Ask, Change, Exchange, How, Listing, Made, Need, Object, Store, Told, Tried, Updater, Version, Want,
+    Ask, Change, Exchange, How, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater, Version, Want,
 };
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind, Result, LOST};
 
 /// How often, and after how long, something is tried again.
 #[derive(Clone, Copy, Debug)]
@@ -47,16 +47,29 @@ struct Asking<F> {
     foreign: F,
 }
 
-impl<F: Fn(Error) -> (Error, bool)> Asking<F> {
+/// Whether it may help to ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passes {
+    /// It does not.
+    Never,
+    /// It may. What was asked may have been done, which is not likely.
+    Unclear,
+    /// It may. There was no answer, so that nobody knows whether what was asked was done.
+    Lost,
+    /// It may. Whoever was asked has said that nothing was done.
+    Undone,
+}
+
+impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
     /// What `work` gives; again while its error may pass.
     fn each<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut tried = 0;
         loop {
-            let (error, may_pass) = match work() {
+            let (error, passes) = match work() {
                 Err(error) => self.judged(error),
                 done => return done,
             };
-            if tried >= self.retries.most || !may_pass {
+            if tried >= self.retries.most || passes == Passes::Never {
                 return Err(error);
             }
             wait::sleep(self.retries.pause(tried))?;
@@ -65,14 +78,20 @@ impl<F: Fn(Error) -> (Error, bool)> Asking<F> {
     }
 
     /// As what an error is told, and whether it may pass.
-    fn judged(&self, error: Error) -> (Error, bool) {
+    fn judged(&self, error: Error) -> (Error, Passes) {
         match error.kind {
-            Kind::Store { retryable, .. } => {
-                let may_pass = retryable && error.code != Some(REPLACED);
-                (error, may_pass)
-            }
+            Kind::Store { retryable: true, .. } if error.code != Some(REPLACED) => (error, Passes::Unclear),
             Kind::Foreign => (self.foreign)(error),
-            _ => (error, false),
+            _ => (error, Passes::Never),
+        }
+    }
+
+    /// The same for a change, which may have been made by what was asked before it failed.
+    fn judged_change<T>(&self, made: &Result<T>) -> Passes {
+        let Err(error) = made else { return Passes::Never };
+        match self.judged(error.clone()).1 {
+            Passes::Unclear | Passes::Undone if is_lost(error) => Passes::Lost,
+            passes => passes,
         }
     }
 }
@@ -91,46 +110,67 @@ impl<F> fmt::Debug for RetryingStore<F> {
     }
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Asking<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
     fn opened(self: Arc<Self>, inner: Box<dyn Object>) -> Box<dyn Object> {
         Box::new(RetryingObject { inner, asking: self })
     }
 }
 
-/// Asks the other store, and again; nobody waits meanwhile.
+/// Begins something of which somebody is told.
+type Begin<T> = Arc<dyn Fn(Told<T>) + Send + Sync>;
+
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
+    /// Begins something that was tried so often, and again after it has failed, as long as it is wanted; nobody
+    /// waits meanwhile.
+    fn begin<T: 'static>(self: Arc<Self>, tried: u64, begin: Begin<T>, told: Told<T>) {
+        if !told.is_wanted() {
+            return;
+        }
+        let again = begin.clone();
+        let told = told.then(move |told, done| match done {
+            Err(error) => match self.judged(error) {
+                (_, passes) if passes != Passes::Never && tried < self.retries.most => {
+                    let pause = self.retries.pause(tried);
+                    later::after(pause, move || self.begin(tried + 1, again, told));
+                }
+                (error, _) => told.tell(Err(error)),
+            },
+            done => told.tell(done),
+        });
+        begin(told);
+    }
+}
+
+/// Asks the other store, and again.
 struct RetryingAsk<F> {
     inner: Arc<dyn Ask>,
     asking: Arc<Asking<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> RetryingAsk<F> {
-    /// Asks after it was tried so often, if that is still wanted.
-    fn again(self, tried: u64, key: &str, want: Want, told: Told) {
-        if !told.is_wanted() {
-            return;
-        }
-        let (inner, name) = (self.inner.clone(), key.to_owned());
-        let told = told.then(move |told, opened| match opened {
-            Err(error) => match self.asking.judged(error) {
-                (_, true) if tried < self.asking.retries.most => {
-                    let pause = self.asking.retries.pause(tried);
-                    later::after(pause, move || self.again(tried + 1, &name, want, told));
-                }
-                (error, _) => told.tell(Err(error)),
-            },
-            opened => told.tell(opened.map(|object| Some(self.asking.opened(object?)))),
-        });
-        inner.ask(key, want, told);
-    }
-}
-
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Ask for RetryingAsk<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Ask for RetryingAsk<F> {
     fn ask(&self, key: &str, want: Want, told: Told) {
-        RetryingAsk { inner: self.inner.clone(), asking: self.asking.clone() }.again(0, key, want, told);
+        let (inner, key, asking) = (self.inner.clone(), key.to_owned(), self.asking.clone());
+        let told = told.then(|told, opened| {
+            told.tell(opened.map(|object| Some(asking.opened(object?))));
+        });
+        self.asking.clone().begin(0, Arc::new(move |told| inner.ask(&key, want, told)), told);
     }
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingStore<F> {
+/// Gives values to the other store, and again.
+struct RetryingPut<F> {
+    inner: Arc<dyn Put>,
+    asking: Arc<Asking<F>>,
+}
+
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Put for RetryingPut<F> {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        let (inner, key, value) = (self.inner.clone(), key.to_owned(), value.clone());
+        self.asking.clone().begin(0, Arc::new(move |told| inner.put(&key, &value, told)), told);
+    }
+}
+
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for RetryingStore<F> {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
     }
@@ -144,28 +184,38 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
         Some(Arc::new(RetryingAsk { inner: self.inner.asking()?, asking: self.asking.clone() }))
     }
 
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        Some(Arc::new(RetryingPut { inner: self.inner.putting()?, asking: self.asking.clone() }))
+    }
+
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         if need.current {
-            let mut tried = Tried::Nothing;
+            let (mut tried, mut sure) = (Tried::Nothing, false);
             let made = self.asking.each(|| {
                 let before = tried.clone();
                 let mut undecided = None;
                 let mut decide = |current: Option<&dyn Object>| {
-                    let decided = updater(current);
+                    let decided = before.decide(current, false, sure, updater);
                     tried =
                         decided.as_ref().map_or(Ok(Tried::Nothing), |change| Tried::of(change, need.only))?;
-                    before.check(current, false, &decided)?;
                     undecided = decided.as_ref().err().cloned();
                     decided
                 };
                 let made = self.inner.update(key, need, &mut decide);
-                let made = match undecided {
-                    // It is none of the store's, and told as it is.
-                    Some(error) if !self.asking.judged(error.clone()).1 => return Ok(Err(error)),
-                    _ => made?,
-                };
-                if need.only && before != Tried::Nothing && matches!(made.change, Change::Keep) {
-                    before.check_not_made(self.inner.open(key, Want::Whole)?.as_deref())?;
+                let knows = made.as_ref().is_err_and(is_lost);
+                let is_final = |error: &Error| self.asking.judged(error.clone()).1 == Passes::Never;
+                // It is none of the store's, and told as it is, unless the store knows better.
+                if let Some(error) = undecided.filter(|error| !knows && is_final(error)) {
+                    return Ok(Err(error));
+                }
+                match self.asking.judged_change(&made) {
+                    Passes::Undone => tried = before.clone(),
+                    Passes::Lost => sure = true,
+                    Passes::Never | Passes::Unclear => {}
+                }
+                let made = made?;
+                if need.only && matches!(made.change, Change::Keep) {
+                    before.check_refused(sure, || self.inner.open(key, Want::Whole))?;
                 }
                 Ok(Ok(made))
             });
@@ -212,12 +262,17 @@ impl<F: Fn(Error) -> (Error, bool) + Send + Sync + 'static> Store for RetryingSt
     }
 }
 
+/// Whether nobody knows what became of a change.
+fn is_lost(error: &Error) -> bool {
+    error.code == Some(LOST)
+}
+
 struct RetryingObject<F> {
     inner: Box<dyn Object>,
     asking: Arc<Asking<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, bool) + Send + Sync> Object for RetryingObject<F> {
+impl<F: Fn(Error) -> (Error, Passes) + Send + Sync> Object for RetryingObject<F> {
     fn size(&self) -> u64 {
         self.inner.size()
     }
@@ -284,7 +339,7 @@ mod tests {
     fn asks(inner: Arc<dyn Ask>, told: Told) {
         let first = Duration::from_micros(1);
         let retries = Retries { most: 4, first, longest: first };
-        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, false) });
+        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, Passes::Never) });
         RetryingAsk { inner, asking }.ask("key", Want::Whole, told);
     }
 

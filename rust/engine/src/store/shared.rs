@@ -266,10 +266,11 @@ struct SharedAsk {
 
 impl Ask for SharedAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
-        match self.store.expects(key) {
-            true => by_thread(Arc::new(self.store.clone()), key, want, told),
-            false => self.inner.ask(key, want, told),
+        if !self.store.expects(key) {
+            return self.inner.ask(key, want, told);
         }
+        let (store, key) = (self.store.clone(), key.to_owned());
+        by_thread(told, move || store.open(&key, want));
     }
 }
 

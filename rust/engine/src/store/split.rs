@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use super::ask::by_thread;
-use super::{through, Ask, Listing, Made, Need, Object, SharedStore, Store, Told, Turn, Updater, Want};
+use super::{
+    through, Ask, Listing, Made, Need, Object, Put, SharedStore, Store, Told, Turn, Updater, Version, Want,
+};
 use crate::error::Result;
 
 /// Keeps metadata in one store and everything else, the chunks, in another.
@@ -49,10 +51,27 @@ struct SplitAsk {
 
 impl Ask for SplitAsk {
     fn ask(&self, key: &str, want: Want, told: Told) {
-        match is_document(key) {
-            true => by_thread(self.metadata.clone(), key, want, told),
-            false => self.chunks.ask(key, want, told),
+        if !is_document(key) {
+            return self.chunks.ask(key, want, told);
         }
+        let (metadata, key) = (self.metadata.clone(), key.to_owned());
+        by_thread(told, move || metadata.open(&key, want));
+    }
+}
+
+/// Gives chunks; a thread waits for what has the name of a document.
+struct SplitPut {
+    metadata: Arc<dyn Store>,
+    chunks: Arc<dyn Put>,
+}
+
+impl Put for SplitPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        if !is_document(key) {
+            return self.chunks.put(key, value, told);
+        }
+        let (metadata, key, value) = (self.metadata.clone(), key.to_owned(), value.clone());
+        by_thread(told, move || metadata.put_shared(&key, &value));
     }
 }
 
@@ -67,6 +86,10 @@ impl Store for SplitStore {
 
     fn asking(&self) -> Option<Arc<dyn Ask>> {
         Some(Arc::new(SplitAsk { metadata: self.metadata.clone(), chunks: self.chunks.asking()? }))
+    }
+
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        Some(Arc::new(SplitPut { metadata: self.metadata.clone(), chunks: self.chunks.putting()? }))
     }
 
     fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {

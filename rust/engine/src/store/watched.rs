@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::limits::{Enter, Turn};
 use super::wait;
 use super::{
-    through, Ask, Change, Decoded, Exchange, How, Known, Listing, Made, Need, New, Object, Part, SharedStore,
-    Store, Told, Updater, Version, Want,
+    through, Ask, Change, Decoded, Exchange, How, Known, Listing, Made, Need, New, Object, Opened, Part, Put,
+    SharedStore, Store, Told, Updater, Version, Want,
 };
 use crate::error::{Error, Result};
 
@@ -88,12 +88,12 @@ pub trait Watch: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Whether values may be asked for without a thread that waits: `after` neither waits then, nor calls others.
-    fn queues(&self) -> bool {
+    /// Whether calls of a kind may be made without a thread that waits: `after` neither waits then, nor calls others.
+    fn queues(&self, _call: Call) -> bool {
         false
     }
 
-    /// As [`Watch::before`], for a value that is asked for so: does `enter` when the store may be asked.
+    /// As [`Watch::before`], for a call that is made so: does `enter` when the store may be asked.
     fn queue(&self, enter: Enter) {
         enter(None);
     }
@@ -186,6 +186,31 @@ fn bytes_of(opened: Option<&dyn Object>) -> u64 {
     opened.and_then(Object::bytes).map_or(0, |bytes| bytes.len() as u64)
 }
 
+/// Does `begin` when the watch lets it, and tells that of what comes of it, which has so many `bytes`.
+fn begin<T: 'static, W: Watch + 'static>(
+    watch: &Arc<W>,
+    call: Call,
+    key: &str,
+    bytes: impl FnOnce(&Result<T>) -> u64 + Send + 'static,
+    told: Told<T>,
+    begin: impl FnOnce(&str, Told<T>) + Send + 'static,
+) {
+    let (key, watching) = (key.to_owned(), watch.clone());
+    let enter: Enter = Box::new(move |place| {
+        if !told.is_wanted() {
+            return;
+        }
+        let (start, name) = (Instant::now(), key.clone());
+        let told = told.then(move |told, done| {
+            drop(place);
+            let found = Found { bytes: bytes(&done), ..Found::default() };
+            told.tell(after(&*watching, call, &name, start, found, done));
+        });
+        begin(&key, told);
+    });
+    watch.queue(enter);
+}
+
 /// Asks the other store, and tells a [`Watch`].
 struct WatchedAsk<W> {
     inner: Arc<dyn Ask>,
@@ -194,22 +219,27 @@ struct WatchedAsk<W> {
 
 impl<W: Watch + 'static> Ask for WatchedAsk<W> {
     fn ask(&self, key: &str, want: Want, told: Told) {
-        let (inner, watch, key) = (self.inner.clone(), self.watch.clone(), key.to_owned());
-        let enter: Enter = Box::new(move |place| {
-            if !told.is_wanted() {
-                return;
-            }
-            let (start, name) = (Instant::now(), key.clone());
-            let told = told.then(move |told, opened| {
-                drop(place);
-                let bytes = opened.as_ref().map_or(0, |opened| bytes_of(opened.as_deref()));
-                let found = Found { bytes, ..Found::default() };
-                let opened = after(&*watch, Call::Open, &name, start, found, opened);
-                told.tell(opened.map(|inner| Some(WatchedObject::boxed(inner?, name, watch))));
-            });
-            inner.ask(&key, want, told);
+        let (inner, watch, name) = (self.inner.clone(), self.watch.clone(), key.to_owned());
+        let told = told.then(|told, opened| {
+            told.tell(opened.map(|inner| Some(WatchedObject::boxed(inner?, name, watch))));
         });
-        self.watch.queue(enter);
+        let bytes = |opened: &Opened| opened.as_ref().map_or(0, |opened| bytes_of(opened.as_deref()));
+        let ask = move |key: &str, told| inner.ask(key, want, told);
+        begin(&self.watch, Call::Open, key, bytes, told, ask);
+    }
+}
+
+/// Gives values to the other store, and tells a [`Watch`].
+struct WatchedPut<W> {
+    inner: Arc<dyn Put>,
+    watch: Arc<W>,
+}
+
+impl<W: Watch + 'static> Put for WatchedPut<W> {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        let (inner, value, size) = (self.inner.clone(), value.clone(), value.len() as u64);
+        let put = move |key: &str, told| inner.put(key, &value, told);
+        begin(&self.watch, Call::Update, key, move |_| size, told, put);
     }
 }
 
@@ -233,8 +263,13 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     }
 
     fn asking(&self) -> Option<Arc<dyn Ask>> {
-        let inner = self.inner.asking().filter(|_| self.watch.queues())?;
+        let inner = self.inner.asking().filter(|_| self.watch.queues(Call::Open))?;
         Some(Arc::new(WatchedAsk { inner, watch: self.watch.clone() }))
+    }
+
+    fn putting(&self) -> Option<Arc<dyn Put>> {
+        let inner = self.inner.putting().filter(|_| self.watch.queues(Call::Update))?;
+        Some(Arc::new(WatchedPut { inner, watch: self.watch.clone() }))
     }
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {

@@ -125,10 +125,9 @@ pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *con
     let value = Address(value.cast_mut());
     let writer = |chunk: &Chunk<'_, '_>| Writer::new(operation, chunk.spread);
     let make = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
-        writer(chunk).ahead(&Given::of(chunk, value, operation), scratch)
+        writer(chunk).value(&Given::of(chunk, value, operation), scratch)
     };
-    operation.each_made(selection, &make, &|chunk, made, scratch| match made {
-        Some(change) => writer(chunk).store(chunk.key, &change),
-        None => writer(chunk).chunk(chunk.key, &Given::of(chunk, value, operation), scratch),
+    operation.each_stored(selection, &make, &|chunk, scratch| {
+        writer(chunk).chunk(chunk.key, &Given::of(chunk, value, operation), scratch)
     })
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::once::intern;
+use crate::once::Once;
 use numpy::{npyffi, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
 use tessarr_engine::space::{Act, Indices, Mode, Name, PerDim, PerDimension, Place, Shift, Slice, Term};
 use tessarr_engine::{Error, Kind};
@@ -42,7 +42,7 @@ pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Term>>> {
 }
 
 /// The class of what `tessarr.space.brackets` makes of other index arrays.
-static PARSED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static PARSED: Once<Py<PyAny>> = Once::new();
 
 fn parsed_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
     py.import("tessarr.space.brackets")?.getattr("IndexArray").map(Bound::unbind)

@@ -1,8 +1,8 @@
 //! `OutputIndexMap`: how one index of what is viewed follows from a position, as a value of Python.
 
+use crate::once::intern;
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tessarr_engine::space::{self, Map, Source, END, INFINITE};

@@ -4,7 +4,9 @@ use numpy::{PyArray1, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use pyo3::{intern, IntoPyObjectExt};
+use pyo3::IntoPyObjectExt;
+
+use crate::once::intern;
 use tessarr_engine::space::{
     self, Act, Along, Indices, Map, Mode, Name, PerDimension, Source, Term, MAX_RANK,
 };

@@ -3,24 +3,26 @@
 
 use std::sync::OnceLock;
 
+use crate::once::Once;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
-use pyo3::{intern, IntoPyObjectExt, PyTraverseError, PyVisit};
+use pyo3::{IntoPyObjectExt, PyTraverseError, PyVisit};
+
+use crate::once::intern;
 
 use super::View;
 use crate::subclass::{copy_of, made_as, made_like};
 
 /// The class of domains, in Python.
 fn domains(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static CLASS: Once<Py<PyType>> = Once::new();
     CLASS.import(py, "tessarr.space.index_domain", "IndexDomain")
 }
 
 /// The class of transforms, in Python.
 pub(crate) fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static CLASS: Once<Py<PyType>> = Once::new();
     CLASS.import(py, "tessarr.space.transform", "IndexTransform")
 }
 
@@ -31,9 +33,9 @@ pub(crate) fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 #[pyclass(subclass, weakref, frozen, module = "tessarr._engine")]
 pub(crate) struct PlacedBase {
     view: OnceLock<Py<View>>,
-    domain: PyOnceLock<Py<PlacedBase>>,
-    dims: PyOnceLock<Py<PyTuple>>,
-    output: PyOnceLock<Py<PyAny>>,
+    domain: Once<Py<PlacedBase>>,
+    dims: Once<Py<PyTuple>>,
+    output: Once<Py<PyAny>>,
 }
 
 impl From<Py<View>> for PlacedBase {
@@ -44,7 +46,7 @@ impl From<Py<View>> for PlacedBase {
 
 impl PlacedBase {
     fn empty() -> Self {
-        let (domain, dims, output) = (PyOnceLock::new(), PyOnceLock::new(), PyOnceLock::new());
+        let (domain, dims, output) = (Once::new(), Once::new(), Once::new());
         PlacedBase { view: OnceLock::new(), domain, dims, output }
     }
 
@@ -145,7 +147,7 @@ impl PlacedBase {
     /// [OutputIndexMap(offset=5), OutputIndexMap(offset=0, stride=3, input_dimension=0)]
     #[getter]
     fn _output<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PyAny>> {
-        static MAPS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static MAPS: Once<Py<PyType>> = Once::new();
         let output = self.output.get_or_try_init(py, || {
             let class = MAPS.import(py, "tessarr.space.maps", "OutputIndexMaps")?;
             class.call1((self.view(py)?.maps(py)?,)).map(Bound::unbind)

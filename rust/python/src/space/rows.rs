@@ -1,6 +1,6 @@
 //! What is asked for of chunks, dimension by dimension, along those of a view.
 
-use pyo3::intern;
+use crate::once::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tessarr_engine::space::{self, INFINITE};

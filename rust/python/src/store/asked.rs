@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::intern;
+use crate::once::intern;
 use pyo3::prelude::*;
 use tessarr_engine::pool::guarded;
-use tessarr_engine::store::{Ask, Opened, Told, Want};
+use tessarr_engine::store::{Ask, Opened, Put, Told, Version, Want};
 
 use super::foreign::{Opening, PyForeign};
 use crate::error::foreign;
@@ -24,6 +24,15 @@ impl Ask for PyAsk {
         if let Some((key, told)) = self.0.ask_there(key.to_owned(), want, told) {
             ask(&self.0, key, want, told);
         }
+    }
+}
+
+/// Gives values to the server of a store of Python.
+pub(super) struct PyPut(pub(super) Arc<PyForeign>);
+
+impl Put for PyPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        self.0.put_there(key, value, told);
     }
 }
 

@@ -5,18 +5,18 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use crate::once::intern;
 use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBool, PyBytes, PyDict};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
 use tessarr_engine::pool::Pile;
 use tessarr_engine::store::{
-    read_all, Ask, Before, Exchange, Expected, Foreign, Listing, New, Object, Replaced, Version, Want,
+    read_all, Ask, Before, Exchange, Expected, Foreign, Listing, New, Object, Put, Replaced, Version, Want,
 };
 use tessarr_engine::{Error, Result};
 
-use super::asked::{Asked, PyAsk};
+use super::asked::{Asked, PyAsk, PyPut};
 use super::bytes_of;
 use super::site::{is_ours, Site};
 use crate::error::{foreign, to_py};
@@ -215,6 +215,24 @@ impl PyForeign {
         Ok(Some(Box::new(Ranged { key, value, size, version, state })))
     }
 
+    /// A version, if the store compares it.
+    pub(super) fn compared(&self, version: Option<Version>) -> Option<Version> {
+        version.filter(|_| self.has_replace_version)
+    }
+
+    /// Has Python replace a value.
+    pub(super) fn put_by_python(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
+        self.call(|object| {
+            let py = object.py();
+            let data = PyBytes::new(py, data);
+            if self.mapping {
+                return object.set_item(key, data).map(|()| None);
+            }
+            let answer = object.call_method1(intern!(py, "put"), (key, data))?;
+            Ok(if self.has_replace_version { self.tagged(&answer, key)? } else { None })
+        })
+    }
+
     pub(super) fn call<T>(&self, work: impl for<'py> FnOnce(&Bound<'py, PyAny>) -> PyResult<T>) -> Result<T> {
         attached(|py| work(self.object.bind(py)))
     }
@@ -271,18 +289,10 @@ impl Foreign for PyForeign {
     }
 
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
-        if let Some(Replaced::Done(version)) = self.stored_there(key, data, Before::Anything)? {
-            return Ok(version.filter(|_| self.has_replace_version));
+        match self.stored_there(key, data, Before::Anything)? {
+            Some(Replaced::Done(version)) => Ok(self.compared(version)),
+            _ => self.put_by_python(key, data),
         }
-        self.call(|object| {
-            let py = object.py();
-            let data = PyBytes::new(py, data);
-            if self.mapping {
-                return object.set_item(key, data).map(|()| None);
-            }
-            let answer = object.call_method1(intern!(py, "put"), (key, data))?;
-            Ok(if self.has_replace_version { self.tagged(&answer, key)? } else { None })
-        })
     }
 
     fn delete(&self, key: &str) -> Result<()> {
@@ -318,7 +328,7 @@ impl Foreign for PyForeign {
             _ if self.has_replace => ("replace", expected.map(read_all).transpose()?),
             _ => return Ok(Replaced::Cannot),
         };
-        self.call(|object| {
+        let answer = self.call(|object| {
             let py = object.py();
             let data = data.map(|bytes| PyBytes::new(py, bytes));
             let expected = expected.map(|bytes| PyBytes::new(py, &bytes));
@@ -331,7 +341,8 @@ impl Foreign for PyForeign {
                 (true, true) => Replaced::Done(self.tagged(&answer, key)?),
                 (true, false) => Replaced::Done(None),
             })
-        })
+        });
+        answer.map_err(|error| if refused == Replaced::Lost { error.after_lost() } else { error })
     }
 
     fn compares_versions(&self) -> bool {
@@ -365,16 +376,16 @@ impl Foreign for PyForeign {
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.call(|object| {
+            let py = object.py();
             let keys = match self.mapping {
-                true => object.try_iter()?,
-                false => object.call_method1(intern!(object.py(), "list"), (prefix,))?.try_iter()?,
+                true => object.clone(),
+                false => object.call_method1(intern!(py, "list"), (prefix,))?,
             };
+            // By one call: other threads change no dictionary meanwhile.
+            let keys = py.get_type::<PyList>().call1((keys,))?.cast_into::<PyList>()?;
             // A mapping may hold what is no key, of any type: that is not ours.
-            let texts = keys.filter_map(|key| match key {
-                Ok(key) => key.extract::<String>().ok().filter(|key| key.starts_with(prefix)).map(Ok),
-                Err(raised) => Some(Err(raised)),
-            });
-            texts.collect()
+            let texts = keys.iter().filter_map(|key| key.extract::<String>().ok());
+            Ok(texts.filter(|key| key.starts_with(prefix)).collect())
         })
     }
 
@@ -419,6 +430,10 @@ impl Foreign for PyForeign {
 
     fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
         self.has_answer.then(|| Arc::new(PyAsk(self)) as Arc<dyn Ask>)
+    }
+
+    fn putting(self: Arc<Self>) -> Option<Arc<dyn Put>> {
+        self.stores_there().then(|| Arc::new(PyPut(self)) as Arc<dyn Put>)
     }
 
     fn may_wait(&self) -> Result<()> {

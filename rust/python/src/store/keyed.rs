@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::once::intern;
+use crate::once::Once;
 use pyo3::exceptions::{PyException, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyList, PyString, PyType};
 use pyo3::{IntoPyObjectExt, PyTraverseError, PyVisit};
 use tessarr_engine::{Error, Kind};
@@ -258,9 +258,9 @@ impl KvStoreBase {
 
     /// The future of what is done at once: its result, or the error.
     fn told<'py>(py: Python<'py>, done: PyResult<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
-        static FINISHED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        static FAILED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        static NOTHING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        static FINISHED: Once<Py<PyAny>> = Once::new();
+        static FAILED: Once<Py<PyAny>> = Once::new();
+        static NOTHING: Once<Py<PyAny>> = Once::new();
         const FUTURES: &str = "tessarr.tensorstore.futures.future";
         match done {
             Ok(value) if value.is_none() => Ok(NOTHING.import(py, FUTURES, "NOTHING")?.clone()),
@@ -558,7 +558,7 @@ impl KvStoreBase {
     /// >>> store.list().result()
     /// [b'c']
     fn delete_range<'py>(slf: &Bound<'py, Self>, range: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static CLASS: Once<Py<PyType>> = Once::new();
         let py = slf.py();
         if !range.is_instance(CLASS.import(py, "tessarr.tensorstore.kvstore.values", "KeyRange")?)? {
             return Err(PyTypeError::new_err(format!("range: {} is no KeyRange", brief(range))));

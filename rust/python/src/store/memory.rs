@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::once::Once;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyMapping, PyTuple, PyType};
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
@@ -27,7 +27,7 @@ pub(crate) struct MemoryStore {
 impl MemoryStore {
     /// An empty store of the class that Python derives, in which any text is a key.
     pub(super) fn of_texts(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static CLASS: Once<Py<PyType>> = Once::new();
         let store = Arc::new(engine::MemoryStore::of(engine::Keys::Texts));
         let made = initializer(MemoryStore { store: store.clone(), name: None }, store);
         made_as(CLASS.import(py, "tessarr.store", "MemoryStore")?, made)

@@ -5,11 +5,11 @@ use std::sync::mpsc::{channel, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::intern;
+use crate::once::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
-    aside, received, replaced, Answer, Before, Foreign, Object, Opened, Piece, Refusal, Replaced, Signer,
-    Slot, Stored, Told, Version, Want, Web,
+    aside, by_thread, received, replaced, Answer, Before, Foreign, Object, Opened, Piece, Refusal, Replaced,
+    Signer, Slot, Stored, Told, Version, Want, Web,
 };
 use tessarr_engine::{Error, Result};
 
@@ -124,7 +124,7 @@ impl Place {
 
     /// Store a value, and wait.
     fn stored(&self, key: &str, data: &[u8], before: Before) -> Result<Stored> {
-        let (url, data) = (self.url(key), data.to_vec());
+        let (url, data) = (self.url(key), Arc::new(data.to_vec()));
         let done = waited(|told| {
             self.web.put(&url, data, before, move |done| {
                 let _ = told.send(done);
@@ -247,17 +247,50 @@ impl PyForeign {
         })))
     }
 
+    /// Where a value of so many bytes is stored, if the engine is to do it.
+    fn place_of(&self, bytes: usize) -> Option<Arc<Place>> {
+        self.place().filter(|place| (1..=place.stores).contains(&bytes))
+    }
+
     /// Store a value, if it is as expected; None, or lost: Python is to do it.
     pub(super) fn stored_there(&self, key: &str, data: &[u8], before: Before) -> Result<Option<Replaced>> {
-        let may = |place: &Arc<Place>| (1..=place.stores).contains(&data.len());
-        let Some(place) = self.place().filter(may) else { return Ok(None) };
+        let Some(place) = self.place_of(data.len()) else { return Ok(None) };
         self.may_wait()?;
-        Ok(match place.stored(key, data, before)? {
+        self.became(&place, key, place.stored(key, data, before)?)
+    }
+
+    /// Whether the engine stores values now.
+    pub(super) fn stores_there(&self) -> bool {
+        self.place().is_some_and(|place| place.stores > 0)
+    }
+
+    /// Have a value stored; nobody waits for it.
+    pub(super) fn put_there(self: &Arc<Self>, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+        let (store, name, data) = (self.clone(), key.to_owned(), value.clone());
+        let Some(place) = self.place_of(value.len()) else {
+            return by_thread(told, move || store.put_by_python(&name, &data));
+        };
+        let there = place.clone();
+        place.web.put(&place.url(key), value.clone(), Before::Anything, move |done| {
+            match store.became(&there, &name, done) {
+                Ok(Some(Replaced::Done(version))) => told.tell(Ok(store.compared(version))),
+                Ok(_) => by_thread(told, move || store.put_by_python(&name, &data)),
+                Err(error) => told.tell(Err(error)),
+            }
+        });
+    }
+
+    /// What became of a value that was to be stored; None, or lost: Python is to do it.
+    fn became(&self, place: &Place, key: &str, done: Stored) -> Result<Option<Replaced>> {
+        Ok(match done {
             Stored::Done(tag) => {
                 if !place.private {
-                    self.call(|object| {
-                        object.call_method1(intern!(object.py(), "_stored"), (key,)).map(drop)
-                    })?;
+                    let tell = || {
+                        self.call(|object| {
+                            object.call_method1(intern!(object.py(), "_stored"), (key,)).map(drop)
+                        })
+                    };
+                    aside(tell)?;
                 }
                 let known = !tag.is_empty() && !tag.starts_with("W/");
                 let version = known.then(|| self.version_named(key, tag.as_bytes())).flatten();

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::once::intern;
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PyString, PyTuple};
 use tessarr_engine::store as engine;

@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::once::intern;
+use crate::once::Once;
 use pyo3::exceptions::PyTypeError;
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::{pool, store as engine};
@@ -65,7 +65,7 @@ pub(crate) struct TransactionBase {
     /// By the stores that they stage changes of.
     #[pyo3(get, name = "_stages")]
     stages: Py<PyDict>,
-    lock: PyOnceLock<Py<PyAny>>,
+    lock: Once<Py<PyAny>>,
     progress: Mutex<Progress>,
 }
 
@@ -93,7 +93,7 @@ impl TransactionBase {
         let stage = match known {
             Some(stage) => stage,
             None if store.is_instance_of::<MemoryStore>() => {
-                static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+                static CLASS: Once<Py<PyType>> = Once::new();
                 let class = CLASS.import(py, "tessarr.store.kept", "StagedStore")?;
                 let made = class.call1((store, this.repeatable, slf))?;
                 stages.call_method1(intern!(py, "setdefault"), (store, made))?
@@ -137,7 +137,7 @@ impl TransactionBase {
             atomic: is_set(atomic, "atomic")?,
             repeatable: is_set(repeatable_read, "repeatable_read")?,
             stages: PyDict::new(py).unbind(),
-            lock: PyOnceLock::new(),
+            lock: Once::new(),
             progress: Mutex::default(),
         })
     }
@@ -149,7 +149,7 @@ impl TransactionBase {
     /// What is held by who looks how far it is and has something take part, or ends it.
     #[getter]
     fn _lock<'py>(&self, py: Python<'py>) -> PyResult<&Bound<'py, PyAny>> {
-        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        static CLASS: Once<Py<PyType>> = Once::new();
         let new = || Ok::<_, PyErr>(CLASS.import(py, "_thread", "RLock")?.call0()?.unbind());
         Ok(self.lock.get_or_try_init(py, new)?.bind(py))
     }

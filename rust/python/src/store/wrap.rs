@@ -251,8 +251,8 @@ impl Limits {
     }
 }
 
-/// `store`, asked again up to `most` times where it raised what may pass. `judge` says whether an
-/// exception does, and as which one it is told.
+/// `store`, asked again up to `most` times where it raised what may pass. `judge` says as what an exception
+/// is told, whether it may pass, and whether that says that nothing was changed (None: perhaps).
 #[pyfunction]
 fn retrying(
     store: &Bound<'_, Store>,
@@ -272,13 +272,19 @@ fn retrying(
         let answer = crate::ending::attached(|py| {
             let raised = raised_by(&error)?;
             let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
-            let (told, may_pass): (Bound<'_, PyAny>, bool) = judged.extract(py).ok()?;
-            Some((foreign(py, PyErr::from_value(told)), may_pass))
+            let (told, may_pass, undone): (Bound<'_, PyAny>, bool, Option<bool>) = judged.extract(py).ok()?;
+            let passes = match (may_pass, undone) {
+                (false, _) => engine::Passes::Never,
+                (true, None) => engine::Passes::Unclear,
+                (true, Some(false)) => engine::Passes::Lost,
+                (true, Some(true)) => engine::Passes::Undone,
+            };
+            Some((foreign(py, PyErr::from_value(told)), passes))
         });
-        let Some((told, may_pass)) = answer.flatten() else { return (error, false) };
+        let Some((told, passes)) = answer.flatten() else { return (error, engine::Passes::Never) };
         error.code = told.code.or(error.code.filter(|&code| code != EXIT));
         error.foreign = told.foreign;
-        (error, may_pass)
+        (error, passes)
     };
     Ok(made(engine::RetryingStore::new(store.get().engine(), retries, judged)))
 }

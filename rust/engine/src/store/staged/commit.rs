@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use super::{hides, Stage, Staged, StagedStore};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::pool;
 use crate::store::exchange::{Exchange, Expected, New};
 use crate::store::{read_all, Change, Need, Part, Store, Want};
@@ -219,11 +219,12 @@ impl StagedStore {
             || expected.matches(self.inner.open(key, Want::Nothing)?.as_deref())?)
     }
 
+    /// Makes a change of one key; false: it is not what was expected.
     fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
         let mut matched = true;
         let looks = exchange.expected != Expected::Anything;
         let need = Need::of_expected(&exchange.expected);
-        self.inner.update(&exchange.key, need, &mut |current| {
+        let made = self.inner.update(&exchange.key, need, &mut |current| {
             matched = !looks || exchange.expected.matches(current)?;
             if matched {
                 return Ok(match &exchange.new {
@@ -233,15 +234,20 @@ impl StagedStore {
                 });
             }
             let bytes = current.map(read_all).transpose()?;
-            let again = redo(&exchange.key, bytes.as_deref())?;
-            matched = again.is_some();
+            // As an error, and not as something to keep: where an answer was lost, it is looked whether
+            // what is there now was made here.
+            let again = redo(&exchange.key, bytes.as_deref())?.ok_or_else(|| conflict(&exchange.key))?;
+            matched = true;
             Ok(match again {
-                None | Some(New::Same) => Change::Keep,
-                Some(New::Nothing) => Change::Delete,
-                Some(New::Value(bytes)) => Change::Write(vec![Part::Shared(bytes)]),
+                New::Same => Change::Keep,
+                New::Nothing => Change::Delete,
+                New::Value(bytes) => Change::Write(vec![Part::Shared(bytes)]),
             })
-        })?;
-        Ok(matched)
+        });
+        match made {
+            Err(error) if !matched && error.kind == Kind::Conflict => Ok(false),
+            made => made.map(|_| true),
+        }
     }
 }
 
@@ -253,6 +259,11 @@ fn is_brief_below(store: &dyn Store) -> bool {
 /// Whether a change is made if the key is as expected, and only then.
 fn is_compared(staged: &Staged) -> bool {
     !matches!(staged.new, New::Same) && staged.expected != Expected::Anything
+}
+
+/// The error of a key that others have changed.
+fn conflict(key: &str) -> Error {
+    Error::new(Kind::Conflict, format!("{key:?} is not what was expected"))
 }
 
 /// The change of a key.

@@ -176,7 +176,7 @@ fn what_another_cache_knew_is_as_old_as_it_is_there() -> Result<()> {
     }
     inner.put("a/k", b"new")?;
     inner.put("a/absent", b"new")?;
-    let (pool, now) = (CachePool::new(u64::MAX), Instant::now());
+    let (pool, now) = (CachePool::new(u64::MAX), std::time::Instant::now());
     let below = |inner: Arc<dyn Store>| PrefixStore::new(inner, "a/").map(Arc::new);
     let any = pool.store(below(Arc::new(first))?, 0, Fresh::Always);
     let late = pool.store(below(counting.clone())?, 0, Fresh::Since(now));
@@ -515,6 +515,25 @@ fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
         assert_eq!(made.version, Versioned::version(number + 1));
         assert_eq!((&store as &dyn Store).get("k")?.as_deref(), Some(&new[..]));
     }
+    Ok(())
+}
+
+/// What is only remembered is no conflict.
+#[test]
+fn a_conflict_with_what_is_remembered_is_looked_at() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(ForeignStore::new(Versioned::default(), false, 78));
+    let store = CachedStore::new(inner.clone(), u64::MAX, None);
+    assert_eq!((&store as &dyn Store).get("k")?, None);
+    inner.put("k", b"old")?;
+    let mut seen = Vec::new();
+    store.update("k", Need::CURRENT, &mut |current| {
+        seen.push(current.is_some());
+        match current {
+            None => Err(Error::new(Kind::Conflict, "there is none")),
+            Some(_) => Ok(Change::Write(vec![Part::Owned(b"new".to_vec())])),
+        }
+    })?;
+    assert_eq!((seen, inner.get("k")?.as_deref()), (vec![false, true], Some(&b"new"[..])));
     Ok(())
 }
 

@@ -39,6 +39,15 @@ pub enum Stored {
     Unclear,
 }
 
+/// Bytes that others have, too.
+struct Owner(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl Outcome for Stored {
     const LATE: Self = Stored::Lost;
     const UNCLEAR: Self = Stored::Unclear;
@@ -53,7 +62,7 @@ impl Web {
     pub fn put(
         self: &Arc<Self>,
         url: &str,
-        data: Vec<u8>,
+        data: Arc<Vec<u8>>,
         before: Before,
         told: impl FnOnce(Stored) + Send + 'static,
     ) {
@@ -61,8 +70,8 @@ impl Web {
             self.note(false);
             return told(Stored::Unclear);
         };
-        let (web, file) = (self.clone(), url.clone());
-        let work = async move { web.stored(client, &file, data.into(), before).await };
+        let (web, file, data) = (self.clone(), url.clone(), Bytes::from_owner(Owner(data)));
+        let work = async move { web.stored(client, &file, data, before).await };
         self.begin(client, url, || true, told, work); // what was begun is done
     }
 

@@ -376,7 +376,7 @@ fn pieces_know_what_they_have() {
 /// What becomes of a file that is to be stored.
 fn put(web: &Arc<Web>, url: &str, before: Before) -> Stored {
     let (tell, told) = channel();
-    web.put(url, b"abc".to_vec(), before, move |done| tell.send(done).unwrap());
+    web.put(url, b"abc".to_vec().into(), before, move |done| tell.send(done).unwrap());
     told.recv().unwrap()
 }
 

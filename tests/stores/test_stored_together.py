@@ -1,0 +1,215 @@
+"""Many values that are stored in a bucket together: no thread waits for each."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from stores.servers import Answer
+from tessarr.errors import StoreError
+from tessarr.stores import FsspecStore, LimitedStore, Limits, LRUStoreCache, RetryingStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stores.servers import Door
+
+pytest.importorskip("s3fs", reason="needs s3fs")
+
+SIDE, CHUNK, FEW = 34, 4, 24
+FULL = (SIDE // CHUNK) ** 2  # chunks that do not end past the edge
+ALL = (SIDE // CHUNK + 1) ** 2
+VALUES = np.arange(1, SIDE * SIDE + 1, dtype="i4").reshape(SIDE, SIDE)
+
+
+def made(store: Any, path: str) -> tessarr.Array:
+    """Return a new array, whose bucket was found."""
+    array = tessarr.create_array(store, path=path, shape=VALUES.shape, chunks=CHUNK, dtype="i4")
+    array[0, 0] = 1
+    return array
+
+
+def bucket(door: Door, folder: str) -> FsspecStore:
+    """Return the store of a folder, which wants few requests at a time."""
+    return FsspecStore.from_url(
+        f"s3://bucket/{folder}", {"endpoint_url": door.url}, concurrency=FEW
+    )
+
+
+def methods(door: Door) -> dict[str, int]:
+    """Return how often which method was asked for since the last time."""
+    found = Counter(line.split()[0] for line in door.requests)
+    door.forget()
+    return dict(found)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="names of threads are in /proc")
+def test_no_thread_waits_for_each(s3: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = made(bucket(s3, "threads"), "a")
+    before = set(os.listdir("/proc/self/task"))
+    most = 0
+
+    def count(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
+        nonlocal most
+        own = 0
+        for task in set(os.listdir("/proc/self/task")) - before:
+            with suppress(OSError):
+                name = Path(f"/proc/self/task/{task}/comm").read_text()
+                own += name.startswith("tessarr-") and not name.startswith("tessarr-web")
+        most = max(most, own)
+        return ask(headers)
+
+    monkeypatch.setattr(s3, "way", count)
+    monkeypatch.setattr(s3, "delay_s", 0.02)
+    s3.forget()
+    array[:32, :32] = VALUES[:32, :32]
+    assert s3.most == FEW
+    assert most <= (os.cpu_count() or 1)
+    assert methods(s3) == {"PUT": FULL}
+    assert (array[:32, :32] == VALUES[:32, :32]).all()
+
+
+def test_chunks_of_which_a_part_is_written_and_those_of_fill(s3: Door) -> None:
+    """These are read before, those are removed; all by few requests at a time."""
+    array = made(bucket(s3, "parts"), "a")
+    array[:] = VALUES
+    assert s3.most == FEW
+    assert (array[:] == VALUES).all()
+    values = VALUES + 1
+    values[16:32] = 0
+    s3.forget()
+    array[2:] = values[2:]
+    assert s3.most <= FEW
+    columns = SIDE // CHUNK + 1
+    rows_full, rows_fill = SIDE // CHUNK - 1 - 4 + 1, 4
+    assert methods(s3) == {
+        "GET": columns,
+        "PUT": (rows_full + 1) * columns,
+        "DELETE": rows_fill * columns,
+    }
+    values[:2] = VALUES[:2]
+    assert (array[:] == values).all()
+
+
+def test_a_busy_server_is_asked_again(s3: Door) -> None:
+    array = made(RetryingStore(bucket(s3, "busy"), max_retries=60, first_delay_s=0.001), "a")
+    s3.forget()
+    s3.refusals = [503] * 40
+    array[:] = VALUES
+    assert methods(s3) == {"PUT": ALL + 40}
+    assert (array[:] == VALUES).all()
+
+
+def test_the_first_refusal_ends_it_and_nothing_is_stored_after_it(
+    s3: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = made(bucket(s3, "refused"), "a")
+
+    def refuse(ask: Callable[[dict[str, str]], Answer], headers: dict[str, str]) -> Answer:
+        return Answer(403, {}, b"") if len(s3.requests) > 40 else ask(headers)
+
+    s3.forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(s3, "way", refuse)
+        with pytest.raises((StoreError, PermissionError)) as raised:
+            array[:] = VALUES
+        assert s3.now == 0
+    asked = len(s3.requests)
+    assert asked < ALL
+    assert any("a/c/" in note for note in raised.value.__notes__)
+    assert array[0, 0] == 1
+    assert len(s3.requests) == asked + 1
+
+
+def test_what_was_stored_is_in_the_cache(s3: Door) -> None:
+    array = made(LRUStoreCache(bucket(s3, "cached"), max_size=1 << 24), "a")
+    array[:] = VALUES
+    s3.forget()
+    assert (array[:] == VALUES).all()
+    assert methods(s3) == {}
+    array[:] = VALUES + 1
+    assert methods(s3) == {"PUT": ALL}
+    assert (array[:] == VALUES + 1).all()
+    assert methods(s3) == {}
+
+
+def test_limits_hold(s3: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = made(LimitedStore(bucket(s3, "limited"), Limits(concurrency=5)), "a")
+    monkeypatch.setattr(s3, "delay_s", 0.002)
+    s3.forget()
+    array[:] = VALUES
+    assert s3.most == 5
+    assert methods(s3) == {"PUT": ALL}
+    assert (array[:] == VALUES).all()
+
+
+def test_keys_that_somebody_holds_are_waited_for(s3: Door) -> None:
+    store = bucket(s3, "held")
+    array = made(store, "a")
+    held, seen = threading.Event(), threading.Event()
+
+    def work() -> None:
+        held.set()
+        seen.wait(30)
+        assert "PUT /bucket/held/a/c/3/3" not in s3.requests
+
+    holder = threading.Thread(target=tessarr.stores.Store.hold, args=(array.store, "a/c/3/3", work))
+    holder.start()
+    assert held.wait(30)
+    s3.forget()
+    future = array.write(..., VALUES)
+    while len(s3.requests) < ALL - 1:
+        assert not future.done()
+    seen.set()
+    future.result()
+    holder.join()
+    assert methods(s3) == {"PUT": ALL}
+    assert (array[:] == VALUES).all()
+
+
+def test_large_values_are_stored_by_the_file_system(
+    s3: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tessarr.store.buckets._STORED_BYTES", CHUNK * CHUNK * 4 - 1)
+    store = bucket(s3, "large")
+    array = tessarr.create_array(
+        store, path="a", shape=VALUES.shape, chunks=CHUNK, dtype="i4", compressors=None
+    )
+    array[0, 0] = 1
+    s3.forget()
+    array[:] = VALUES
+    assert not any(one["User-Agent"].startswith("tessarr/") for one in s3.headers)
+    assert (array[:] == VALUES).all()
+
+
+def test_ctrl_c_ends_it_when_what_is_under_way_is_done(
+    s3: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = made(bucket(s3, "ended"), "a")
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def interrupt() -> None:
+        signal.pthread_kill(main, signal.SIGINT)
+
+    monkeypatch.setattr(s3, "delay_s", 0.2)
+    s3.forget()
+    s3.then = [interrupt]
+    with pytest.raises(KeyboardInterrupt):
+        array[:] = VALUES
+    assert s3.now == 0
+    asked = len(s3.requests)
+    assert asked < ALL
+    monkeypatch.setattr(s3, "delay_s", 0)
+    array[:] = VALUES
+    assert len(s3.requests) == asked + ALL
+    assert (array[:] == VALUES).all()
