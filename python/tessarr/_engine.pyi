@@ -216,7 +216,12 @@ class ArrayBase:
         self, view: View, not_stored: bool, fully_stored: bool
     ) -> tuple[bool, bool] | None: ...
     def _store_kept(
-        self, first: bytes | None = None, last: bytes | None = None, *, stays: bool = False
+        self,
+        first: bytes | None = None,
+        last: bytes | None = None,
+        *,
+        over: StagedStore | None = None,
+        stays: bool = False,
     ) -> None: ...
     def _forget_kept(self, first: bytes, last: bytes) -> None: ...
     def _trim_kept(self, ends: Sequence[int | None]) -> None: ...

@@ -380,6 +380,17 @@ def statistics_of_shards(side: Side) -> None:
         _statistics(found)
 
 
+@SCENARIOS.asks(2, 1, 0)
+def metadata_looked_at_where_a_cache_is_small(side: Side) -> None:
+    """Chunks do not take their room."""
+    side.create("b/", sharded=False)
+    side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 5000}})
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_metadata=True)
+    found.read().result()
+    with side.counting():
+        found[3, 3].read().result()
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS.all)
 def test_requests_are_not_more(scenario: str, tmp_path: Path) -> None:
     SCENARIOS.check(scenario, tmp_path)

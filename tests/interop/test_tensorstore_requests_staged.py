@@ -150,6 +150,18 @@ def read_again_where_a_cache_is_small(side: Side) -> None:
             inside.read().result()
 
 
+@SCENARIOS.asks(12, 4, 0)
+def compared_again_where_a_cache_is_small(side: Side) -> None:
+    """What it had to forget is looked at, and not read."""
+    side.create("b/", sharded=False)
+    side.context = side.ts.Context({"cache_pool#big": {"total_bytes_limit": 5000}})
+    found = side.open("b/", pool="cache_pool#big", recheck_cached_data=True)
+    with side.counting(), side.ts.Transaction() as transaction:
+        inside = found.with_transaction(transaction)
+        for _ in range(3):
+            inside.read().result()
+
+
 @SCENARIOS.asks(1, 1, 0)
 def array_after_a_key_in_a_transaction(side: Side) -> None:
     """The array has a cache, and its chunk is there."""

@@ -30,7 +30,7 @@ class Program:
         self.far = draw.random() < 0.25
         self.stored = draw.choice(STORED)
         self.inside = draw.choice([(4, 8), (8, 4), (16, 2)])
-        self.limit = draw.choice([0, 0, 10**8])
+        self.limit = draw.choice([0, 10**6, 10**8])
         self.lost = draw.choice([None, None, "a/c/0/0", "a/c/1/1"])
         self.ways = [
             {

@@ -7,6 +7,7 @@ import gc
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +373,28 @@ def test_what_a_transaction_has_read_is_as_old_as_its_handle_allows(
     transaction.abort()
 
 
+@pytest.mark.parametrize("limit", [None, 10**6])
+@pytest.mark.parametrize("recheck", ["open", True, "time"])
+def test_what_a_small_cache_knew_is_as_old_as_it_is_there(
+    limit: int | None, recheck: Any, tmp_path: Path
+) -> None:
+    """It is remembered by the transaction, which another handle asks that wants what is new."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    writer = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    writer.write(1).result()
+    small = ts.Context({"cache_pool": {"total_bytes_limit": 10**6}})
+    first = ts.open(spec, context=small, recheck_cached_data=False).result()
+    first.read().result()
+    writer.write(20).result()
+    recheck = time.time() if recheck == "time" else recheck
+    context = ts.Context({"cache_pool": {"total_bytes_limit": limit}} if limit else {})
+    other = ts.open(spec, context=context, recheck_cached_data=recheck).result()
+    transaction = ts.Transaction()
+    inside = [handle.with_transaction(transaction) for handle in (first, other)]
+    assert [handle[0].read().result() for handle in inside] == [1, 20]
+    transaction.abort()
+
+
 def test_a_cached_chunk_that_others_have_changed_is_a_conflict_once(tmp_path: Path) -> None:
     """Where reads have to repeat; then it is read anew."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
@@ -395,7 +418,18 @@ def test_a_cached_chunk_that_others_have_changed_is_a_conflict_once(tmp_path: Pa
     assert writer.read().result().tolist() == [20, 21, 20, 20]
 
 
-def test_a_read_that_cannot_be_repeated_is_a_conflict_once(tmp_path: Path) -> None:
+def _read(array: Any) -> Any:
+    return array[1].read().result()
+
+
+def _stored(array: Any) -> Any:
+    return array.storage_statistics(query_fully_stored=True).result().fully_stored
+
+
+@pytest.mark.parametrize(("look", "last"), [(_read, 20), (_stored, True)])
+def test_a_read_that_cannot_be_repeated_is_a_conflict_once(
+    look: Callable[[Any], Any], last: Any, tmp_path: Path
+) -> None:
     """What a cache knew is another state than the transaction has read; nobody aborts it."""
     context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
     spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
@@ -410,10 +444,10 @@ def test_a_read_that_cannot_be_repeated_is_a_conflict_once(tmp_path: Path) -> No
         transaction = ts.Transaction(repeatable_read=True)
         writer.with_transaction(transaction)[0].read().result()
         try:
-            found.append(reader.with_transaction(transaction)[1].read().result())
+            found.append(look(reader.with_transaction(transaction)))
         except ConflictError:
             found.append("conflict")
-    assert found == ["conflict", 20]
+    assert found == ["conflict", last]
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -450,3 +484,45 @@ def test_what_an_array_has_written_is_not_lost_where_its_chunk_is_changed_as_a_k
     with pytest.raises(ConflictError):
         transaction.commit_sync()
     assert handle.read().result().tolist() == [5, 1, 1, 1]
+
+
+def test_elements_are_written_over_what_is_made_of_what_others_store_in_a_key(
+    tmp_path: Path,
+) -> None:
+    """The function is called again, and the rest of the chunk is what it makes then."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    handle.write(1).result()
+    keys, transaction = handle.kvstore, ts.Transaction()
+    transaction._staging.change(
+        keys._place.store, keys._key("c/0"), lambda now: (now or b"")[:3] + b"\10"
+    )
+    handle.with_transaction(transaction)[2].write(7).result()
+    handle[0].write(5).result()
+    transaction.commit_sync()
+    assert handle.read().result().tolist() == [5, 1, 7, 8]
+
+
+@pytest.mark.parametrize("removed", ["key", "range"])
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_elements_are_written_over_what_keys_were_made_in_a_transaction(
+    removed: str, where: str, tmp_path: Path
+) -> None:
+    """Whatever others have stored there."""
+    spec = {"driver": "zarr3", "kvstore": {"driver": where, "path": f"{tmp_path}/"}}
+    layout = ts.ChunkLayout(chunk_shape=[2])
+    handle = ts.open(spec, create=True, dtype=ts.uint8, shape=[6], chunk_layout=layout).result()
+    handle.write(1).result()
+    with ts.Transaction() as transaction:
+        keys = handle.kvstore.with_transaction(transaction)
+        if removed == "key":
+            del keys["c/0"]
+        else:
+            keys.delete_range(ts.KvStore.KeyRange("c/0", "c/1")).result()
+        keys["c/1"] = b"\2\3"
+        inside = handle.with_transaction(transaction)
+        inside[1:3].write(7).result()
+        inside[5].write(8).result()
+        assert inside.read().result().tolist() == [0, 7, 7, 3, 1, 8]
+        handle.write(9).result()
+    assert handle.read().result().tolist() == [0, 7, 7, 3, 9, 8]

@@ -13,7 +13,8 @@ import pytest
 
 import tessarr.tensorstore as ts
 from tessarr.errors import ArgumentError, ConflictError
-from tessarr.stores import MemoryStore, SQLiteStore
+from tessarr.store import CountingStore
+from tessarr.stores import LocalStore, MemoryStore, SQLiteStore
 
 Range = ts.KvStore.KeyRange
 
@@ -37,6 +38,19 @@ def test_what_is_written_after_its_range_was_removed_is_stored(store: ts.KvStore
         inside["b"] = b"new"
         inside["c"] = b"3"
     assert {key: store[key] for key in store.list().result()} == {b"b": b"new", b"c": b"3"}
+
+
+def test_what_is_written_again_is_not_removed_with_its_range_before(tmp_path: Path) -> None:
+    counting = CountingStore(LocalStore(tmp_path))
+    store = ts.KvStore.open({"driver": "tessarr", "store": counting}).result()
+    store["a"], store["b"] = b"1", b"2"
+    before = counting.counts()["updates"]
+    with ts.Transaction() as transaction:
+        inside = store.with_transaction(transaction)
+        inside.delete_range(Range("a", "c")).result()
+        inside["b"] = b"new"
+    assert store.list().result() == [b"b"]
+    assert counting.counts()["updates"] - before == 2
 
 
 def test_changes_are_seen_inside_only(store: ts.KvStore) -> None:

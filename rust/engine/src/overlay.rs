@@ -20,7 +20,7 @@ use crate::operation::{Address, Operation, Run};
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
-use crate::store::{fork, Wait};
+use crate::store::{fork, StagedStore, Wait};
 use crate::vlen::Arena;
 use crate::write::{self, Writer};
 use leaf::Target;
@@ -285,23 +285,26 @@ pub unsafe fn read(
 }
 
 /// Keys that are not below the first, but below the last, unless that is empty.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Keys<'a> {
     /// The first.
     pub first: &'a [u8],
     /// The last, which is not among them.
     pub last: &'a [u8],
+    /// What overwrites all of them.
+    pub over: Option<&'a StagedStore>,
 }
 
 impl Keys<'_> {
     /// Whether the key of a chunk is one of them.
     fn contain(self, operation: Operation<'_>, cell: &[u64]) -> Result<bool> {
-        if self.first.is_empty() && self.last.is_empty() {
+        if self.first.is_empty() && self.last.is_empty() && self.over.is_none() {
             return Ok(true);
         }
         let mut key = String::new();
         operation.array.format_key(operation.prefix, cell, &mut key)?;
-        Ok(self.first <= key.as_bytes() && (self.last.is_empty() || key.as_bytes() < self.last))
+        let between = self.first <= key.as_bytes() && (self.last.is_empty() || key.as_bytes() < self.last);
+        Ok(between && self.over.is_none_or(|stage| stage.overwrites(&key)))
     }
 }
 

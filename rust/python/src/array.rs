@@ -35,7 +35,7 @@ use crate::error::{foreign, to_py};
 use crate::once::intern;
 use crate::selection::{basic, requests, Along, AxisArgument};
 use crate::space::View;
-use crate::store::Store;
+use crate::store::{StagedStore, Store};
 
 /// What one operation needs; replaced as a whole when the array is resized.
 pub(crate) struct State {
@@ -245,17 +245,22 @@ impl ArrayBase {
     }
 
     /// Store what is kept aside: all, or chunks whose keys are between two, the second of which is
-    /// not among them. If it `stays`, it is kept aside all the same.
-    #[pyo3(signature = (first=None, last=None, *, stays=false))]
+    /// not among them, or which a stage overwrites. If it `stays`, it is kept aside all the same.
+    #[pyo3(signature = (first=None, last=None, *, over=None, stays=false))]
     fn _store_kept(
         &self,
         py: Python<'_>,
         first: Option<PyBackedBytes>,
         last: Option<PyBackedBytes>,
+        over: Option<&Bound<'_, StagedStore>>,
         stays: bool,
     ) -> PyResult<()> {
         let Some(above) = self.above.get() else { return Ok(()) };
-        let (state, keys) = (self.state(), keys(first.as_deref(), last.as_deref()));
+        let keys = overlay::Keys {
+            over: over.map(|stage| stage.get().engine()),
+            ..keys(first.as_deref(), last.as_deref())
+        };
+        let state = self.state();
         py.detach(|| {
             pool::guarded(|| overlay::store(self.operation(&state, &*self.store, None), above, keys, stays))
         })
@@ -451,7 +456,7 @@ impl ArrayBase {
 type Fields = Vec<(usize, usize, usize)>;
 
 fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> overlay::Keys<'a> {
-    overlay::Keys { first: first.unwrap_or_default(), last: last.unwrap_or_default() }
+    overlay::Keys { first: first.unwrap_or_default(), last: last.unwrap_or_default(), over: None }
 }
 
 /// Check the buffer against the array's data type or its fields, and the selection against its shape.

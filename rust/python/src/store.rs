@@ -28,7 +28,7 @@ use tessarr_engine::{Error, Kind};
 pub(crate) use self::keyed::{KvStoreBase, Master};
 use self::reading::Unread;
 use self::stamped::{ReadResult, TimestampedStorageGeneration};
-pub(crate) use self::wrap::SharedStore;
+pub(crate) use self::wrap::{SharedStore, StagedStore};
 use crate::error::{foreign, to_py};
 
 /// More bytes are copied while other threads of Python run.

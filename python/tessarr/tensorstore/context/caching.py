@@ -55,10 +55,14 @@ class Memory:
         All of its JSON.
     """
 
-    __slots__ = ("_documents", "_known", "_room", "chunks", "pool")
+    __slots__ = ("_documents", "_known", "_room", "chunks", "lasting", "pool")
 
     pool: CachePool | None
     """What remembers answers of stores; None: it has no room."""
+
+    lasting: CachePool | None
+    """What remembers documents: the same, or where that is small, another, so that chunks do not
+    take their room. None: it has no room."""
 
     chunks: ChunkShelf
     """What keeps chunks that functions have made."""
@@ -67,7 +71,9 @@ class Memory:
         limit = json["total_bytes_limit"]
         self.pool = pool = CachePool(limit) if limit else None
         self.chunks = ChunkShelf(limit, lambda: 0 if pool is None else pool.counts()["bytes"])
-        self._documents = pool
+        is_small = pool is not None and limit < _DOCUMENTS_BYTES
+        self.lasting = CachePool(_DOCUMENTS_BYTES) if is_small else pool
+        self._documents = self.lasting
         self._known: dict[Any, ref[Any]] = {}
         self._room = 64
 
@@ -152,7 +158,7 @@ def over(
     metadata_since, data_since = sinces
     metadata = None
     if memory is not None:
-        metadata = memory.documents() if metadata_since > now else memory.pool
+        metadata = memory.documents() if metadata_since > now else memory.lasting
     if data is None and metadata is None:
         return store
 
@@ -166,6 +172,7 @@ def over(
         )
 
     one = data if metadata is None else metadata
-    if one is None or data not in {None, one} or not _EVER.issuperset(sinces):
-        return make()  # one pool must not keep another
+    stays = data in {None, one} or (memory is not None and data is memory.pool)
+    if one is None or not stays or not _EVER.issuperset(sinces):
+        return make()  # one pool must not keep another that somebody may let go before
     return one.same((store, data is None, metadata is None, sinces), make)

@@ -173,12 +173,14 @@ class Staging:
         arrays = () if self._arrays is None else self._arrays.all()
         written = [kept for kept in arrays if kept.overlay]
         direct = not self._atomic and not self._repeatable
-        if not direct:
-            for kept in written:
-                stage = stage_of(kept.array)
-                if self._remembered is not None:
-                    stage = self._remembered.settling(stage)
-                aside(kept.array, stage, kept.overlay)._store_kept()
+        for kept in written:
+            stage = stage_of(kept.array)
+            if not direct:
+                settling = stage if self._remembered is None else self._remembered.settling(stage)
+                aside(kept.array, settling, kept.overlay)._store_kept()
+            elif stage.changes():
+                # Chunks that were written over what their keys are to have are changed as keys are.
+                aside(kept.array, stage, kept.overlay)._store_kept(over=stage)
         if self._atomic:
             self.check_places()
         again = self._changes and not self._repeatable
@@ -188,8 +190,8 @@ class Staging:
             )
             if found is not None:
                 raise _refused(found)
-        if written and direct:
-            for kept in written:
+        for kept in written:
+            if kept.overlay:
                 aside(kept.array, self._below(kept.array), kept.overlay)._store_kept()
         for others in self._aside.values():
             others.commit()
@@ -462,13 +464,12 @@ class Staging:
             return True
         return all(stage is not only for only in self._all())
 
-    def watch(self, read: Future[Any]) -> None:
-        """Have caches forget what they know where a read cannot be repeated."""
-        if self._repeatable:
-            read.add_done_callback(self._mistrust_if_changed)
+    def watch(self, begun: Future[Any]) -> None:
+        """Have caches forget what they know where something cannot be read as it was before."""
+        begun.add_done_callback(self._mistrust_if_changed)
 
-    def _mistrust_if_changed(self, read: Future[Any]) -> None:
-        if not read.cancelled() and isinstance(read.exception(), ConflictError):
+    def _mistrust_if_changed(self, done: Future[Any]) -> None:
+        if not done.cancelled() and isinstance(done.exception(), ConflictError):
             self._mistrust()
 
     def _mistrust(self) -> None:

@@ -10,6 +10,7 @@ from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.futures.future import Future, failed, finished
 from tessarr.tensorstore.futures.promise import Promise
 from tessarr.tensorstore.futures.threads import submit_whole
+from tessarr.tensorstore.futures.writes import WriteFutures
 from tessarr.tensorstore.transaction.staging import Staging
 from tessarr.tensorstore.transaction.under_way import UnderWay
 
@@ -177,7 +178,14 @@ class Transaction(TransactionBase):
                 if under_way is None:
                     under_way = self._under_way = UnderWay(self._lock)
                 under_way.beginning += 1
+        if self._repeatable:
+            begin = partial(self._watched, begin)
         return begin() if under_way is None else under_way.begun(begin)
+
+    def _watched(self, begin: Callable[[], F]) -> F:
+        made = begin()
+        self._staging.watch(made.commit if isinstance(made, WriteFutures) else made)
+        return made
 
     # The end
 

@@ -23,7 +23,7 @@ mod written;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use self::answer::Fresh;
 use self::answer::{Answer, Found, Part, Same, Whole};
@@ -74,7 +74,12 @@ impl CachedStore {
     /// The answer about the value of `key`, which is called `name`, that is remembered, and when it was asked for.
     fn find(&self, key: &str, name: &str) -> (Found, Asked) {
         let (found, asked) = self.memory.find(name, Part::Value, self.fresh);
-        let first = self.shared.as_ref().and_then(|shared| shared.first_asked(key));
+        if let Found::Fresh(Answer::Absent | Answer::Whole(_)) = found {
+            return (found, asked);
+        }
+        let time = self.inner.asked_since(key).map_or(asked.time, |time| asked.time.min(time));
+        let (asked, first) =
+            (Asked { time, ..asked }, self.shared.as_ref().and_then(|it| it.first_asked(key)));
         (found, first.map_or(asked, |first| asked.since(first)))
     }
 
@@ -202,7 +207,7 @@ impl CachedStore {
             return self.ask(key, name, want, asked);
         }
         let few = matches!(want, Want::Part { .. } | Want::Suffix(_));
-        let object = self.inner.open(key, if few { want } else { Want::Ranges })?;
+        let object = self.inner.open(key, if few { want } else { Want::Nothing })?;
         let same = |object: &dyn Object| object.size() == size && of.is_in(object);
         if !object.as_deref().is_some_and(same) {
             // What is there instead was opened just now; it is remembered, unless somebody has
@@ -227,7 +232,7 @@ fn wants_whole(want: Want, size: u64) -> bool {
     match want {
         Want::Whole => true,
         Want::Prefix(limit) => size <= limit,
-        Want::Suffix(_) => false,
+        Want::Suffix(_) | Want::Nothing => false,
         Want::Ranges | Want::Part { .. } => size <= SMALL,
     }
 }
@@ -250,6 +255,11 @@ impl Store for CachedStore {
     fn remembers(&self, key: &str) -> bool {
         let name = self.name(key);
         self.memory.with(|shelf| shelf.knows(&name))
+    }
+
+    fn asked_since(&self, key: &str) -> Option<Instant> {
+        let name = self.name(key);
+        self.memory.with(|shelf| shelf.asked_at(&name, self.fresh)).or_else(|| self.inner.asked_since(key))
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {

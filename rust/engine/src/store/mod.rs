@@ -29,7 +29,7 @@ mod web;
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use crate::error::Result;
 use change::{joined, no_current};
@@ -186,6 +186,16 @@ pub trait Store: Send + Sync + Debug {
 
     /// Remove every key that begins with `start` and is in a range.
     fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
+        self.delete_range_before(start, range, &|_| false)
+    }
+
+    /// The same, before others are written: keys that `replaced` tells may stay.
+    fn delete_range_before(
+        &self,
+        start: &str,
+        range: KeyRange<'_>,
+        replaced: &dyn Fn(&str) -> bool,
+    ) -> Result<()> {
         if range.has_all(start) && folder_of(start) == start {
             return self.delete_prefix(start);
         }
@@ -193,7 +203,11 @@ pub trait Store: Send + Sync + Debug {
             return Ok(());
         }
         let mut keys = Vec::new();
-        self.list_range(start, range, &mut |key| keys.push(key.to_owned()))?;
+        self.list_range(start, range, &mut |key| {
+            if !replaced(key) {
+                keys.push(key.to_owned());
+            }
+        })?;
         keys.iter()
             .try_for_each(|key| self.update(key, Need::NOTHING, &mut |_| Ok(Change::Delete)).map(|_| ()))
     }
@@ -272,6 +286,11 @@ pub trait Store: Send + Sync + Debug {
     /// Whether something of the value of `key` is in memory, that others may push out of it.
     fn remembers(&self, key: &str) -> bool {
         self.inner().is_some_and(|inner| inner.remembers(key))
+    }
+
+    /// When an answer about the value of `key` that is given now was asked for, at the earliest, if that was before.
+    fn asked_since(&self, key: &str) -> Option<Instant> {
+        self.inner().and_then(|inner| inner.asked_since(key))
     }
 
     /// The same store, whose reads ask `shared` for what they would ask `below`; None: it does not stand before that.

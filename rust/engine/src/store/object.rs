@@ -24,6 +24,8 @@ pub enum Want {
     },
     /// Ranges, known later.
     Ranges,
+    /// Nothing, unless it is another one than it was.
+    Nothing,
 }
 
 /// How bytes of a value are read.

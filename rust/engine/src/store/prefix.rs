@@ -1,6 +1,7 @@
 //! What lies below a prefix of another store, as a store.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::{Ask, Exchange, Keys, Listing, Made, Need, Object, Put, Store, Told, Updater, Version, Want};
 use crate::error::Result;
@@ -87,6 +88,10 @@ impl Store for PrefixStore {
 
     fn remembers(&self, key: &str) -> bool {
         self.inner.remembers(&self.below(key))
+    }
+
+    fn asked_since(&self, key: &str) -> Option<Instant> {
+        self.inner.asked_since(&self.below(key))
     }
 
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {

@@ -159,7 +159,7 @@ impl SharedStore {
             Want::Part { offset: first, count } => {
                 Some((offset(first), Some(offset(first.saturating_add(count)))))
             }
-            Want::Ranges => None, // they are not known yet
+            Want::Ranges | Want::Nothing => None, // they are not known yet
         };
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().extend(span));
     }

@@ -1,7 +1,7 @@
 //! A store that is two: documents in the one, chunks in the other.
 
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use super::ask::by_thread;
 use super::{
@@ -173,6 +173,10 @@ impl Store for SplitStore {
 
     fn remembers(&self, key: &str) -> bool {
         self.side(key).remembers(key)
+    }
+
+    fn asked_since(&self, key: &str) -> Option<Instant> {
+        self.side(key).asked_since(key)
     }
 
     fn shared_since(&self, key: &str) -> Option<SystemTime> {

@@ -165,6 +165,14 @@ impl StagedStore {
         })
     }
 
+    /// Whether what a key is to be, or that it is to be gone, does not come of what others may store until then.
+    pub fn overwrites(&self, key: &str) -> bool {
+        self.with(|stage| match stage.keys.get(key) {
+            Some(Staged { new: New::Same, .. }) | None => stage.hides(key),
+            Some(staged) => staged.asked || staged.expected == Expected::Anything,
+        })
+    }
+
     /// Whether no more than one key is to change, and its value has at most so many bytes.
     pub fn is_small(&self, most: usize) -> bool {
         self.with(|stage| {
@@ -308,7 +316,7 @@ impl StagedStore {
             |(key, staged): (&String, &Staged)| staged.asked.then(|| (key.clone(), staged.expected.clone()));
         let conditions: Vec<_> = self.with(|stage| stage.keys.iter().filter_map(asked).collect());
         for (key, expected) in conditions {
-            if !expected.matches(self.inner.open(&key, Want::Ranges)?.as_deref())? {
+            if !expected.matches(self.inner.open(&key, Want::Nothing)?.as_deref())? {
                 return Ok(Some(key));
             }
         }

@@ -319,7 +319,7 @@ pub(crate) struct StagedStore {
 }
 
 impl StagedStore {
-    pub(super) fn engine(&self) -> &engine::StagedStore {
+    pub(crate) fn engine(&self) -> &engine::StagedStore {
         &self.staged
     }
 }

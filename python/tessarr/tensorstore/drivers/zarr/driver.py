@@ -402,9 +402,7 @@ class ZarrDriver(Driver):
             array = self._within(using)
         except NotFoundError as error:
             return failed(error)
-        found = self._access.read(array, view, out, using.together)
-        using.transaction._staging.watch(found)
-        return found
+        return self._access.read(array, view, out, using.together)
 
     def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
         """Start to write."""

@@ -85,8 +85,8 @@ pub(super) struct RangedObject {
 }
 
 impl RangedObject {
-    /// The value below, from which `count` bytes from `offset` are read first.
-    fn opened(&self, offset: u64, count: u64) -> Result<&dyn Object> {
+    /// The value below.
+    fn opened(&self, want: Want) -> Result<&dyn Object> {
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
         }
@@ -95,7 +95,7 @@ impl RangedObject {
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
         }
-        let found = self.inner.open(&self.key, Want::Part { offset, count })?;
+        let found = self.inner.open(&self.key, want)?;
         let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
         let same = |object: &dyn Object| object.size() == self.size && self.chunks.of.is_in(object);
         match found.filter(|object| current && same(&**object)) {
@@ -132,7 +132,7 @@ impl Object for RangedObject {
                 return self.read_whole();
             }
             let more = self.is_more(how);
-            self.opened(offset, count)?.read_as(offset, out, How { more, ..how })?;
+            self.opened(Want::Part { offset, count })?.read_as(offset, out, How { more, ..how })?;
             if !how.once && count <= self.memory.limit {
                 let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
                 self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.chunks.of));
@@ -146,11 +146,40 @@ impl Object for RangedObject {
     }
 
     fn decoded(&self) -> Option<&dyn Decoded> {
-        Some(&self.chunks)
+        Some(self)
+    }
+}
+
+impl Decoded for RangedObject {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.chunks.has_room(bytes)
+    }
+
+    fn find(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>> {
+        let below = || self.decoded_below()?.find(offset, size, level);
+        self.chunks.find(offset, size, level).or_else(below)
+    }
+
+    fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
+        if let Some(below) = self.decoded_below().filter(|below| below.has_room(bytes.len())) {
+            below.keep(offset, size, level, bytes.clone());
+        }
+        self.chunks.keep(offset, size, level, bytes);
     }
 }
 
 impl RangedObject {
+    /// Where another cache below has chunks that were decoded of it.
+    fn decoded_below(&self) -> Option<&dyn Decoded> {
+        match self.opened.get() {
+            Some(object) => object.decoded(),
+            // Nothing is asked for then. If it is another value, that is told when it is read.
+            None => {
+                self.inner.asked_since(&self.key).and_then(|_| self.opened(Want::Nothing).ok())?.decoded()
+            }
+        }
+    }
+
     /// Some of it is remembered, and nothing tells whether what is read now is of the same value.
     fn is_read_whole(&self) -> bool {
         self.stays

@@ -153,6 +153,12 @@ impl Shelf {
         self.names.get(name).is_some_and(|known| known.parts.range(Part::FIRST_DECODED..).next().is_some())
     }
 
+    /// When what is remembered of a value was asked for, if that will do.
+    pub(super) fn asked_at(&self, name: &str, fresh: Fresh) -> Option<Instant> {
+        let value = self.names.get(name)?.value.as_ref()?;
+        fresh.allows(value.checked).then_some(value.checked)
+    }
+
     /// Whether anything of a value, or its absence, is remembered, of any age.
     pub(super) fn knows(&self, name: &str) -> bool {
         let has = |known: &Known| {

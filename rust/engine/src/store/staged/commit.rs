@@ -80,29 +80,50 @@ impl StagedStore {
                 outcome => return Ok(outcome),
             }
         }
-        for (key, staged) in &stage.keys {
-            let read = matches!(staged.new, New::Same);
-            // A change of one key is compared when it is made; of several, none is made where a read does
-            // not repeat.
-            let first = read || stage.hides(key) || (self.repeatable && changing > 1);
-            if !first || self.is_expected(key, &staged.expected)? {
-                continue;
-            }
-            if !read || self.decide(key, redo)?.is_none() {
-                return Ok(Outcome::Conflict(key.clone()));
-            }
+        // A change of one key is compared when it is made; of several, none is made where a read does not repeat:
+        // the others are compared before the first is made.
+        let first = match self.repeatable {
+            true => stage.keys.iter().find(|(key, staged)| is_compared(staged) && !stage.hides(key)),
+            false => None,
+        };
+        let first = first.map(exchange);
+        if let Some(key) = self.differs(stage, first.as_ref(), redo)? {
+            return Ok(Outcome::Conflict(key));
         }
         let Stage { keys, deleted, .. } = stage;
+        if let Some(first) = first {
+            if !self.commit_one(&first, redo)? {
+                return Ok(Outcome::Conflict(first.key));
+            }
+            keys.remove(&first.key);
+        }
         keys.retain(|_, staged| !matches!(staged.new, New::Same));
         for (_, staged) in keys.iter_mut().filter(|(key, _)| hides(deleted, key)) {
             staged.expected = Expected::Anything;
         }
+        let written = |staged: &Staged| matches!(staged.new, New::Value(_));
+        let replaced = |key: &str| keys.get(key).is_some_and(written);
         for deleted in &*deleted {
-            self.inner.delete_range(&deleted.start, deleted.range())?;
+            self.inner.delete_range_before(&deleted.start, deleted.range(), &replaced)?;
         }
-        keys.retain(|key, staged| matches!(staged.new, New::Value(_)) || !hides(deleted, key));
+        keys.retain(|key, staged| written(staged) || !hides(deleted, key));
         deleted.clear();
         self.commit_each(keys, redo)
+    }
+
+    /// A key that is not as expected, of those that are compared before `first` is changed.
+    fn differs(&self, stage: &Stage, first: Option<&Exchange>, redo: Redo<'_>) -> Result<Option<String>> {
+        for (key, staged) in &stage.keys {
+            let read = matches!(staged.new, New::Same);
+            let others = self.repeatable && first.is_none_or(|first| first.key != *key);
+            if !(read || others || stage.hides(key)) || self.is_expected(key, &staged.expected)? {
+                continue;
+            }
+            if !read || self.decide(key, redo)?.is_none() {
+                return Ok(Some(key.clone()));
+            }
+        }
+        Ok(None)
     }
 
     /// All that is to change, and what that is expected to be.
@@ -195,7 +216,7 @@ impl StagedStore {
 
     fn is_expected(&self, key: &str, expected: &Expected) -> Result<bool> {
         Ok(*expected == Expected::Anything
-            || expected.matches(self.inner.open(key, Want::Ranges)?.as_deref())?)
+            || expected.matches(self.inner.open(key, Want::Nothing)?.as_deref())?)
     }
 
     /// Makes a change of one key; false: it is not what was expected.
@@ -233,6 +254,11 @@ impl StagedStore {
 /// Whether nobody is waited for, behind whatever else is asked first.
 fn is_brief_below(store: &dyn Store) -> bool {
     store.is_brief() || store.inner().is_some_and(is_brief_below)
+}
+
+/// Whether a change is made if the key is as expected, and only then.
+fn is_compared(staged: &Staged) -> bool {
+    !matches!(staged.new, New::Same) && staged.expected != Expected::Anything
 }
 
 /// The error of a key that others have changed.

@@ -168,6 +168,29 @@ fn a_cache_forgets_what_is_old() {
 }
 
 #[test]
+fn what_another_cache_knew_is_as_old_as_it_is_there() -> Result<()> {
+    let (first, counting, inner) = cached(u64::MAX);
+    inner.put("a/k", b"old")?;
+    for key in ["a/k", "a/absent"] {
+        (&first as &dyn Store).get(key)?;
+    }
+    inner.put("a/k", b"new")?;
+    inner.put("a/absent", b"new")?;
+    let (pool, now) = (CachePool::new(u64::MAX), std::time::Instant::now());
+    let below = |inner: Arc<dyn Store>| PrefixStore::new(inner, "a/").map(Arc::new);
+    let any = pool.store(below(Arc::new(first))?, 0, Fresh::Always);
+    let late = pool.store(below(counting.clone())?, 0, Fresh::Since(now));
+    for (key, old) in [("k", Some(&b"old"[..])), ("absent", None)] {
+        assert_eq!((&any as &dyn Store).get(key)?.as_deref(), old);
+        assert_eq!((&late as &dyn Store).get(key)?.as_deref(), Some(&b"new"[..]));
+        let asked = counting.counts().opens;
+        assert_eq!((&late as &dyn Store).get(key)?.as_deref(), Some(&b"new"[..]));
+        assert_eq!(counting.counts().opens, asked);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
     let (cache, _, inner) = cached(u64::MAX);
     let store: &dyn Store = &cache;
@@ -280,6 +303,38 @@ fn decoded_chunks_stay_with_the_value_that_they_are_of() {
         object.decoded().unwrap().keep(2, 3, 7, vec![4, 5]); // of what is no longer there
         assert_eq!(kept(&*opened(&store, Want::Ranges), (2, 3), 7), None);
     }
+}
+
+#[test]
+fn decoded_chunks_stay_in_a_cache_that_stands_below_another_one() {
+    let folder = Folder::new();
+    let (_, counting, inner) = compared(&folder);
+    inner.put("k", &vec![1; 2 << 20]).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(30)); // until it has a version
+    let below: Arc<dyn Store> = Arc::new(CachedStore::new(counting.clone(), u64::MAX, None));
+    let above = || CachePool::new(u64::MAX).store(below.clone(), 0, Fresh::Always);
+    opened(&above(), Want::Suffix(9)).decoded().unwrap().keep(2, 3, 7, vec![4, 5]);
+    let later = above();
+    for want in [Want::Suffix(9), Want::Ranges] {
+        assert_eq!(kept(&*opened(&later, want), (2, 3), 7), Some(vec![4, 5]));
+    }
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 0));
+}
+
+#[test]
+fn what_is_compared_through_another_cache_is_not_read() -> Result<()> {
+    let folder = Folder::new();
+    let (_, counting, inner) = compared(&folder);
+    inner.put("k", b"value")?;
+    std::thread::sleep(std::time::Duration::from_millis(30)); // until it has a version
+    let small = CachePool::new(400).store(counting.clone(), 0, Fresh::Now);
+    let store = CachePool::new(u64::MAX).store(Arc::new(small), 0, Fresh::Now);
+    for _ in 0..3 {
+        assert_eq!((&store as &dyn Store).get("k")?.as_deref(), Some(&b"value"[..]));
+        (&store as &dyn Store).get("others, which take its place")?;
+    }
+    assert_eq!(counting.counts().reads, 1);
+    Ok(())
 }
 
 #[test]

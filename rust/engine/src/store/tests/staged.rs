@@ -273,6 +273,41 @@ fn staged_changes_end_with_a_conflict() -> Result<()> {
 }
 
 #[test]
+fn of_several_changes_all_but_one_are_compared_before_any_is_made() -> Result<()> {
+    let folder = Folder::new();
+    let inner: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
+    for (others, again) in [(None, 1), (Some("a"), 1), (Some("b"), 1), (None, 0)] {
+        let keys = if again > 0 { &["a", "b"][..] } else { &["a"] };
+        for key in ["a", "b", "d/x"] {
+            inner.put(key, b"1")?;
+        }
+        let counted = Arc::new(CountingStore::new(inner.clone()));
+        let staged = StagedStore::new(counted.clone(), true);
+        let above: &dyn Store = &staged;
+        for key in keys {
+            above.get(key)?;
+            above.put(key, b"2")?;
+        }
+        above.delete_prefix("d/")?;
+        others.map(|key| inner.put(key, b"others")).transpose()?;
+        let before = counted.counts().opens;
+        let outcome = others.map_or(Outcome::Done, |key| Outcome::Conflict(key.to_owned()));
+        assert_eq!(staged.commit(false, &|_, _| Ok(None))?, outcome);
+        assert_eq!(counted.counts().opens - before, again);
+        for key in ["a", "b"] {
+            let value: &[u8] = match others {
+                Some(other) if other == key => b"others",
+                None if keys.contains(&key) => b"2",
+                _ => b"1",
+            };
+            assert_eq!(inner.get(key)?.as_deref(), Some(value));
+        }
+        assert_eq!(inner.list("d/")?.len(), usize::from(others.is_some()));
+    }
+    Ok(())
+}
+
+#[test]
 fn exchanges_and_updates_lose_nothing() -> Result<()> {
     let store = MemoryStore::new();
     (&store as &dyn Store).put("a", &0u64.to_le_bytes())?;
