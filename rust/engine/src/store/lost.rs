@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{holds, joined, read_from};
-use super::{Change, Object, Part, Updater, Version};
+use super::{holds, joined};
+use super::{Change, Object, Part, Unversioned, Updater};
 use crate::error::{Error, Kind, Result, LOST};
 
 /// Documents, unlike chunks, may be changed in ways that do not give the same twice; they are small.
@@ -87,7 +87,7 @@ impl Tried {
     /// Whether a change gives the same if it is made of what it gave.
     fn is_settled(&self, updater: &mut Updater<'_, '_>) -> Result<bool> {
         let made = match self {
-            Tried::Bytes(bytes) => Some(Held(bytes.clone())),
+            Tried::Bytes(bytes) => Some(Unversioned(bytes.clone())),
             Tried::Absent | Tried::Nothing => None,
         };
         let decided = updater(made.as_ref().map(|made| made as &dyn Object));
@@ -131,25 +131,4 @@ fn lost(found: &str) -> Error {
     let message = format!("the answer to a change was lost, and {found}; look before you do it again");
     let kind = Kind::Store { retryable: false, errno: None };
     Error { code: Some(LOST), ..Error::new(kind, message) }
-}
-
-/// A value that may have been made.
-struct Held(Arc<Vec<u8>>);
-
-impl Object for Held {
-    fn size(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn version(&self) -> Option<Version> {
-        None
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_from(&self.0, offset, out)
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(&self.0)
-    }
 }

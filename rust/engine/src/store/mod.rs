@@ -34,7 +34,7 @@ use std::time::{Instant, SystemTime};
 use crate::error::Result;
 use change::{joined, no_current};
 use lost::Tried;
-use object::{holds, past_the_end, room_for, REPLACED};
+use object::{holds, past_the_end, room_for, Unversioned, REPLACED};
 
 pub use ask::{by_thread, Ask, Asker, Opened, Put, Told};
 pub use cached::{CacheCounts, CachePool, CachedStore, Fresh};

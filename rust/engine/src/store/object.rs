@@ -190,3 +190,25 @@ pub(super) fn room_for(size: u64) -> Result<Vec<u8>> {
     crate::scratch::reserve(&mut out, usize::try_from(size).unwrap_or(usize::MAX))?;
     Ok(out)
 }
+
+/// Bytes of a value that is not stored, or not yet. They have no version but themselves: those that are encoded in
+/// order to be looked at are then the same as those that are staged later.
+pub(super) struct Unversioned(pub(super) Arc<Vec<u8>>);
+
+impl Object for Unversioned {
+    fn size(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn version(&self) -> Option<Version> {
+        None
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        read_from(&self.0, offset, out)
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        Some(&self.0)
+    }
+}

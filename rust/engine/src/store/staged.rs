@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::exchange::{Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::take_or_join;
-use super::{folder_of, fork, read_from, readonly, through, ATTEMPTS, REPLACED};
-use super::{Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Version, Want};
+use super::{folder_of, fork, readonly, through, Unversioned, ATTEMPTS, REPLACED};
+use super::{Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 use self::whole::WholeObject;
@@ -241,7 +241,7 @@ impl StagedStore {
             self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key), stage.deletions));
         let here = |object| Ok(Current { object, found: None, deletions });
         match staged {
-            Some(Staged { new: New::Value(bytes), .. }) => return here(Some(Box::new(StagedObject(bytes)))),
+            Some(Staged { new: New::Value(bytes), .. }) => return here(Some(Box::new(Unversioned(bytes)))),
             Some(Staged { new: New::Nothing, .. }) => return here(None),
             _ if hidden => return here(None),
             _ => {}
@@ -348,7 +348,7 @@ impl Store for StagedStore {
             });
             return match staged {
                 Ok(()) => self.inner.open(key, want),
-                Err(Some(Staged { new: New::Value(bytes), .. })) => Ok(Some(Box::new(StagedObject(bytes)))),
+                Err(Some(Staged { new: New::Value(bytes), .. })) => Ok(Some(Box::new(Unversioned(bytes)))),
                 Err(_) => Ok(None),
             };
         }
@@ -446,27 +446,5 @@ impl Store for StagedStore {
             Ok(gone.iter().filter_map(|key| stage.forget(key, self.repeatable)).collect::<Vec<_>>())
         });
         old.map(drop)
-    }
-}
-
-/// A value that is kept aside. It has no version but its bytes: those that are encoded in order to be
-/// looked at are then the same as those that are staged later.
-struct StagedObject(Arc<Vec<u8>>);
-
-impl Object for StagedObject {
-    fn size(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn version(&self) -> Option<Version> {
-        None
-    }
-
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_from(&self.0, offset, out)
-    }
-
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(&self.0)
     }
 }
