@@ -269,3 +269,14 @@ def test_what_a_cache_remembers_is_not_what_is_expected(before: bytes | None) ->
     versioned.items["k"] = b"4 four"
     assert store.replace("k", b"5 five", b"4 four")
     assert versioned.items["k"] == store.get("k") == b"5 five"
+
+
+class Uncounted(dict[str, bytes]):
+    """A mapping of which nobody knows how many keys it has, short of listing them."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+
+def test_keys_of_a_mapping_are_not_counted_to_list_them() -> None:
+    assert list(ForeignStore(Uncounted(b=b"", a=b"")).list("")) == ["a", "b"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import re
@@ -445,6 +446,71 @@ def test_what_is_committed_is_not_said_to_be_a_conflict(data: bytes | None, ofte
         committed(store, data)
     assert caught.value.kind == "answer_lost"
     assert lossy.get("k") == data
+
+
+class Looks(Lossy):
+    """Fails when it is looked at, or asked to change something, as it is told."""
+
+    def __init__(self, *failures: tuple[str, Exception]) -> None:
+        super().__init__(key=b"1")
+        self.failures = list(failures)
+
+    def _fail(self, at: str) -> None:
+        if self.failures and self.failures[0][0] == at:
+            self["key"] = b"theirs"
+            raise self.failures.pop(0)[1]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._fail("get")
+        return super().get(key, default)
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        self._fail("replace")
+        return super().replace(key, data, expected)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_look_that_was_lost_has_changed_nothing(order: int) -> None:
+    """Nor has who could not reach a server, or was told that a file is in use."""
+    busy = OSError(errno.EBUSY, "in use")
+    failures = [("replace", busy), ("get", ConnectionResetError())][::order]
+    store = RetryingStore(ForeignStore(Looks(*failures)), first_delay_s=1e-4)
+    assert not store.replace("key", b"2", b"1")
+    store = RetryingStore(
+        ForeignStore(Looks(("replace", ConnectionRefusedError()))), first_delay_s=1e-4
+    )
+    assert not store.replace("key", b"2", b"1")
+    store = RetryingStore(
+        ForeignStore(Looks(("replace", ConnectionResetError()))), first_delay_s=1e-4
+    )
+    with pytest.raises(StoreError, match="the answer to a change was lost"):
+        store.replace("key", b"2", b"1")
+
+
+def test_who_was_never_reached_has_changed_nothing() -> None:
+    found = pytest.importorskip("botocore.exceptions", reason="needs s3fs")
+    for kind in (found.EndpointConnectionError, found.ConnectTimeoutError):
+        assert is_undone(kind(endpoint_url="http://127.0.0.1")) is None
+    assert is_undone(found.ReadTimeoutError(endpoint_url="http://127.0.0.1")) is False
+
+
+@pytest.mark.parametrize("times", [2, 3])
+def test_ctrl_c_is_told_though_an_answer_was_lost(times: int) -> None:
+    """Also where it is tried whether others may have changed what was made."""
+    lossy = Looks(("replace", ConnectionResetError()))
+    store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
+    called = 0
+
+    def made(now: bytes | None) -> bytes:
+        nonlocal called
+        called += 1
+        if called == times:
+            raise KeyboardInterrupt
+        return (now or b"") + b"!"
+
+    with pytest.raises(KeyboardInterrupt):
+        store.change("key", made)
+    assert called == times
 
 
 def test_it_ends_some_time() -> None:

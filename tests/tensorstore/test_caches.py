@@ -301,3 +301,23 @@ def test_copies_of_metadata_are_looked_for_where_a_group_is(driver: str, tmp_pat
     grown("a/b/c")
     assert tessarr.open_group(store, mode="r")["a/b/c"].shape == (6,)
     assert grown("x/y/z/c", create=True, dtype="uint8", shape=[4]) == 1
+
+
+@pytest.mark.parametrize("limit", [10**4, 10**6, 2**20])
+@pytest.mark.parametrize("own", [False, True])
+def test_what_others_have_made_of_metadata_is_seen_when_they_are_opened(
+    own: bool, limit: int, tmp_path: Path
+) -> None:
+    """Whatever the room; in a pool of their own, too."""
+    spec = {"driver": "zarr3", "kvstore": tmp_path.as_uri()}
+    others = ts.open(spec, create=True, dtype=ts.uint8, shape=[4]).result()
+    others.write(1).result()
+    pools = {"cache_pool": {"total_bytes_limit": 0 if own else limit}}
+    context = ts.Context(pools | {"cache_pool#own": {"total_bytes_limit": limit}})
+    named = {"metadata_cache_pool": "cache_pool#own"} if own else {}
+    for size in (4, 6, 8):
+        others.resize(exclusive_max=[size]).result()
+        here = ts.open(spec | named, context=context).result()
+        assert here.shape == (size,)
+        here.read().result()
+        del here

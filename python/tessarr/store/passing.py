@@ -51,6 +51,10 @@ _CONNECTIONS: Final = frozenset(
     }
 )
 
+_NEVER_SENT: Final = frozenset(
+    {"ClientConnectorError", "ConnectTimeoutError", "EndpointConnectionError"}
+)
+
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
     """Return an error, and what it was caused by."""
@@ -86,7 +90,7 @@ def may_pass(error: BaseException | None) -> bool:
             return True
         if isinstance(cause, OSError) and cause.errno in _PASSING:
             return True
-        if _is_of_connections(cause):
+        if _is_named(cause, _CONNECTIONS):
             return True
     return False
 
@@ -102,9 +106,9 @@ def is_undone(error: BaseException) -> bool | None:
     (False, None)
     """
     for cause in causes(error):
-        if isinstance(cause, ConnectionRefusedError):
+        if isinstance(cause, ConnectionRefusedError) or _is_named(cause, _NEVER_SENT):
             return None
-        if isinstance(cause, (ConnectionError, TimeoutError)) or _is_of_connections(cause):
+        if isinstance(cause, (ConnectionError, TimeoutError)) or _is_named(cause, _CONNECTIONS):
             return False
         if status_of(cause) in _BUSY | BROKEN:
             return status_of(cause) in _BUSY
@@ -116,5 +120,5 @@ def judged(error: BaseException) -> tuple[BaseException, bool, bool | None]:
     return error, may_pass(error), is_undone(error)
 
 
-def _is_of_connections(error: BaseException) -> bool:
-    return any(kind.__name__ in _CONNECTIONS for kind in type(error).__mro__)
+def _is_named(error: BaseException, names: frozenset[str]) -> bool:
+    return any(kind.__name__ in names for kind in type(error).__mro__)

@@ -18,10 +18,12 @@ mod writing;
 
 use std::sync::Arc;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyMemoryView};
 use pyo3::PyClass;
+use tessarr_engine::error::EXIT;
 use tessarr_engine::store as engine;
 use tessarr_engine::{Error, Kind};
 
@@ -159,9 +161,15 @@ impl Store {
                 let read = |object| engine::check_size(object, limit).and_then(|()| engine::read_all(object));
                 let current = current.map(read).transpose()?;
                 raised = None;
-                let made = crate::ending::attached(|py| made_of(make.bind(py), current.as_deref()));
-                made.and_then(|made| made.map_err(|error| raised = Some(error)).ok())
-                    .ok_or_else(|| Error::internal("no value was made"))
+                let mut error = Error::internal("no value was made");
+                let made = crate::ending::attached(|py| {
+                    let made = made_of(make.bind(py), current.as_deref());
+                    // Nothing asks again, or tells something else, where a program ends.
+                    let ends = |raised: &PyErr| !raised.is_instance_of::<PyException>(py);
+                    error.code = made.as_ref().is_err_and(ends).then_some(EXIT);
+                    made
+                });
+                made.and_then(|made| made.map_err(|error| raised = Some(error)).ok()).ok_or(error)
             })
         });
         match (changed, raised) {

@@ -198,7 +198,8 @@ impl<F: Foreign> ForeignStore<F> {
         let current = thought.as_ref().map(|thought| thought as &dyn Object);
         let change = match updater(current) {
             Ok(Change::Keep) => return Ok(None),
-            Err(error) if error.kind == Kind::Conflict => return Ok(None), // with what was thought, be it long gone
+            // An error is one with what was thought, be it long gone.
+            Err(error) if !error.ends_wait() => return Ok(None),
             decided => decided?,
         };
         Ok(match self.apply(key, &change, Some(current))? {

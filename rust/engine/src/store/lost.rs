@@ -91,7 +91,10 @@ impl Tried {
             Tried::Absent | Tried::Nothing => None,
         };
         let decided = updater(made.as_ref().map(|made| made as &dyn Object));
-        self.is_same(false, &decided)
+        match decided {
+            Err(error) if error.ends_wait() => Err(error),
+            decided => self.is_same(false, &decided),
+        }
     }
 
     /// Refuses to tell that nothing was changed, as `decide` does; `open` gives the value.

@@ -193,11 +193,14 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
             let (mut tried, mut sure) = (Tried::Nothing, false);
             let made = self.asking.each(|| {
                 let before = tried.clone();
-                let mut undecided = None;
+                let (mut undecided, mut is_change) = (None, false);
                 let mut decide = |current: Option<&dyn Object>| {
                     let decided = before.decide(current, false, sure, updater);
-                    tried =
-                        decided.as_ref().map_or(Ok(Tried::Nothing), |change| Tried::of(change, need.only))?;
+                    is_change = matches!(decided, Ok(Change::Delete | Change::Write(_)));
+                    tried = match &decided {
+                        Ok(change) => Tried::of(change, need.only)?,
+                        Err(_) => before.clone(),
+                    };
                     undecided = decided.as_ref().err().cloned();
                     decided
                 };
@@ -210,7 +213,7 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
                 }
                 match self.asking.judged_change(&made) {
                     Passes::Undone => tried = before.clone(),
-                    Passes::Lost => sure = true,
+                    Passes::Lost => sure |= is_change || knows, // else only a look was lost
                     Passes::Never | Passes::Unclear => {}
                 }
                 let made = made?;

@@ -381,8 +381,9 @@ impl Foreign for PyForeign {
                 true => object.clone(),
                 false => object.call_method1(intern!(py, "list"), (prefix,))?,
             };
-            // By one call: other threads change no dictionary meanwhile.
-            let keys = py.get_type::<PyList>().call1((keys,))?.cast_into::<PyList>()?;
+            // By one call: other threads change no dictionary meanwhile. Of the keys alone: to count them a mapping
+            // may have to list them, too.
+            let keys = py.get_type::<PyList>().call1((keys.try_iter()?,))?.cast_into::<PyList>()?;
             // A mapping may hold what is no key, of any type: that is not ours.
             let texts = keys.iter().filter_map(|key| key.extract::<String>().ok());
             Ok(texts.filter(|key| key.starts_with(prefix)).collect())

@@ -155,7 +155,7 @@ class OpeningSpec(ZarrSpec):
         later = inf  # where there is no room, what is remembered is compared each time
         if remembered.pool is not None:
             later = -inf if once else bound_of(recheck, now)
-        pool = None if self._mode.create else remembered.pool
+        pool = None if self._mode.create else remembered.lasting
         new = pool is not None and not pool.knows(store)  # what is not remembered yet is fresh
         lasting = over(store, remembered, data, (later, since), now)
         if later == inf or ((new or recheck != "open") and not staged):

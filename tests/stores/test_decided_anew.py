@@ -1,0 +1,126 @@
+"""What fails with what a cache remembers is decided anew: others may have changed it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import pytest
+
+import tessarr
+from tessarr.errors import NotFoundError
+from tessarr.stores import ForeignStore, LRUStoreCache
+
+
+class Value(NamedTuple):
+    """A value, and what tells it from others."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return len(self.data)
+
+    @property
+    def version(self) -> bytes:
+        """Its state."""
+        return hashlib.sha256(self.data).digest()
+
+    def read(self, offset: int, count: int) -> bytes:
+        """Return some of it."""
+        return self.data[offset : offset + count]
+
+
+class Compares:
+    """A store that compares the states of values when it changes them."""
+
+    def __init__(self) -> None:
+        self.identity = f"compares {id(self)}"
+        self.data: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self.data.get(key)
+
+    def open_value(self, key: str) -> Value | None:
+        return Value(self.data[key]) if key in self.data else None
+
+    def open_head(self, key: str, _: int | None) -> Value | None:
+        return self.open_value(key)
+
+    def put(self, key: str, data: bytes) -> bytes:
+        self.data[key] = data
+        return Value(data).version
+
+    def delete(self, key: str) -> None:
+        self.data.pop(key, None)
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self.data if key.startswith(prefix)]
+
+    def replace_version(self, key: str, data: bytes | None, version: bytes | None) -> bytes | bool:
+        found = self.open_value(key)
+        if (found and found.version) != version:
+            return False
+        if data is None:
+            self.delete(key)
+            return True
+        return self.put(key, data)
+
+
+@pytest.fixture
+def inner() -> Compares:
+    return Compares()
+
+
+@pytest.fixture
+def cache(inner: Compares) -> LRUStoreCache:
+    return LRUStoreCache(ForeignStore(inner), max_size=1 << 20)
+
+
+def test_a_function_is_called_again(cache: LRUStoreCache, inner: Compares) -> None:
+    inner.data["k"] = b"old"
+    assert cache.get("k") == b"old"
+    inner.data["k"] = b"new"
+    seen = []
+
+    def made(now: bytes | None) -> bytes:
+        seen.append(now)
+        if now == b"old":
+            raise ValueError("it is old")
+        return b"newer"
+
+    cache.change("k", made)
+    assert (seen, inner.data["k"], cache.get("k")) == ([b"old", b"new"], b"newer", b"newer")
+
+
+@pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt])
+def test_what_a_function_raises_is_told(
+    cache: LRUStoreCache, inner: Compares, kind: type[BaseException]
+) -> None:
+    """Of what is there now; what ends a program at once."""
+    inner.data["k"] = b"old"
+    cache.get("k")
+    inner.data["k"] = b"new"
+    seen = []
+
+    def made(now: bytes | None) -> bytes:
+        seen.append(now)
+        raise kind
+
+    with pytest.raises(kind):
+        cache.change("k", made)
+    assert seen == ([b"old", b"new"] if kind is ValueError else [b"old"])
+    assert inner.data["k"] == b"new"
+
+
+def test_an_attribute_is_removed_that_others_have_set(
+    cache: LRUStoreCache, inner: Compares
+) -> None:
+    array = tessarr.create_array(cache, shape=4, chunks=2, dtype="u1")
+    others = tessarr.open_array(ForeignStore(inner))
+    others.attrs["x"] = 1
+    del array.attrs["x"]
+    assert dict(tessarr.open_array(ForeignStore(inner)).attrs) == {}
+    with pytest.raises((KeyError, NotFoundError)):
+        del array.attrs["x"]
