@@ -39,28 +39,10 @@ struct Map {
     others: AtomicU64,
 }
 
-#[derive(Debug)]
-struct Bytes(Vec<u8>);
-
-impl Object for Bytes {
-    fn size(&self) -> u64 {
-        self.0.len() as u64
-    }
-    fn version(&self) -> Option<Version> {
-        None
-    }
-    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_from(&self.0, offset, out)
-    }
-    fn bytes(&self) -> Option<&[u8]> {
-        Some(&self.0)
-    }
-}
-
 impl Foreign for Map {
     fn get(self: &Arc<Self>, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
         let found = self.items.lock().unwrap().get(key).cloned();
-        Ok(found.map(|bytes| Box::new(Bytes(bytes)) as Box<dyn Object>))
+        Ok(found.map(|bytes| Box::new(Unversioned(Arc::new(bytes))) as Box<dyn Object>))
     }
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.items.lock().unwrap().insert(key.to_owned(), data.to_owned());
