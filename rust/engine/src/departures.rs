@@ -210,9 +210,7 @@ impl Departures {
             state.bytes -= value.len();
             state.under_way += 1;
             drop(state);
-            let departures = Some(self.clone());
-            let mut departed =
-                Departed { departures, key: key.clone(), cell, generation: fork::generation() };
+            let mut departed = Departed { departures: Some(self.clone()), key: key.clone(), cell };
             let told = Told::new(self.clone(), move |done| departed.is_told(done.map(drop)));
             // The panic hook tells of a panic; what was to be told has told that there was no answer.
             let _ = pool::guarded(|| {
@@ -259,7 +257,6 @@ struct Departed {
     departures: Option<Arc<Departures>>,
     key: String,
     cell: PerAxis<u64>,
-    generation: u64,
 }
 
 impl Departed {
@@ -276,7 +273,7 @@ impl Departed {
 impl Drop for Departed {
     fn drop(&mut self) {
         // In a forked child nobody waits, and what is locked stays so.
-        if self.generation == fork::generation() {
+        if self.departures.as_ref().is_some_and(|departures| departures.check_own().is_ok()) {
             self.is_told(Err(Error::internal("a store has not answered")));
         }
     }
