@@ -4,9 +4,8 @@ What the standard library leaves open is settled here: a member name that
 occurs twice, more than `MAX_DEPTH` levels, numbers beyond float64 and bytes
 that are not UTF-8 are refused; integers keep all their digits; ``1`` stays an
 integer and ``1.0`` a float; lone surrogates survive, because output is ASCII.
-The tokens NaN, Infinity and -Infinity, which old writers emitted, and a byte
-order mark are read and reported as defects; in attributes of format 2 the tokens are
-what every writer emits, and no defect.
+The tokens NaN, Infinity and -Infinity and a byte order mark are read and reported as
+defects. In attributes the tokens are no defects, because writers in Python emit them.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from tessarr.types import JSON
 
-__all__ = ["MAX_DEPTH", "dump", "load", "plain"]
+__all__ = ["MAX_DEPTH", "dump", "load", "non_finite", "plain"]
 
 MAX_DEPTH: Final = 200
 """The most levels of lists and objects in a document."""
@@ -42,6 +41,7 @@ def load(
     path: str | None = None,
     key: str | None = None,
     tokens: bool = False,
+    tokens_in: str | None = None,
 ) -> tuple[Any, list[str]]:
     """Parse a document.
 
@@ -55,6 +55,8 @@ def load(
         Fields of the error.
     tokens : bool
         Whether NaN, Infinity and -Infinity are no defects.
+    tokens_in : str, optional
+        The name of members in which these tokens are no defects.
 
     Returns
     -------
@@ -74,7 +76,7 @@ def load(
     ({'a': [1, 1.0]}, [])
     """
     try:
-        return _load(bytes(document), tokens)
+        value, defects, has_tokens = _load(bytes(document))
     except json.JSONDecodeError as error:
         reason = f"{error.msg[0].lower()}{error.msg[1:]}, line {error.lineno} column {error.colno}"
     except UnicodeDecodeError as error:
@@ -83,11 +85,15 @@ def load(
         reason = f"more than {MAX_DEPTH} levels of lists and objects"
     except ValueError as error:
         reason = str(error)
+    else:
+        if has_tokens and not tokens:
+            defects += [f"the token {token} is not JSON" for token in non_finite(value, tokens_in)]
+        return value, defects
     problem = Problem("", f"not JSON: {reason}", "invalid_json")
     raise MetadataError(f"invalid {what}: {problem}", problems=[problem], path=path, key=key)
 
 
-def _load(document: bytes, tokens: bool) -> tuple[Any, list[str]]:
+def _load(document: bytes) -> tuple[Any, list[str], bool]:
     defects: list[str] = []
     if document.startswith(_BOM):
         document = document[len(_BOM) :]
@@ -97,19 +103,37 @@ def _load(document: bytes, tokens: bool) -> tuple[Any, list[str]]:
 
     text = document.decode("utf-8")
     try:
-        return _STRICT.decode(text), defects
+        return _STRICT.decode(text), defects, False
     except _NotJSONError:
-        return _decode_with_tokens(text, [] if tokens else defects), defects
+        return _WITH_TOKENS.decode(text), defects, True
 
 
-def _decode_with_tokens(text: str, defects: list[str]) -> Any:
-    def constant(token: str) -> float:
-        defect = f"the token {token} is not JSON"
-        if defect not in defects:
-            defects.append(defect)
-        return float(token)
+def non_finite(value: JSON, skipped: str | None = None) -> list[str]:
+    """Return the tokens of a JSON value that JSON lacks, each once.
 
-    return json.loads(text, object_pairs_hook=_object, parse_constant=constant, parse_float=_float)
+    Parameters
+    ----------
+    value : JSON
+        The value.
+    skipped : str, optional
+        The name of members that are not searched.
+
+    Examples
+    --------
+    >>> non_finite({"a": [float("nan"), 1.0, float("nan")], "b": float("-inf")})
+    ['NaN', '-Infinity']
+    """
+    found: dict[str, None] = {}
+    rest = [value]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, dict):
+            rest += reversed([inner for name, inner in item.items() if name != skipped])
+        elif isinstance(item, list):
+            rest += reversed(item)
+        elif isinstance(item, float) and not math.isfinite(item):
+            found[json.dumps(item)] = None
+    return list(found)
 
 
 def _check_depth(document: bytes) -> None:
@@ -154,6 +178,9 @@ def _refuse_token(token: str) -> float:
 _STRICT: Final = json.JSONDecoder(
     object_pairs_hook=_object, parse_constant=_refuse_token, parse_float=_float
 )
+_WITH_TOKENS: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=float, parse_float=_float
+)
 
 
 def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
@@ -185,7 +212,7 @@ def plain(
     loc: str,
     complain: Callable[[str, str], None],
     *,
-    allow_nan: bool,
+    note_non_finite: Callable[[str, float], None],
     depth: int = 0,
 ) -> JSON:
     """Return a user's value as plain JSON: tuples and arrays as lists, NumPy scalars as numbers.
@@ -198,14 +225,14 @@ def plain(
         Its JSON pointer.
     complain : callable
         Called with a location and a message for everything that JSON cannot hold.
-    allow_nan : bool
-        Whether NaN and infinities pass.
+    note_non_finite : callable
+        Called with the location and the value of every NaN and infinity.
 
     Examples
     --------
-    >>> plain({"a": (1, np.float32(0.5))}, "", print, allow_nan=False)
+    >>> plain({"a": (1, np.float32(0.5))}, "", print, note_non_finite=print)
     {'a': [1, 0.5]}
-    >>> plain({"a": 1j}, "/attributes", print, allow_nan=False)
+    >>> plain({"a": 1j}, "/attributes", print, note_non_finite=print)
     /attributes/a a value of type complex cannot be stored as JSON
     {'a': None}
     """
@@ -222,12 +249,12 @@ def plain(
             return None
         return int(value)
     if isinstance(value, float):
-        if not allow_nan and not math.isfinite(value):
-            complain(loc, f"JSON has no {value}: use None or a string")
+        if not math.isfinite(value):
+            note_non_finite(loc, value)
         return float(value)
     if isinstance(value, list | tuple):
         return [
-            plain(item, f"{loc}/{i}", complain, allow_nan=allow_nan, depth=depth + 1)
+            plain(item, f"{loc}/{i}", complain, note_non_finite=note_non_finite, depth=depth + 1)
             for i, item in enumerate(value)
         ]
     if isinstance(value, dict):
@@ -237,7 +264,9 @@ def plain(
                 complain(loc, f"the name {name!r} of a member is not a string")
                 continue
             at = f"{loc}/{name.replace('~', '~0').replace('/', '~1')}"
-            members[name] = plain(item, at, complain, allow_nan=allow_nan, depth=depth + 1)
+            members[name] = plain(
+                item, at, complain, note_non_finite=note_non_finite, depth=depth + 1
+            )
         return members
     complain(loc, f"a value of type {type(value).__name__} cannot be stored as JSON")
     return None

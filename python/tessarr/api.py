@@ -408,6 +408,7 @@ def from_array(
     (Array((6, 6), float64, chunks=(6, 2), order=C), 'm', 1.0)
     """
     from tessarr.likeness import settings_like
+    from tessarr.metadata.attributes import copied_attributes
 
     parts = {"chunks": chunks, "shards": shards, "filters": filters}
     parts |= {"compressors": compressors, "serializer": serializer}
@@ -417,7 +418,8 @@ def from_array(
     given |= {name: value for name, value in settings.items() if value is not None}
     like = settings_like(data, given, whole=True)
     del like["shape"]
-    return create_array(store, data=data, **like)
+    with copied_attributes(copied="attributes" not in given):
+        return create_array(store, data=data, **like)
 
 
 def full_like(a: Any, fill_value: Any = "keep", **settings: Any) -> Array:

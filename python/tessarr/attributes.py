@@ -39,8 +39,8 @@ class Attributes(MutableMapping[str, Any]):
 
     Values are what JSON holds: None, booleans, numbers, strings, lists and
     objects. NumPy scalars and arrays, and tuples, are converted. NaN and
-    infinities are refused in format 3, because JSON has none; readers of format 2
-    know tokens for them.
+    infinities are stored as tokens that JSON lacks, with a warning; the option
+    ``nan_attributes`` omits the warning or refuses them.
 
     Notes
     -----

@@ -54,6 +54,11 @@ class Options:
     copy_bytes
         How much memory copies from one array to another may hold at a time, beside what
         encoding and decoding take. Read when a copy begins.
+    nan_attributes
+        What happens to NaN and infinities in attributes that are written: JSON has none. They
+        are stored as the tokens NaN, Infinity and -Infinity, as xarray and zarr-python do,
+        which readers outside Python may refuse: "warn" says so, "allow" does not, and
+        "refuse" raises an error and stores nothing. Reading them is always allowed.
     allow_pickle
         Open arrays whose elements are pickled (format 2). To read a pickle is to
         run what its writer wants: do so only where you trust all who can write.
@@ -72,6 +77,7 @@ class Options:
     compressor: Any = "auto"
     text: Literal["auto", "string", "object"] = "auto"
     copy_bytes: int = 1 << 28
+    nan_attributes: Literal["warn", "allow", "refuse"] = "warn"
     allow_pickle: bool = False
 
     def __post_init__(self) -> None:
@@ -88,6 +94,11 @@ class Options:
         if self.text not in ("auto", "string", "object"):
             raise ArgumentError(
                 f"option text must be 'auto', 'string' or 'object', not {self.text!r}"
+            )
+        if self.nan_attributes not in ("warn", "allow", "refuse"):
+            raise ArgumentError(
+                "option nan_attributes must be 'warn', 'allow' or 'refuse', not "
+                f"{self.nan_attributes!r}"
             )
         for name in ("write_empty_chunks", "durable", "allow_pickle"):
             if type(getattr(self, name)) is not bool:

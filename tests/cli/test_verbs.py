@@ -236,10 +236,14 @@ def test_attrs_are_set(data: Path, run: Run) -> None:
     assert tessarr.open("data.zarr/cube").attrs["x"] == "2"
     assert run("attrs", "data.zarr/cube", "x=3", "--dry-run") == (0, "would set x  3\n", "")
     assert tessarr.open("data.zarr/cube").attrs["x"] == "2"
-    code, _, err = run("attrs", "data.zarr/cube", "good=1", "bad=NaN")
+    code, _, err = run("attrs", "data.zarr/cube", "good=1", f"bad={'[' * 250}{']' * 250}")
     assert code == 1
     assert "bad" in err
     assert "good" not in tessarr.open("data.zarr/cube").attrs
+    code, _, err = run("attrs", "data.zarr/cube", "missing=NaN")
+    assert code == 0
+    assert "'missing'" in err
+    assert str(tessarr.open("data.zarr/cube").attrs["missing"]) == "nan"
 
 
 def test_attrs_are_deleted(data: Path, run: Run) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.metadata import v2
 
 
 @pytest.fixture(params=["array", "group"])
@@ -92,20 +90,6 @@ def test_failed_change_changes_nothing(node: Any, value: Any) -> None:
         check(node, before)
     node.attrs["later"] = 1
     check(node, {**before, "later": 1})
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, [1.0, math.nan]])
-def test_nan_is_for_format_2_only(node: Any, value: Any) -> None:
-    if node.zarr_format == 2:
-        node.attrs["x"] = value
-        assert repr(node.attrs["x"]) == repr(value)
-        # No warning: every writer of format 2 does so.
-        group = v2.parse_group(b'{"zarr_format": 2}', node.store.get("n/.zattrs"), where="n")
-        assert repr(group.attributes["x"]) == repr(value)
-        return
-    with pytest.raises(ArgumentError, match="JSON has no"):
-        node.attrs["x"] = value
-    check(node, {"a": 1, "deep": {"list": [1, 2]}})
 
 
 def test_what_is_read_is_a_copy(node: Any) -> None:

@@ -312,13 +312,6 @@ def test_names_that_format_3_lacks(name: str) -> None:
     assert snapshot(store) == before
 
 
-def test_attributes_that_format_3_lacks() -> None:
-    store = MemoryStore()
-    tessarr.create_group(store, zarr_format=2, attributes={"x": [float("nan")]})
-    with pytest.raises(UnsupportedError, match="/attributes/x/0"):
-        tessarr.convert(store, to=3)
-
-
 def test_records_of_mixed_order_and_sub_arrays_that_format_3_lacks() -> None:
     for dtype in ([("a", "<i4"), ("b", ">i4")], [("a", "<i4", (2,))]):
         store = MemoryStore()

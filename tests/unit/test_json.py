@@ -75,6 +75,14 @@ def test_tokens_of_old_writers_are_reported_once_each():
     assert defects == ["the token NaN is not JSON", "the token -Infinity is not JSON"]
 
 
+def test_tokens_in_a_named_member_are_no_defects():
+    document = b'{"a": {"x": [NaN]}, "b": {"a": {"c": NaN}}, "d": [-Infinity]}'
+    value, defects = _json.load(document, what="metadata", tokens_in="a")
+    assert np.isnan(value["a"]["x"][0])
+    assert defects == ["the token -Infinity is not JSON"]
+    assert _json.load(document, what="metadata", tokens=True)[1] == []
+
+
 def test_a_byte_order_mark_is_reported():
     assert load(b"\xef\xbb\xbf{}") == ({}, ["it starts with a byte order mark"])
 
@@ -112,7 +120,7 @@ def test_finite_values_survive_a_round_trip(value):
 
 def test_plain_converts_what_json_has_no_type_for():
     value = {"a": (np.int64(1), np.float32(0.5)), "b": np.arange(3), "c": np.bool_(True)}
-    assert _json.plain(value, "", pytest.fail, allow_nan=False) == {
+    assert _json.plain(value, "", pytest.fail, note_non_finite=pytest.fail) == {
         "a": [1, 0.5],
         "b": [0, 1, 2],
         "c": True,
@@ -122,14 +130,19 @@ def test_plain_converts_what_json_has_no_type_for():
 def test_plain_complains_of_everything_at_once():
     found = []
     value = {"a": 1j, "b": [np.nan, b"x"], 3: 1, "d": 10**5000}
-    _json.plain(value, "", lambda *problem: found.append(problem[0]), allow_nan=False)
-    assert found == ["/a", "/b/0", "/b/1", "", "/d"]
+    _json.plain(
+        value,
+        "",
+        lambda loc, _: found.append(loc),
+        note_non_finite=lambda loc, number: found.append((loc, str(number))),
+    )
+    assert found == ["/a", ("/b/0", "nan"), "/b/1", "", "/d"]
 
 
 def test_plain_stops_at_a_cycle():
     value = []
     value.append(value)
     found = []
-    _json.plain(value, "", lambda *problem: found.append(problem[1]), allow_nan=False)
+    _json.plain(value, "", lambda *problem: found.append(problem[1]), note_non_finite=pytest.fail)
     assert len(found) == 1
     assert "levels" in found[0]

@@ -13,6 +13,7 @@ from tessarr.copying.log import log_to, summary
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.group import Group
 from tessarr.likeness import settings_like
+from tessarr.metadata.attributes import copied_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -128,7 +129,7 @@ def copy_all(  # noqa: PLR0917 (likewise)
     members = [(name, source[name]) for name in sorted(source)]
     counts = _begin(source, dest, members, log, way)
     if not without_attrs and not dry_run:
-        dest.attrs.update(_attributes(source))
+        _copy_attributes(source, dest)
     return counts
 
 
@@ -230,7 +231,7 @@ def _copy_group(node: Any, dest: Any, name: str, way: _Way, *, there: Any) -> No
     if not way.dry_run:
         group = dest.require_group(name)
         if not way.without_attrs:
-            group.attrs.update(_attributes(node))
+            _copy_attributes(node, group)
     for child in sorted(node):
         _copy(node[child], group, child, way)
 
@@ -250,7 +251,7 @@ def _copy_array(node: Any, dest: Any, name: str, way: _Way) -> None:
     source, target = transfer.source_of(node), transfer.target_of(new)
     transfer.run(source, target, transfer.plan_of(source, target))
     if not way.without_attrs:
-        new.attrs.update(_attributes(node))
+        _copy_attributes(node, new)
     way.copied_bytes += prod(node.shape) * node.dtype.itemsize
 
 
@@ -290,10 +291,13 @@ def _settings_of_h5py(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**told, **given}
 
 
-def _attributes(node: Any) -> dict[str, Any]:
-    if isinstance(node, Array | Group):
-        return dict(node.attrs)
-    return hdf5.attributes_of(node)
+def _copy_attributes(source: Any, target: Any) -> None:
+    if isinstance(source, Array | Group):
+        attributes = dict(source.attrs)
+    else:
+        attributes = hdf5.attributes_of(source)
+    with copied_attributes(copied=not _is_h5py(source)):
+        target.attrs.update(attributes)
 
 
 def _is_h5py(node: Any) -> bool:

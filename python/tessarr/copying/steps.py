@@ -14,7 +14,7 @@ from tessarr.grid import RegularGrid
 from tessarr.indexing import basic
 from tessarr.keys import V2Keys
 from tessarr.likeness import settings_like
-from tessarr.metadata.attributes import attributes_of
+from tessarr.metadata.attributes import attributes_of, copied_attributes
 from tessarr.metadata.convert import convert, words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.given import separator
@@ -100,20 +100,22 @@ def steps_for(
     steps: list[Step] = []
     wanted = _Chunks(settings)
     for name, node in nodes.items():
-        if isinstance(node, ArrayMeta) or hasattr(node, "shape"):
-            ranges = _ranges(select, tuple(node.shape), whole=whole)
-            given = wanted.settings_of(node, len(ranges))
-            steps.append(_array_step(origin, store, name, node, ranges, given, zarr_format))
-        else:
-            steps.append(Step(name, node, _group(node, zarr_format)))
+        is_zarr = isinstance(node, ArrayMeta | GroupMeta)
+        with copied_attributes(copied=is_zarr and "attributes" not in settings):
+            if isinstance(node, ArrayMeta) or hasattr(node, "shape"):
+                ranges = _ranges(select, tuple(node.shape), whole=whole)
+                given = wanted.settings_of(node, len(ranges))
+                steps.append(_array_step(origin, store, name, node, ranges, given, zarr_format))
+            else:
+                steps.append(Step(name, node, _group(node, zarr_format)))
     wanted.check_used()
     return steps
 
 
 def _group(node: Any, zarr_format: ZarrFormat) -> GroupMeta:
     if isinstance(node, GroupMeta):
-        return GroupMeta(zarr_format, attributes_of(node.attributes, zarr_format))
-    return GroupMeta(zarr_format, attributes_of(hdf5.attributes_of(node), zarr_format))
+        return GroupMeta(zarr_format, attributes_of(node.attributes))
+    return GroupMeta(zarr_format, attributes_of(hdf5.attributes_of(node)))
 
 
 def _ranges(select: Any, shape: Shape, *, whole: bool) -> tuple[Range, ...]:
@@ -160,7 +162,7 @@ def _as_it_is(
         meta = convert(old, "", zarr_format).meta
     if not isinstance(meta, ArrayMeta):
         return None
-    found = meta
+    found = replace(meta, attributes=attributes_of(meta.attributes))
     if found.shape != shape:
         if not isinstance(found.chunk_grid, RegularGrid):
             return None

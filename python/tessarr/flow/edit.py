@@ -6,8 +6,8 @@ consolidated metadata are kept in step (see `tessarr.flow.copies`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from tessarr import _json
 from tessarr.drive import Delete, DeletePrefix, Flow, Get, Seen
@@ -15,7 +15,9 @@ from tessarr.errors import NotJSONError
 from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of, remember
 from tessarr.flow.replace import replace
+from tessarr.metadata.attributes import plain_attributes
 from tessarr.metadata.node import ArrayMeta
+from tessarr.problems import Problems
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
 __all__ = ["attributes", "delete", "fill_value", "shape", "stored"]
@@ -48,16 +50,14 @@ def attributes(
     """
     prefix = prefix_of(path)
 
-    def edit_v3(document: JSONObject) -> JSONObject:
-        old = document.get("attributes") or {}
-        return {
-            **document,
-            "attributes": _plain(change(dict(old)), old, allow_nan=False),
-        }
+    def changed(old: JSONObject) -> JSONObject:
+        problems = Problems()
+        new = plain_attributes(change(dict(old)), problems, old)
+        problems.check_arguments("store the attributes", NotJSONError)
+        return new
 
-    def edit_v2(document: JSONObject) -> JSONObject:
-        # Readers of format 2 know the tokens NaN and Infinity; those of format 3 need not.
-        return _plain(change(dict(document)), document, allow_nan=True)
+    def edit_v3(document: JSONObject) -> JSONObject:
+        return {**document, "attributes": changed(document.get("attributes") or {})}
 
     keepers = yield from copies.keepers(path, zarr_format, own=kind == "group")
     found: JSONObject
@@ -68,7 +68,7 @@ def attributes(
         marker = ".zarray" if kind == "array" else ".zgroup"
         if (yield Get(prefix + marker)) is None:
             raise missing(path, kind)
-        found = yield from _edit(prefix + ".zattrs", path, None, edit_v2, indent=4)
+        found = yield from _edit(prefix + ".zattrs", path, None, changed, indent=4)
     yield from copies.update(keepers, path)
     return found
 
@@ -221,18 +221,3 @@ def _dump(document: JSONObject, key: str, *, indent: int) -> bytes:
     # Documents of format 2 have sorted members, but attributes the order of the user's.
     sort = indent == 4 and not key.endswith(".zattrs")
     return _json.dump(document, indent=indent, sort_keys=sort)
-
-
-def _plain(new: Mapping[str, Any], old: JSONObject, *, allow_nan: bool) -> JSONObject:
-    """Return attributes as plain JSON; those that are as they were are not looked at again."""
-    faults: list[str] = []
-
-    def complain(loc: str, message: str) -> None:
-        faults.append(f"{loc}: {message}")
-
-    changed = {name: value for name, value in new.items() if old.get(name, new) is not value}
-    plain = _json.plain(changed, "/attributes", complain, allow_nan=allow_nan)
-    if faults:
-        raise NotJSONError(f"cannot store the attributes: {'; '.join(faults)}")
-    assert isinstance(plain, dict)
-    return {name: plain.get(name, value) for name, value in new.items()}

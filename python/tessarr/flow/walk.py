@@ -41,11 +41,13 @@ class Stored(NamedTuple):
         ------
         MetadataError
             Where one is no JSON that may stand in another document: in format 3 that
-            includes the token NaN.
+            includes the token NaN outside of attributes.
         """
         key = join(path, self.name)
         what = f"metadata {key!r}"
-        value, defects = _json.load(self.document, what=what, tokens=self.zarr_format == 2)
+        value, defects = _json.load(
+            self.document, what=what, tokens=self.zarr_format == 2, tokens_in="attributes"
+        )
         if defects and self.zarr_format == 3:
             raise MetadataError(f"invalid {what}: {'; '.join(defects)}", path=path, key=key)
         found = {self.name: value}

@@ -155,7 +155,7 @@ class Group(Making):
         opened, at = locate(
             store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
         )
-        meta = GroupMeta(form, attributes_of(attributes, form))
+        meta = GroupMeta(form, attributes_of(attributes))
         drive.run(create.create(at, meta, overwrite=overwrite, store=opened), opened)
         return bind(meta, opened, at, read_only=False)
 

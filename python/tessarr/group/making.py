@@ -66,7 +66,7 @@ class Making(Members):
 
         path = self._new(name)
         form = self._meta.zarr_format
-        meta = GroupMeta(form, attributes_of(attributes, form))
+        meta = GroupMeta(form, attributes_of(attributes))
         flow = create.create(path, meta, overwrite=overwrite, within=self._path, store=self._store)
         drive.run(flow, self._store)
         created = self._bind(path, meta)
@@ -377,9 +377,11 @@ class Making(Members):
             self.array(name, value, overwrite=True)
             return
         from tessarr.likeness import settings_like
+        from tessarr.metadata.attributes import copied_attributes
 
         settings = settings_like(value, self._settings({"overwrite": True}), whole=True)
-        self.create_array(name, data=value, **settings)
+        with copied_attributes():
+            self.create_array(name, data=value, **settings)
 
     def update(
         self, other: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **values: Any
@@ -457,7 +459,7 @@ def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> No
     if found is None:
         settings = {"attributes": None} if value is None else dict(value)
         if settings.keys() == {"attributes"}:
-            return GroupMeta(zarr_format, attributes_of(settings["attributes"], zarr_format))
+            return GroupMeta(zarr_format, attributes_of(settings["attributes"]))
         if "shape" not in settings or settings.get("data") is not None:
             raise TypeError(
                 f"cannot create {path!r} from {value!r}: an array has a shape and no data yet, a "

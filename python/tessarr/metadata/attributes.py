@@ -1,55 +1,135 @@
-"""A user's attributes as the plain JSON that a document holds."""
+"""A user's attributes as the plain JSON that a document holds.
+
+JSON has no NaN and no infinities. Writers in Python store them in attributes as the tokens
+``NaN``, ``Infinity`` and ``-Infinity``, and so does this module; the option
+``nan_attributes`` says whether it warns, or refuses them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, Final
 
 from tessarr import _json
-from tessarr.errors import NotJSONError
-from tessarr.problems import Problems
+from tessarr.errors import NotJSONError, TessarrWarning
+from tessarr.options import current, options
+from tessarr.problems import Problems, describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
-    from tessarr.types import JSONObject, ZarrFormat
+    from tessarr.types import JSONObject
 
-__all__ = ["attributes_of", "plain_attributes"]
+__all__ = ["attributes_of", "copied_attributes", "plain_attributes"]
+
+_SHOWN: Final = 10
+"""How many attributes the warning names."""
 
 
-def attributes_of(attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat) -> JSONObject:
+def attributes_of(attributes: Mapping[str, Any] | None) -> JSONObject:
     """Return a user's attributes as plain JSON.
-
-    NaN and infinities pass in format 2, whose readers know the tokens; one of them in
-    a ``zarr.json`` would make the whole node unreadable to others, so they are refused there.
 
     Raises
     ------
     NotJSONError
         Where JSON cannot hold a value; the message names all of them.
 
+    Warns
+    -----
+    TessarrWarning
+        Where there are NaN or infinities, which readers outside Python may refuse.
+
     Examples
     --------
-    >>> attributes_of({"a": (1, 2)}, 3)
+    >>> attributes_of({"a": (1, 2)})
     {'a': [1, 2]}
     """
     problems = Problems()
-    plain = plain_attributes(attributes, zarr_format, problems)
+    plain = plain_attributes(attributes, problems)
     problems.check_arguments("store these attributes", NotJSONError)
     return plain
 
 
 def plain_attributes(
-    attributes: Mapping[str, Any] | None, zarr_format: ZarrFormat, problems: Problems
+    attributes: Mapping[str, Any] | None,
+    problems: Problems,
+    stored: Mapping[str, Any] | None = None,
 ) -> JSONObject:
-    """Return a user's attributes as plain JSON, and note what JSON cannot hold."""
+    """Return a user's attributes as plain JSON, and note what cannot be stored.
+
+    Parameters
+    ----------
+    attributes
+        The attributes.
+    problems
+        Where faults go.
+    stored
+        The attributes before the change, as plain JSON. Those that did not change are not
+        converted again, and those that held NaN or infinities before cause no warning.
+    """
+    try:
+        new = dict(attributes or {})
+    except (TypeError, ValueError):
+        problems.add("attributes", f"{describe(attributes)} is not a mapping of names to values")
+        return {}
+    old: Mapping[str, Any] = stored or {}
+    changed = {name: value for name, value in new.items() if old.get(name, new) is not value}
+    tokens: list[tuple[str, float]] = []
 
     def complain(loc: str, message: str) -> None:
         problems.add(f"attributes{loc}", message)
 
-    try:
-        value = dict(attributes or {})
-    except (TypeError, ValueError):
-        problems.add("attributes", f"{attributes!r} is not a mapping of names to values")
-        return {}
-    plain: Any = _json.plain(value, "", complain, allow_nan=zarr_format == 2)
-    return plain if isinstance(plain, dict) else {}
+    def note(loc: str, value: float) -> None:
+        tokens.append((loc, value))
+
+    before = len(problems)
+    plain: Any = _json.plain(changed, "", complain, note_non_finite=note)
+    if tokens:
+        _check_tokens(tokens, old, problems, warn=len(problems) == before)
+    return {name: plain.get(name, value) for name, value in new.items()}
+
+
+def copied_attributes(*, copied: bool = True) -> AbstractContextManager[object]:
+    """Return a context in which NaN and infinities cause no warning: other nodes have them already.
+
+    Parameters
+    ----------
+    copied
+        Whether the attributes are those of another node of Zarr; otherwise nothing changes.
+    """
+    if copied and current().nan_attributes == "warn":
+        return options(nan_attributes="allow")
+    return nullcontext()
+
+
+def _check_tokens(
+    tokens: list[tuple[str, float]], old: Mapping[str, Any], problems: Problems, *, warn: bool
+) -> None:
+    """Refuse NaN and infinities, or warn of them, as the option says."""
+    policy = current().nan_attributes
+    if policy == "refuse":
+        for loc, value in tokens:
+            what = f"JSON has no {value}, and the option nan_attributes is 'refuse'"
+            problems.add(f"attributes{loc}", f"{what}: use None or a string")
+    if policy != "warn" or not warn:
+        return
+    names = dict.fromkeys(
+        loc.split("/")[1].replace("~1", "/").replace("~0", "~") for loc, _ in tokens
+    )
+    new = [name for name in names if not _holds_tokens(old.get(name))]
+    if new:
+        more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
+        warnings.warn(
+            f"NaN or infinity in attribute {', '.join(map(describe, new[:_SHOWN]))}{more}: JSON "
+            "has none, so that it is stored as the token NaN, Infinity or -Infinity, and readers "
+            "outside Python may refuse the document. Store None or a string, or set the option "
+            "nan_attributes to 'allow' or 'refuse'",
+            TessarrWarning,
+            stacklevel=2,
+        )
+
+
+def _holds_tokens(value: Any) -> bool:
+    return bool(_json.non_finite(value))

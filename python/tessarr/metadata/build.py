@@ -143,7 +143,7 @@ def array_meta(
     request.read_keys(chunk_key_encoding, dimension_separator)
     request.read_names(dimension_names)
     request.read_transformers(storage_transformers)
-    attributes_json = plain_attributes(attributes, zarr_format, request.problems)
+    attributes_json = plain_attributes(attributes, request.problems)
     if order not in ("C", "F"):
         request.problems.add("order", f"{order!r} is not 'C' or 'F'")
     request.check()

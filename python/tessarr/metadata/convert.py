@@ -13,12 +13,13 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tessarr import _json, dtype, keys
+from tessarr import dtype, keys
 from tessarr.codec import Bytes, Chain, Codec, ShardingIndexed, Transpose
 from tessarr.codec.items import ItemFilter
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
 from tessarr.keys import DefaultKeys, V2Keys
 from tessarr.metadata import v2, v3
+from tessarr.metadata.attributes import copied_attributes, plain_attributes
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.problems import Problems, describe, pointer
 from tessarr.transformer import IgnoredTransformer
@@ -85,9 +86,8 @@ def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted
     --------
     >>> convert(GroupMeta(2, {"a": 1}), "g", 3).meta
     GroupMeta(zarr_format=3, attributes={'a': 1}, extra={}, consolidated=None)
-    >>> [str(p) for p in convert(GroupMeta(2, {"a": float("nan")}), "__g", 3).problems.found]
-    ["path '__g' is not allowed: '__g' starts with '__', which is reserved",
-     '/attributes/a: JSON has no nan: use None or a string']
+    >>> [str(p) for p in convert(GroupMeta(2), "...", 3).problems.found]
+    ["path '...' is not allowed: '...' is only periods"]
     """
     found = Converted()
     try:
@@ -95,8 +95,10 @@ def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted
             found.lacks("", f"path {path!r} means another node in format {to}")
     except ArgumentError as error:
         found.lacks("", str(error))
-    if to == 3:
-        _json.plain(meta.attributes, "/attributes", found.lacks, allow_nan=False)
+    with copied_attributes():
+        problems = Problems()
+        plain_attributes(meta.attributes, problems)
+        found.problems.take(problems, {"attributes": "/attributes"})
     _note_extra(meta, found)
     if isinstance(meta, GroupMeta):
         new: ArrayMeta | GroupMeta = GroupMeta(to, meta.attributes)

@@ -68,7 +68,9 @@ def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
       member 'node_type' is missing
     """
     key = keys.join(where, DOCUMENT)
-    value, defects = _json.load(document, what=f"metadata {key!r}", path=where, key=key)
+    value, defects = _json.load(
+        document, what=f"metadata {key!r}", path=where, key=key, tokens_in="attributes"
+    )
     return read(value, where=where, defects=defects)
 
 

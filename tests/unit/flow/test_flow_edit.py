@@ -66,7 +66,7 @@ def test_unchanged_attributes_are_not_written(store: Any, zarr_format: Any) -> N
 def test_value_that_is_not_json_changes_nothing(store: Any, zarr_format: Any) -> None:
     before = dict(store.items)
     flow = edit.attributes("a", zarr_format, "array", lambda old: {**old, "x": object()})
-    with pytest.raises(ArgumentError, match="/attributes/x"):
+    with pytest.raises(ArgumentError, match="attributes/x"):
         run(flow, store)
     assert store.items == before
 
