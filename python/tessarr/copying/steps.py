@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.array import Array
 from tessarr.copying import hdf5
+from tessarr.copying.origin import Stored
 from tessarr.creating import Plan as Creation
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
@@ -99,9 +100,9 @@ def steps_for(
         raise ArgumentError("a part can be selected of an array only, not of a group")
     steps: list[Step] = []
     wanted = _Chunks(settings)
+    is_copied = isinstance(origin, Stored) and "attributes" not in settings
     for name, node in nodes.items():
-        is_zarr = isinstance(node, ArrayMeta | GroupMeta)
-        with copied_attributes(copied=is_zarr and "attributes" not in settings):
+        with copied_attributes(copied=is_copied):
             if isinstance(node, ArrayMeta) or hasattr(node, "shape"):
                 ranges = _ranges(select, tuple(node.shape), whole=whole)
                 given = wanted.settings_of(node, len(ranges))
