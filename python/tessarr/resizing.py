@@ -1,8 +1,9 @@
 """Growing, shrinking and appending, so that a failure leaves the array as it was.
 
 The stored shape is what makes chunks part of an array, and it is replaced in
-one atomic step. Growing is only that. Shrinking comes first in the shape, then
-removes what nobody can see any more. Appending writes the data where nobody
+one atomic step. Growing first removes what is stored beyond the old shape, which a
+killed program or another library may have left there. Shrinking comes first in the shape,
+then removes what nobody can see any more. Appending writes the data where nobody
 sees it yet, then grows.
 
 Whoever does one of these holds the key ``.shape`` of the array meanwhile, under
@@ -13,46 +14,42 @@ of the document, so that attributes can be edited while a long append goes on.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from tessarr import drive
-from tessarr._engine import ArrayBase, Description, MemoryStore
-from tessarr.drive import Delete
+from tessarr._engine import MemoryStore
+from tessarr.clearing import clear_exposed, delete_outside, fill_of, trim_edges, write_region
 from tessarr.errors import ArgumentError, StoreError
-from tessarr.flow import edit, measure
+from tessarr.flow import edit
 from tessarr.flow.open import prefix_of
 from tessarr.indexing import axis_number, basic, broadcast_value, objects
 from tessarr.layout import normalize_shape
 from tessarr.metadata.node import check_codecs
 from tessarr.problems import Problems
-from tessarr.store.transformed import chunk_store
-from tessarr.synchronizer import chunk_keys, held
+from tessarr.synchronizer import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
-    from tessarr.drive import Flow, Seen
+    from tessarr.clearing import StoredArray as _Array
+    from tessarr.drive import Seen
     from tessarr.flow.copies import Keeper
     from tessarr.indexing import Selection
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
-    from tessarr.synchronizer import Synchronizer
     from tessarr.types import Shape
 
 __all__ = [
     "again",
     "append",
-    "delete_outside",
     "lengths",
     "reshaped",
     "resize",
@@ -64,22 +61,6 @@ Accept: TypeAlias = "Callable[[ArrayMeta], None]"
 """Makes the array what its stored metadata has become."""
 
 T = TypeVar("T")
-
-_FEW: Final = 1000
-"""So many chunks are deleted without asking which of them are stored: one answer tells no more."""
-
-
-class _Array(Protocol):
-    _store: Store
-
-    @property
-    def metadata(self) -> ArrayMeta: ...
-    @property
-    def path(self) -> str: ...
-    @property
-    def write_empty_chunks(self) -> bool: ...
-    @property
-    def synchronizer(self) -> Synchronizer | None: ...
 
 
 def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
@@ -107,6 +88,7 @@ def resize(
     trim: bool,
     accept: Accept,
     delete: bool = True,
+    clear: bool = False,
     keepers: list[Keeper] | None = None,
     seen: Seen | None = None,
     below: Store | None = None,
@@ -122,6 +104,9 @@ def resize(
         Gives the new shape, from the one that is stored.
     trim
         Whether what is outside within kept chunks is removed, too.
+    clear
+        Whether elements that become part of the array are removed first, where any are stored;
+        with `trim` those within kept chunks, too.
     accept
         Makes the array what its stored metadata has become.
     delete
@@ -136,25 +121,36 @@ def resize(
         Raises if what is stored now is not what may be resized.
     """
     old = new = array.metadata
+    cleared: ArrayMeta | None = None
 
     def changed(found: ArrayMeta) -> ArrayMeta:
         nonlocal old, new
         if check is not None:
             check(found)
+        if cleared is not None and found.shape != cleared.shape:
+            raise _overtaken(array.path, cleared, found)
         old = _current(array, found, accept)
         new = reshaped(old, change(old.shape))
         if old is found:
             return new
         return found.resized(new.shape, new.chunk_grid)
 
-    def work() -> None:
+    def store_shape() -> None:
+        nonlocal cleared
+        if clear:
+            cleared = _refreshed(array, accept)
+            grown = reshaped(cleared, change(cleared.shape))
+            _clear(array, cleared, grown, edges=trim)
         drive.run(edit.shape(array.path, old.zarr_format, changed, keepers, seen), array._store)
+
+    def work() -> None:
+        _until_not_overtaken(store_shape)
         accept(new)
         if not delete or not shrinks(old, new):
             return
         delete_outside(array._store, array.path, old, new)
         if trim:
-            _trim(array, old, new)
+            trim_edges(array, old, new)
 
     _alone(array, work, below)
 
@@ -242,6 +238,34 @@ class _OvertakenError(StoreError):
     """Somebody else has changed the shape in the meantime."""
 
 
+def _overtaken(path: str, old: ArrayMeta, found: ArrayMeta) -> _OvertakenError:
+    return _OvertakenError(
+        f"array {path!r} was resized from {old.shape} to {found.shape} by somebody else in the "
+        "meantime: open it again",
+        retryable=True,
+        path=path,
+    )
+
+
+def _until_not_overtaken(work: Callable[[], T]) -> T:
+    while True:
+        try:
+            return work()
+        except _OvertakenError:
+            continue
+
+
+def _clear(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool) -> None:
+    """Remove what is stored of elements that become part of the array."""
+
+    def confirm() -> None:
+        found = drive.run(edit.stored(array.path, old.zarr_format), array._store)
+        if found.shape != old.shape:
+            raise _overtaken(array.path, old, found)
+
+    clear_exposed(array, old, new, edges=edges, confirm=confirm)
+
+
 def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept: Accept) -> Shape:
     # What is behind the end is nobody else's as long as it is held. Where that excludes only
     # those of this process, it is ours as soon as the shape covers it: then that comes first.
@@ -256,6 +280,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
         grow = partial(edit.shape, array.path, old.zarr_format, grown)
         try:
             if not last:
+                _clear(array, old, new, edges=True)
                 drive.run(grow(), array._store)
             break
         except _OvertakenError:
@@ -269,7 +294,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
             part = values if part_bytes is None else _values(old, values[along(start, stop)])
             chosen = basic(along(end + start, end + stop), new.shape)
             ready = broadcast_value(part, chosen, old.data_type.numpy)
-            _write(array, new, chosen, ready, store_fill=array.write_empty_chunks)
+            write_region(array, new, chosen, ready, store_fill=array.write_empty_chunks)
         if last:
             drive.run(grow(), array._store)
     except BaseException as error:
@@ -329,8 +354,8 @@ def _undo_append(
     form, stored = old.zarr_format, old if array._store.is_exclusive else new
     try:
         if drive.run(edit.stored(array.path, form), array._store).shape == stored.shape:
-            fill = np.broadcast_to(_fill(old), behind.buffer_shape)
-            _write(array, new, behind, fill)
+            fill = np.broadcast_to(fill_of(old), behind.buffer_shape)
+            write_region(array, new, behind, fill)
             if stored is new:
                 shrunk = partial(_grown, path=array.path, old=new, new=old)
                 drive.run(edit.shape(array.path, form, shrunk), array._store)
@@ -369,79 +394,5 @@ def reshaped(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
 def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
     """Return those that were found with the new shape, if they have the old one still."""
     if found.shape != old.shape:
-        raise _OvertakenError(
-            f"array {path!r} was resized from {old.shape} to {found.shape} by somebody else in the "
-            "meantime: open it again",
-            retryable=True,
-            path=path,
-        )
+        raise _overtaken(path, old, found)
     return found.resized(new.shape, new.chunk_grid)
-
-
-def _write(
-    array: _Array,
-    meta: ArrayMeta,
-    selection: Selection,
-    values: npt.NDArray[Any],
-    *,
-    store_fill: bool = False,
-) -> None:
-    """Write to the array as if it had other metadata."""
-    if not values.size:
-        return
-    description = Description(meta.description(store_fill=store_fill))
-    store, path = chunk_store(array._store, array.path, meta.storage_transformers)
-    read_only = False
-    handle = ArrayBase(description, store, prefix_of(path), read_only)
-    with held(array.synchronizer, chunk_keys(meta, array.path, selection.axes)):
-        handle._write(selection.axes, selection.out_axes, values)
-
-
-def delete_outside(store: Store, path: str, old: ArrayMeta, new: ArrayMeta) -> None:
-    """Delete the chunks of an array that are part of the old grid but not of the new one."""
-    below, within = chunk_store(store, path, old.storage_transformers)
-    drive.run(_delete_outside(within, old, new), below)
-
-
-def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
-    encoding, grid = old.chunk_key_encoding, new.grid_shape
-    if prod(old.grid_shape) - prod(map(min, old.grid_shape, grid)) <= _FEW:
-        keys = [encoding.encode(cell) for cell in _outside(old.grid_shape, grid)]
-    else:
-        found = yield from measure.keys(path)
-        cells = [(key, encoding.decode(key, old.rank)) for key in found]
-        keys = [key for key, cell in cells if cell and any(map(operator.ge, cell, grid))]
-    if keys:
-        yield tuple(Delete(prefix_of(path) + key) for key in keys)
-
-
-def _outside(old: Shape, new: Shape) -> Iterator[Shape]:
-    """Yield the positions in a grid that are not in another one."""
-    for axis, (before, after) in enumerate(zip(old, new, strict=True)):
-        inside = map(range, map(min, old[:axis], new[:axis]))
-        yield from product(*inside, range(after, before), *map(range, old[axis + 1 :]))
-
-
-def _trim(array: _Array, old: ArrayMeta, new: ArrayMeta) -> None:
-    """Set what kept chunks hold outside the new shape to the fill value."""
-    kept = tuple(
-        min(before, axis.start(count))
-        for before, count, axis in zip(old.shape, new.grid_shape, new.chunk_grid.cuts, strict=True)
-    )
-    before = replace(old, shape=kept)
-    for axis in range(old.rank):
-        if new.shape[axis] >= kept[axis]:
-            continue
-        # Earlier axes are trimmed already: from here on only what is inside along them.
-        key = tuple(
-            slice(new.shape[i], None) if i == axis else slice(new.shape[i] if i < axis else None)
-            for i in range(old.rank)
-        )
-        edge = basic(key, kept)
-        fill = np.broadcast_to(_fill(old), edge.buffer_shape)
-        _write(array, before, edge, fill)
-
-
-def _fill(meta: ArrayMeta) -> npt.NDArray[Any]:
-    fill = meta.fill_or_default
-    return meta.data_type.single(fill)

@@ -89,7 +89,7 @@ def test_what_shrinking_does_to_stored_chunks(zarr_format):
         array[...] = 1
         array.resize(3, trim=trim)
         assert len(keys(array)) == 1
-        array.resize(6)
+        array.resize(6, trim=trim)
         assert array[...].tolist() == after
 
 

@@ -18,6 +18,7 @@ class FlakyStore(MutableMapping[str, bytes]):
     def __init__(self) -> None:
         self.items_: dict[str, bytes] = {}
         self.changes_left: int | None = None
+        self.stays_full = False
         self.forbidden: Callable[[str], bool] = lambda _: False
 
     def _change(self, key: str) -> None:
@@ -25,7 +26,8 @@ class FlakyStore(MutableMapping[str, bytes]):
             raise OSError(f"disk full at {key}")
         if self.changes_left is not None:
             if self.changes_left == 0:
-                self.changes_left = None  # it works again, for what is undone
+                if not self.stays_full:
+                    self.changes_left = None  # it works again, for what is undone
                 raise OSError(f"disk full at {key}")
             self.changes_left -= 1
 
@@ -136,6 +138,49 @@ def test_shrinking_that_fails_later_is_shrunk_everywhere(
     with pytest.raises(OSError, match="disk full"):
         array.resize(1, 1)
     check(array, (1, 1), before[:1, :1])
+
+
+def test_growing_after_shrinking_that_stopped_anywhere_shows_fill(
+    array: tessarr.Array, flaky: FlakyStore, zarr_format: Any
+) -> None:
+    """Whichever change a shrinking stops at for ever, growing brings nothing back."""
+    before = array[:]
+    items, changes = dict(flaky.items_), 0
+    while True:
+        stopped = FlakyStore()
+        stopped.items_ = dict(items)
+        shrinking = tessarr.open_array(stopped, mode="r+")
+        stopped.changes_left = changes
+        stopped.stays_full = True
+        try:
+            shrinking.resize(1, 1)
+        except OSError:
+            pass
+        else:
+            break
+        left = FlakyStore()
+        left.items_ = stopped.items_
+        grown = tessarr.open_array(left, mode="r+")
+        kept = grown.shape
+        grown.resize(9, 9)
+        expected = np.full((9, 9), -1)
+        expected[: kept[0], : kept[1]] = before[: kept[0], : kept[1]]
+        np.testing.assert_array_equal(grown[:], expected)
+        changes += 1
+    assert changes > 3
+
+
+def test_growing_that_stopped_anywhere_leaves_the_array(
+    array: tessarr.Array, flaky: FlakyStore
+) -> None:
+    """Whichever change a growing over leftovers stops at, what is seen is as it was."""
+    before = array[:]
+    array.resize(3, 2, trim=False, delete_outside_chunks=False)
+    for _ in failures(flaky, lambda: array.resize(6, 6)):
+        check(array, (3, 2), before[:3, :2])
+    expected = np.full((6, 6), -1)
+    expected[:3, :2] = before[:3, :2]
+    check(array, (6, 6), expected)
 
 
 def test_attribute_edit_that_fails(array: tessarr.Array, flaky: FlakyStore) -> None:

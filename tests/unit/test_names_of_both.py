@@ -209,7 +209,7 @@ def test_keywords_of_methods() -> None:
     b = tessarr.array(np.arange(9), chunks=4)
     b.resize(2, delete_outside_chunks=False)
     assert b.nchunks_initialized == 1
-    b.resize(9)
+    b.resize(9, delete_outside_chunks=False)
     assert b[:].tolist() == list(range(9))
 
 

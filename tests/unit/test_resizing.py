@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr import resizing
+from tessarr import clearing, resizing
 from tessarr.drive import run
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit
+from tessarr.store import CountingStore, MemoryStore
 
 
 @pytest.fixture(params=[None, (4, 6)])
@@ -55,11 +56,96 @@ def test_shrunk_and_grown_again_shows_fill(array: tessarr.Array, shape: Any) -> 
     np.testing.assert_array_equal(tessarr.open_array(array.store)[:], expected)
 
 
-def test_untrimmed_edges_come_back(array: tessarr.Array) -> None:
+@pytest.mark.parametrize("trim", [True, False])
+def test_resize_of_untrimmed_edges_shows_them_only_without_trim(
+    array: tessarr.Array, trim: bool
+) -> None:
+    """What shrinking with ``trim=False`` leaves comes back if growing leaves it, too."""
     array[:] = 1
     array.resize(1, 1, trim=False)
-    array.resize(2, 3)
-    assert array[1, 2] == 1
+    array.resize(2, 3, trim=trim)
+    assert array[1, 2] == (-1 if trim else 1)
+
+
+def test_resize_without_deletion_shows_outside_chunks_only_without_it() -> None:
+    """Chunks that shrinking leaves come back if growing leaves them, too."""
+    a = tessarr.create_array(None, data=np.arange(9), chunks=4)
+    for delete, shown in ((False, 8), (True, 0)):
+        a.resize(2, delete_outside_chunks=False)
+        a.resize(9, delete_outside_chunks=delete)
+        assert a[8] == shown
+
+
+LEFT: dict[str, dict[str, Any]] = {
+    "v3": {"chunks": (2, 3)},
+    "v3 shards": {"chunks": (2, 3), "shards": (4, 6)},
+    "v3 lists of chunks": {"chunks": ((2, 3, 2, 7), (3, 3, 2, 9))},
+    "v2": {"chunks": (2, 3), "zarr_format": 2},
+    "v2 slash, F": {"chunks": (2, 3), "zarr_format": 2, "dimension_separator": "/", "order": "F"},
+    "write_empty_chunks": {"chunks": (2, 3), "write_empty_chunks": True},
+    "text": {"chunks": (2, 3), "dtype": "str", "fill_value": "-"},
+    "records": {"chunks": (2, 3), "dtype": [("x", "i2"), ("y", "f8")], "fill_value": None},
+    "NaN": {"chunks": (2, 3), "dtype": "f4", "fill_value": np.nan},
+}
+
+
+@pytest.mark.parametrize("kind", LEFT)
+@pytest.mark.parametrize("shape", [(8, 9), (7, 15), (14, 8), (14, 17), (3, 17), (14, 1)])
+def test_resize_larger_over_stored_elements_shows_fill(kind: str, shape: tuple[int, ...]) -> None:
+    """Growing shows the fill value, though the whole grid holds data beyond the old shape."""
+    store = MemoryStore()
+    settings = {"dtype": "i4", "fill_value": -1, **LEFT[kind]}
+    a = tessarr.create_array(store, shape=(14, 17), **settings)
+    empty, dtype = a[:], a.dtype
+    values = np.ones((14, 17), "i4").astype(str if kind == "text" else dtype)
+    a[:] = values
+    a.resize(7, 8, trim=False, delete_outside_chunks=False)
+    a.resize(shape)
+    expected = empty[: shape[0], : shape[1]].copy()
+    kept = np.s_[: min(7, shape[0]), : min(8, shape[1])]
+    expected[kept] = values[kept]
+    for seen in (a, tessarr.open_array(store)):
+        np.testing.assert_array_equal(seen[:], expected)
+
+
+def test_resize_larger_of_clean_edges_writes_only_the_document() -> None:
+    """Growing reads chunks at the edge, but stores none that holds nothing beyond the edge."""
+    store = CountingStore(MemoryStore())
+    a = tessarr.create_array(store, data=np.ones((5, 5)), chunks=(2, 2), fill_value=0)
+    before = store.counts()["written_bytes"]
+    a.resize(9, 9)
+    assert store.counts()["written_bytes"] - before == store.size("zarr.json")
+    assert a[:].sum() == 25
+
+
+def test_resize_larger_that_needs_blocks_clears_every_edge_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Edge chunks are read in blocks of bounded size, and each is cleared."""
+    monkeypatch.setattr(clearing, "_BLOCK_BYTES", 100)
+    a = tessarr.create_array(None, data=np.ones((40, 40)), chunks=(3, 4), fill_value=0)
+    a.resize(20, 22, trim=False, delete_outside_chunks=False)
+    a.resize(40, 40)
+    assert a[:].sum() == 20 * 22
+
+
+def test_resize_larger_by_many_chunks_lists_what_is_stored() -> None:
+    """Where a million chunks become part of the array, only stored ones are looked for."""
+    store = CountingStore(MemoryStore())
+    a = tessarr.create_array(store, shape=(2000, 2000), chunks=(2, 2), dtype="u1")
+    a[1500:, 1500:] = 1
+    a.resize(5, 5, trim=False, delete_outside_chunks=False)
+    a.resize(2000, 2000)
+    assert store.list("") == ["zarr.json"]
+
+
+def test_resize_larger_after_growth_elsewhere_keeps_what_was_written() -> None:
+    """An array that does not know the stored shape deletes nothing that is part of it."""
+    a = tessarr.create_array(None, data=np.ones(4), chunks=2)
+    old = tessarr.open_array(a.store)
+    a.append(np.ones(5))
+    old.resize(12)
+    assert old[:].tolist() == [1.0] * 9 + [0.0] * 3
 
 
 def test_shrinking_deletes_what_is_outside(array: tessarr.Array) -> None:
@@ -130,7 +216,7 @@ def test_appending_goes_behind_what_others_appended(store: Any) -> None:
 def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
     array: tessarr.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = resizing._write
+    write = resizing.write_region
 
     def overtaken(*given: Any, **options: Any) -> None:
         flow = edit.shape(array.path, array.metadata.zarr_format, wider)
@@ -140,7 +226,7 @@ def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
     def wider(found: Any) -> Any:
         return replace(found, shape=(20, 8))
 
-    monkeypatch.setattr(resizing, "_write", overtaken)
+    monkeypatch.setattr(resizing, "write_region", overtaken)
     with pytest.raises(StoreError, match="resized") as caught:
         array.append(np.ones((3, 8), "i4"))
     assert caught.value.retryable

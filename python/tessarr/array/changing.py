@@ -41,12 +41,13 @@ class Changing(ArrayBase, Values):
         new_shape
             The same, as zarr-python 3 calls it.
         trim
-            When shrinking, set what falls outside within kept chunks to the fill
-            value, so that it does not come back when the array grows again.
+            Set what chunks at the edge hold outside the array to the fill value: when shrinking,
+            what falls outside; when growing, what becomes part of the array.
             False leaves it, as other libraries do.
         delete_outside_chunks
-            When shrinking, delete the chunks that are outside. False leaves them, and what is in
-            the kept ones, too: all of it comes back when the array grows again.
+            When shrinking, delete the chunks that are outside; when growing, those that are stored
+            where the array grows. False leaves these chunks, and what is in the edge chunks, too:
+            with it at both times, all comes back.
 
         Raises
         ------
@@ -58,8 +59,11 @@ class Changing(ArrayBase, Values):
 
         Notes
         -----
-        The shape is stored first, in one atomic step; then chunks that are all
-        outside are deleted (found by one listing), and kept ones trimmed.
+        Shrinking stores the shape first, in one atomic step; then it deletes chunks that are all
+        outside, and trims the kept ones. Growing removes first what is stored where the array
+        grows: a program that was killed while it shrank the array, or another library, may have
+        left it. So it reads the document, deletes or lists the chunks that become
+        part of the array, and reads those that reach over the old edge.
 
         Examples
         --------
@@ -79,7 +83,12 @@ class Changing(ArrayBase, Values):
         new = resizing.lengths(given, self.ndim)
         delete = delete_outside_chunks
         resizing.resize(
-            self, lambda _: new, trim=trim and delete, accept=self._set_meta, delete=delete
+            self,
+            lambda _: new,
+            trim=trim and delete,
+            accept=self._set_meta,
+            delete=delete,
+            clear=delete,
         )
 
     def append(self, data: ArrayLike, axis: int = 0) -> Shape:

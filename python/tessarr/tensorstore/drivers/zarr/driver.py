@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
 from tessarr.array import bind
+from tessarr.clearing import delete_outside
 from tessarr.drive import Seen
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies
-from tessarr.resizing import again, delete_outside, reshaped, resize, shrinks
+from tessarr.resizing import again, reshaped, resize, shrinks
 from tessarr.tensorstore.context.caching import Known
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.zarr.access import Access

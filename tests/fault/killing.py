@@ -1,0 +1,87 @@
+"""Programs that are killed at random moments of an operation: forked from a warm process."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROUNDS = 200
+"""How often each operation is killed."""
+
+marks = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning"),
+]
+"""The marks of a module of such tests."""
+
+
+def forked(action: Callable[[], object], delay_s: float | None) -> float:
+    """Run `action` in a child, which is killed after a delay; return how long the child took."""
+    begun, begins = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.write(begins, b"1")
+            action()
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(begins)
+    try:
+        assert os.read(begun, 1) == b"1"
+    finally:
+        os.close(begun)
+    start = time.perf_counter()
+    if delay_s is not None:
+        while time.perf_counter() - start < delay_s:  # a sleep of 50 us would take longer
+            pass
+        os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    took = time.perf_counter() - start
+    if delay_s is None:
+        assert status == 0, "the action fails by itself"
+    return took
+
+
+def rounds(
+    folder: Path,
+    prepare: Callable[[Path], Callable[[], object]],
+    *,
+    seed: int = 1,
+    count: int = ROUNDS,
+) -> Iterator[Path]:
+    """Yield a folder again and again after a program that worked there was killed.
+
+    Parameters
+    ----------
+    folder
+        Names the folders, one for each round; they are made here if there is no other place.
+    prepare
+        Given that folder, writes what is there before, and returns the operation.
+    seed, count
+        Of the moments, and how many there are.
+    """
+    moments = random.Random(seed)
+    durations = []
+    # Files in memory: a disk takes longer to make and remove them than anything else here.
+    memory = Path("/dev/shm")
+    base = memory / f"{folder.name}-{os.getpid()}" if memory.is_dir() else folder
+    for number in range(-5, count):
+        place = base / str(number)
+        place.mkdir(parents=True)
+        action = prepare(place)
+        if number < 0:
+            durations.append(forked(action, None))
+        else:
+            forked(action, moments.uniform(0, 1.1 * sorted(durations)[len(durations) // 2]))
+            yield place
+        shutil.rmtree(base)
