@@ -31,6 +31,7 @@ __all__ = [
     "List",
     "ListDir",
     "Put",
+    "RemoveLink",
     "Rename",
     "Replace",
     "Request",
@@ -133,6 +134,13 @@ class DeletePrefix:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoveLink:
+    """Remove the symbolic link that a folder is, and nothing that the link leads to."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """Store what one key holds under another, too; answered with whether it holds anything."""
 
@@ -180,6 +188,7 @@ Request: TypeAlias = (
     | Change
     | Delete
     | DeletePrefix
+    | RemoveLink
     | Copy
     | Rename
     | Size
@@ -318,6 +327,7 @@ _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Change: _change,
     Delete: lambda store, r: store.delete(r.key),
     DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
+    RemoveLink: lambda store, r: store.remove_link(r.prefix),
     Copy: _copy,
     Rename: _rename,
     Size: lambda store, r: store.size(r.key),

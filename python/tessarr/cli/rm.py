@@ -63,6 +63,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 f"{arguments.path!r} is a group of {count} member{'s' * (count != 1)}: "
                 "give -r to delete it with everything below it"
             )
+    if isinstance(store, LocalStore) and (link := Path(store.path) / path).is_symlink():
+        return _remove_link(arguments, link, path, store)
     keys = drive.run(measure.keys(path), store)
     size_bytes = drive.run(measure.stored_bytes(path), store)
     if not arguments.dry_run and whole:
@@ -72,6 +74,18 @@ def _run(arguments: argparse.Namespace) -> int:
         if not path and isinstance(store, LocalStore):
             _remove_folders(Path(store.path))
     return _told(arguments, len(keys), size_bytes)
+
+
+def _remove_link(arguments: argparse.Namespace, link: Path, path: str, store: LocalStore) -> int:
+    """Remove a symbolic link, and nothing that it leads to."""
+    if not arguments.dry_run and path:
+        drive.run(edit.delete(path), store)
+    elif not arguments.dry_run:
+        link.unlink()
+    if arguments.json:
+        return _told(arguments, 1, 0)
+    print(f"{'would delete' if arguments.dry_run else 'deleted'} the symbolic link")
+    return 0
 
 
 def _remove_file(path: Path) -> None:

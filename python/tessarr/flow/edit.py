@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tessarr import _json
-from tessarr.drive import Delete, DeletePrefix, Flow, Get, Seen
+from tessarr.drive import Delete, DeletePrefix, Flow, Get, RemoveLink, Seen
 from tessarr.errors import NotJSONError
 from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of, remember
@@ -183,10 +183,12 @@ def delete(path: str) -> Flow[None]:
     """Delete a node and everything below it.
 
     Its documents go first: a deletion that fails half-way leaves chunks without a
-    node, never an array whose missing chunks read as fill.
+    node, never an array whose missing chunks read as fill. Of a symbolic link only the
+    link goes.
     """
     prefix = prefix_of(path)
     keepers = yield from copies.keepers(path, 3, 2)
+    yield RemoveLink(prefix)
     yield tuple(Delete(prefix + name) for names in MARKERS.values() for name in names)
     yield DeletePrefix(prefix)
     yield from copies.update(keepers, path, below=True)

@@ -136,6 +136,8 @@ class StoreMapping(MutableMapping[str, bytes]):
             value = store.get(key)
             if value is not None:
                 store.put(new[:-1] + key[len(old) - 1 :], value)
+        if not single and store.remove_link(old):
+            return
         for key in keys:
             store.delete(key)
 
@@ -191,8 +193,11 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     -----
     A value is replaced by renaming a new file onto it, so readers see one value whole and
     never wait. Writers of one key exclude each other as TensorStore's do: threads, processes,
-    and TensorStore itself, if it has the same locking. Symbolic links are
-    followed, except by `delete_prefix`, which removes the links themselves.
+    and TensorStore itself, if it has the same locking.
+
+    Symbolic links below the folder are followed. Deleting a node or a prefix that is a symbolic
+    link removes the link, and nothing that it leads to; so does replacing a node. Listings
+    omit a link to a folder above it.
 
     Examples
     --------

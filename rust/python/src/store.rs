@@ -345,6 +345,12 @@ impl Store {
         py.detach(|| self.inner.clear_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
+    /// Remove the symbolic link that the folder of `prefix` is, and nothing that the link leads
+    /// to; return whether the folder was one.
+    fn remove_link(&self, py: Python<'_>, prefix: &str) -> PyResult<bool> {
+        py.detach(|| self.inner.remove_link(prefix)).map_err(|error| to_py(py, error))
+    }
+
     /// How many changes should be under way at a time, because each is waited for; 0: they
     /// are made at once.
     #[getter]

@@ -77,6 +77,9 @@ class PlainStore:
         prefixes = sorted({prefix + key.split("/")[0] + "/" for key in below if "/" in key})
         return keys, prefixes
 
+    def remove_link(self, prefix: str) -> bool:
+        return False
+
     def delete_prefix(self, prefix: str) -> None:
         self._note("delete_prefix", prefix)
         for key in [key for key in self.items if key.startswith(prefix)]:

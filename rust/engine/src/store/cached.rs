@@ -384,6 +384,13 @@ impl Store for CachedStore {
         done
     }
 
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        self.forget_below(prefix);
+        let done = self.inner.remove_link(prefix);
+        self.forget_below(prefix);
+        done
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let forget = || changes.iter().for_each(|change| self.forget(&change.key));
         forget();

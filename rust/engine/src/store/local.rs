@@ -389,6 +389,18 @@ impl Store for LocalStore {
         Ok(tree::empty(&folder)?)
     }
 
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        self.keys().check_prefix(prefix)?;
+        self.check_writable()?;
+        let Some(folder) = prefix.strip_suffix('/') else { return Ok(false) };
+        let path = self.path(folder);
+        let removed = tree::remove_link(&path)?;
+        if removed {
+            self.synchronise_folders(&[path.parent().unwrap_or(&self.root).to_owned()])?;
+        }
+        Ok(removed)
+    }
+
     fn read_only(&self) -> bool {
         self.settings.read_only
     }

@@ -184,6 +184,12 @@ pub trait Store: Send + Sync + Debug {
         self.delete_prefix(prefix)
     }
 
+    /// Remove the symbolic link that the folder of `prefix` is, and nothing that the link leads to.
+    /// False: the folder is no symbolic link, or the store has none.
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        self.inner().map_or(Ok(false), |inner| inner.remove_link(prefix))
+    }
+
     /// Remove every key that begins with `start` and is in a range.
     fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
         self.delete_range_before(start, range, &|_| false)

@@ -137,6 +137,10 @@ impl Store for PrefixStore {
         self.inner.clear_prefix(&self.prefix(prefix)?)
     }
 
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        self.inner.remove_link(&self.prefix(prefix)?)
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let renamed = |change: &Exchange| Ok(Exchange { key: self.key(&change.key)?, ..change.clone() });
         self.inner.exchange(&changes.iter().map(renamed).collect::<Result<Vec<_>>>()?)

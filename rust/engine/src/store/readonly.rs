@@ -59,6 +59,11 @@ impl Store for ReadOnlyStore {
         Err(refusal())
     }
 
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        self.keys().check_prefix(prefix)?;
+        Err(refusal())
+    }
+
     fn exchange(&self, _: &[Exchange]) -> Result<Option<bool>> {
         Err(refusal())
     }

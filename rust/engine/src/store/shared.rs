@@ -251,6 +251,12 @@ impl Store for SharedStore {
         done
     }
 
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        let done = self.inner.remove_link(prefix);
+        self.forget();
+        done
+    }
+
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let done = self.inner.exchange(changes);
         self.forget();

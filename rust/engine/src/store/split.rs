@@ -151,6 +151,11 @@ impl Store for SplitStore {
         self.chunks.delete_prefix(prefix)
     }
 
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        let removed = self.metadata.remove_link(prefix)?;
+        Ok(self.chunks.remove_link(prefix)? || removed)
+    }
+
     fn read_only(&self) -> bool {
         self.metadata.read_only() || self.chunks.read_only()
     }

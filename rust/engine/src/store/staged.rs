@@ -426,6 +426,12 @@ impl Store for StagedStore {
         self.delete_range(prefix, KeyRange { first: b"", end: b"" })
     }
 
+    /// The link goes with its prefix, which is deleted before any single key.
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        self.keys().check_prefix(prefix)?;
+        Ok(false)
+    }
+
     fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
         self.keys().check_prefix(folder_of(start))?;
         if self.inner.read_only() {

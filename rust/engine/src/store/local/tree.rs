@@ -4,7 +4,7 @@
 //! store: users link data sets together. Removing a prefix removes the links
 //! below it and never what they point to.
 
-use std::fs::{self, DirEntry};
+use std::fs::{self, DirEntry, Metadata};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,27 +24,14 @@ enum Entry {
 /// Every key below the folder `path`, whose keys start with `prefix`; unsorted.
 pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> {
     let mut found = Vec::new();
-    // Folders to visit, each with those that lead to it, if a link does: a link
-    // to one of these would be followed for ever.
     let mut open = vec![(path, prefix.to_owned())];
-    let mut linked: Vec<(u64, u64)> = Vec::new();
     while let Some((path, prefix)) = open.pop() {
-        each_entry(&path, |entry, through_link| {
-            match entry {
-                Entry::Value(name) => found.push(format!("{prefix}{name}")),
-                Entry::Folder(name) => {
-                    let below = path.join(&name);
-                    if through_link {
-                        let id = identity(&below)?;
-                        if linked.contains(&id) || leads_back(&path, id)? {
-                            return Ok(());
-                        }
-                        linked.push(id);
-                    }
-                    open.push((below, format!("{prefix}{name}/")));
-                }
+        each_entry(&path, |entry| match entry {
+            Entry::Value(name) => found.push(format!("{prefix}{name}")),
+            Entry::Folder(name) => {
+                let below = format!("{prefix}{name}/");
+                open.push((path.join(name), below));
             }
-            Ok(())
         })
         .map_err(|error| Failure::new("list", &path, error))?;
     }
@@ -54,12 +41,9 @@ pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> 
 /// One level below the folder `path`, whose keys start with `prefix`; sorted.
 pub(super) fn level(path: &Path, prefix: &str) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
-    each_entry(path, |entry, _| {
-        match entry {
-            Entry::Value(name) => listing.keys.push(format!("{prefix}{name}")),
-            Entry::Folder(name) => listing.prefixes.push(format!("{prefix}{name}/")),
-        }
-        Ok(())
+    each_entry(path, |entry| match entry {
+        Entry::Value(name) => listing.keys.push(format!("{prefix}{name}")),
+        Entry::Folder(name) => listing.prefixes.push(format!("{prefix}{name}/")),
     })
     .map_err(|error| Failure::new("list", path, error))?;
     listing.keys.sort_unstable();
@@ -67,10 +51,10 @@ pub(super) fn level(path: &Path, prefix: &str) -> Result<Listing, Failure> {
     Ok(listing)
 }
 
-/// Calls `visit` with every value and folder directly below `path`, and whether
-/// a link led to it. Lock files, names that are not UTF-8, dangling links,
-/// pipes and devices are neither; a folder that does not exist is empty.
-fn each_entry(path: &Path, mut visit: impl FnMut(Entry, bool) -> io::Result<()>) -> io::Result<()> {
+/// Calls `visit` with every value and folder directly below `path`. Lock files, names that
+/// are not UTF-8, dangling links, links to `path` or to a folder above it (a walk would
+/// follow them without end), pipes and devices are neither; a folder that does not exist is empty.
+fn each_entry(path: &Path, mut visit: impl FnMut(Entry)) -> io::Result<()> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if is_absence(&error) => return Ok(()),
@@ -83,31 +67,27 @@ fn each_entry(path: &Path, mut visit: impl FnMut(Entry, bool) -> io::Result<()>)
             continue;
         }
         let mut kind = entry.file_type()?;
-        let through_link = kind.is_symlink();
-        if through_link {
+        if kind.is_symlink() {
             match fs::metadata(entry.path()) {
+                Ok(target) if target.is_dir() && leads_back(path, &target)? => continue,
                 Ok(target) => kind = target.file_type(),
                 Err(_) => continue, // dangling or a loop: open() finds it absent, too
             }
         }
         if kind.is_dir() {
-            visit(Entry::Folder(name), through_link)?;
+            visit(Entry::Folder(name));
         } else if kind.is_file() {
-            visit(Entry::Value(name), through_link)?;
+            visit(Entry::Value(name));
         }
     }
     Ok(())
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64)> {
-    let found = fs::metadata(path)?;
-    Ok((found.dev(), found.ino()))
-}
-
-/// Whether `path` or a folder above it is the folder `id`.
-fn leads_back(path: &Path, id: (u64, u64)) -> io::Result<bool> {
+/// Whether `path` or a folder above it is the folder `target`.
+fn leads_back(path: &Path, target: &Metadata) -> io::Result<bool> {
     for folder in path.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
-        if identity(folder)? == id {
+        let found = fs::metadata(folder)?;
+        if (found.dev(), found.ino()) == (target.dev(), target.ino()) {
             return Ok(true);
         }
     }
@@ -131,9 +111,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
     let fail = |error| Failure::new("remove", path, error);
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => {}
-        Ok(found) if found.is_symlink() => {
-            return absent_is_fine(fs::remove_file(path)).map(|()| true).map_err(fail);
-        }
+        Ok(found) if found.is_symlink() => return remove_link(path),
         Ok(_) => return Ok(false), // a value: no key lies below it
         Err(error) if is_absence(&error) => return Ok(false),
         Err(error) => return Err(fail(error)),
@@ -151,6 +129,16 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
         }
     }
     Err(Failure::new("remove", path, io::Error::new(ErrorKind::WouldBlock, "somebody keeps writing into it")))
+}
+
+/// Removes the symbolic link `path`; false: it is none.
+pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_symlink() => {}
+        Err(error) if !is_absence(&error) => return Err(Failure::new("remove", path, error)),
+        _ => return Ok(false),
+    }
+    absent_is_fine(fs::remove_file(path)).map(|()| true).map_err(|error| Failure::new("remove", path, error))
 }
 
 /// Removes everything below the folder `path`, in the same order, but not the folder.

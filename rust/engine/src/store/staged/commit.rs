@@ -174,6 +174,10 @@ impl StagedStore {
             let exchanges = self.all_exchanges(stage)?;
             let done = match &*exchanges {
                 [] => Some(true),
+                // Whole folders are removed as such: a symbolic link itself, not a key that it leads to.
+                [one] if matches!(one.new, New::Nothing) && stage.hides(&one.key) => {
+                    Some(self.delete_hidden(stage, one)?)
+                }
                 [one] => Some(self.commit_one(one, redo)?),
                 _ => self.inner.exchange(&exchanges)?,
             };
@@ -190,6 +194,17 @@ impl StagedStore {
                 Again::Cannot(key) => return Ok(Outcome::Conflict(key)),
             };
         }
+    }
+
+    /// Makes all deletions of prefixes, which hide one key; false: the key is not as expected.
+    fn delete_hidden(&self, stage: &Stage, one: &Exchange) -> Result<bool> {
+        if !self.is_expected(&one.key, &one.expected)? {
+            return Ok(false);
+        }
+        for deleted in &stage.deleted {
+            self.inner.delete_range_before(&deleted.start, deleted.range(), &|_| false)?;
+        }
+        Ok(true)
     }
 
     /// Decides changes of keys again that are not what was expected.

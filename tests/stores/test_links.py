@@ -1,0 +1,220 @@
+"""Symbolic links in a folder store: only the link is removed, and a walk ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import stores
+from tessarr import tensorstore as ts
+from tessarr.types import ZarrFormat
+
+Linked: TypeAlias = tuple[Path, Path, ZarrFormat]
+
+
+@pytest.fixture(params=[2, 3])
+def linked(request: pytest.FixtureRequest, tmp_path: Path) -> Linked:
+    """Return a store with a link "link" to an array outside, that array, and the format."""
+    form: ZarrFormat = request.param
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    tessarr.create_array(outside, data=np.arange(6), chunks=2, zarr_format=form)
+    tessarr.create_group(root, zarr_format=form)
+    (root / "link").symlink_to(outside)
+    return root, outside, form
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return every file below a folder."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def delete(root: Path, form: ZarrFormat) -> None:
+    del tessarr.open_group(root, zarr_format=form)["link"]
+
+
+def overwrite_array(root: Path, form: ZarrFormat) -> None:
+    tessarr.create_array(root / "link", shape=3, dtype="i1", zarr_format=form, overwrite=True)
+
+
+def overwrite_member(root: Path, form: ZarrFormat) -> None:
+    tessarr.open_group(root).create_array("link", shape=3, dtype="i1", overwrite=True)
+
+
+def overwrite_group(root: Path, form: ZarrFormat) -> None:
+    tessarr.open_group(root).create_group("link", overwrite=True)
+
+
+def assign(root: Path, form: ZarrFormat) -> None:
+    tessarr.open_group(root)["link"] = np.ones(4)
+
+
+def move(root: Path, form: ZarrFormat) -> None:
+    group = tessarr.open_group(root)
+    group.move("link", "moved")
+    assert group.get_array("moved")[:].tolist() == [*range(6)]
+
+
+def rename_keys(root: Path, form: ZarrFormat) -> None:
+    stores.LocalStore(root).rename("link", "moved")
+    assert tessarr.open_group(root).get_array("moved")[:].tolist() == [*range(6)]
+
+
+def remove_by_command(root: Path, form: ZarrFormat) -> None:
+    from tessarr.cli import main
+
+    assert main(["rm", str(root), "--node", "link"]) == 0
+
+
+def remove_path_by_command(root: Path, form: ZarrFormat) -> None:
+    from tessarr.cli import main
+
+    assert main(["rm", str(root / "link")]) == 0
+
+
+def delete_with_other_chunk_store(root: Path, form: ZarrFormat) -> None:
+    del tessarr.open_group(root, chunk_store=stores.MemoryStore())["link"]
+
+
+def delete_below_prefix(root: Path, form: ZarrFormat) -> None:
+    del tessarr.open_group(stores.LocalStore(root.parent), path="root")["link"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        delete,
+        overwrite_member,
+        overwrite_group,
+        assign,
+        move,
+        rename_keys,
+        remove_by_command,
+        remove_path_by_command,
+        delete_with_other_chunk_store,
+        delete_below_prefix,
+    ],
+)
+def test_delete_of_link_leaves_linked_array_unchanged(
+    linked: Linked, change: Callable[[Path, ZarrFormat], None]
+) -> None:
+    """Whatever deletes or replaces a linked node removes the link, and nothing it leads to."""
+    root, outside, form = linked
+    before = contents(outside)
+    change(root, form)
+    assert contents(outside) == before
+    assert not (root / "link").is_symlink()
+
+
+@pytest.mark.parametrize("atomic", [False, True])
+def test_delete_of_linked_folder_in_transaction_leaves_folder_unchanged(
+    tmp_path: Path, atomic: bool
+) -> None:
+    """A commit removes the link, also where one key is all that lies below the link."""
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    tessarr.create_array(outside, shape=3, dtype="i1")
+    tessarr.create_group(root)
+    (root / "link").symlink_to(outside)
+    before = contents(outside)
+    store = ts.KvStore.open(f"file://{root}/link/").result()
+    with ts.Transaction(atomic=atomic) as transaction:
+        store.with_transaction(transaction).delete_range(ts.KvStore.KeyRange()).result()
+    assert contents(outside) == before
+    assert not (root / "link").is_symlink()
+
+
+def test_recreate_of_linked_array_in_transaction_leaves_array_unchanged(tmp_path: Path) -> None:
+    """A transaction that replaces an array replaces the link."""
+    tessarr.create_array(tmp_path / "outside", data=np.arange(3))
+    before = contents(tmp_path / "outside")
+    (tmp_path / "link").symlink_to("outside")
+    spec = {"driver": "zarr3", "kvstore": f"file://{tmp_path}/link/"}
+    options: dict[str, Any] = {
+        "create": True,
+        "delete_existing": True,
+        "dtype": ts.uint16,
+        "shape": [2],
+    }
+    with ts.Transaction() as transaction:
+        ts.open(spec, **options, transaction=transaction).result()
+    assert contents(tmp_path / "outside") == before
+    assert tessarr.open_array(tmp_path / "link").dtype == np.uint16
+
+
+def test_remove_link_of_read_only_store_raises(tmp_path: Path) -> None:
+    """A read-only store keeps its links."""
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(tessarr.errors.ReadOnlyError):
+        stores.LocalStore(tmp_path, read_only=True).remove_link("link/")
+    assert (tmp_path / "link").is_symlink()
+
+
+def test_remove_link_of_other_stores_changes_nothing(tmp_path: Path) -> None:
+    """A folder that is no link stays, and stores without links have none."""
+    local = stores.LocalStore(tmp_path)
+    local["a/b"] = b"1"
+    for store in (local, stores.MemoryStore({"a/b": b"1"}), stores.ForeignStore({"a/b": b"1"})):
+        assert not store.remove_link("a/")
+        assert not store.remove_link("")
+        assert store["a/b"] == b"1"
+
+
+@pytest.fixture
+def cyclic(tmp_path: Path) -> Path:
+    """Return a store with links to itself, to folders above, and twice to one array."""
+    root = tmp_path / "root"
+    group = tessarr.create_group(root)
+    group["a/b/x"] = np.arange(4)
+    tessarr.create_array(tmp_path / "outside", data=np.arange(3))
+    for name in ("loop", "again", "a/up", "a/b/top"):
+        (root / name).symlink_to(root)
+    (root / "a/b/up").symlink_to("..")
+    for name in ("one", "two"):
+        (root / name).symlink_to(tmp_path / "outside")
+    return root
+
+
+def test_walk_of_cyclic_folder_visits_each_folder_once(cyclic: Path) -> None:
+    """Members, trees and listings end, and name both links to one array."""
+    group = tessarr.open_group(cyclic)
+    expected = ["a", "a/b", "a/b/x", "one", "two"]
+    assert [path for path, _ in group.members(max_depth=None)] == expected
+    assert list(group) == ["a", "one", "two"]
+    assert len(str(group.tree()).splitlines()) == 1 + len(expected)
+    keys = stores.LocalStore(cyclic).list()
+    documents = (key for key in keys if key.endswith("/zarr.json"))
+    assert sorted(key.removesuffix("/zarr.json") for key in documents) == expected
+
+
+def test_copy_verify_and_consolidate_of_cyclic_folder_end(cyclic: Path, tmp_path: Path) -> None:
+    """A copy holds each node once and what links lead to; nothing is found to be wrong."""
+    from tessarr.cli import main
+
+    tessarr.consolidate_metadata(cyclic)
+    assert main(["verify", str(cyclic)]) == 0
+    tessarr.copy_to(cyclic, tmp_path / "copy")
+    assert not any(path.is_symlink() for path in (tmp_path / "copy").rglob("*"))
+    copy = tessarr.open_group(tmp_path / "copy")
+    assert copy.get_array("two")[:].tolist() == copy.get_array("one")[:].tolist() == [0, 1, 2]
+    assert len(list(copy.members(max_depth=None))) == 5
+
+
+def test_rm_of_linked_store_removes_link_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command removes a link that is a whole store as it removes one in a group."""
+    from tessarr.cli import main
+
+    tessarr.create_array(tmp_path / "outside", data=np.arange(3))
+    before = contents(tmp_path / "outside")
+    (tmp_path / "link").symlink_to("outside")
+    assert main(["rm", "-n", str(tmp_path / "link")]) == 0
+    assert (tmp_path / "link").is_symlink()
+    assert main(["rm", str(tmp_path / "link")]) == 0
+    assert capsys.readouterr().out == "would delete the symbolic link\ndeleted the symbolic link\n"
+    assert contents(tmp_path / "outside") == before
+    assert not (tmp_path / "link").is_symlink()
