@@ -70,7 +70,7 @@ def create_array(
         The data type; by default that of `data`, else float64.
     data
         What to write into the new array. An array of Tessarr, zarr-python, h5py or Dask is
-        read part by part.
+        read part by part. Masked elements are stored as `fill_value`.
     chunks
         The shape of a chunk. None, True or "auto": chosen for you. An integer: that along
         each axis. False or -1: one chunk. In a sequence None and -1 mean the whole axis, as do
@@ -97,8 +97,9 @@ def create_array(
         ``tessarr.codecs.JSON()``. Not needed for text and bytes: their data types are
         ``str`` and ``bytes``.
     fill_value
-        What elements are that were never written; by default zero. None leaves it
-        open in format 2.
+        What elements are that were never written; by default zero, and for masked `data`
+        the fill value of that: ``np.ma.masked_equal(a[:], a.fill_value)`` is masked again.
+        None leaves it open in format 2; masked elements are an error then.
     order
         The layout of elements within a stored chunk: C, or F for the first axis fastest.
     dimension_names

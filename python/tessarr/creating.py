@@ -14,9 +14,16 @@ from tessarr.dtype.struct import Struct
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.flow import create, edit
 from tessarr.indexing import broadcast_value, default, objects
+from tessarr.indexing.array_likes import (
+    element_kinds,
+    has_mask,
+    mask_listed,
+    strip_unit,
+    values_in_memory,
+)
 from tessarr.layout import normalize_shape
 from tessarr.likeness import type_of
-from tessarr.metadata.build import AUTO, array_meta
+from tessarr.metadata.build import AUTO, array_meta, fill_bytes, is_auto
 from tessarr.options import current
 from tessarr.settings import sort
 from tessarr.store.given import given, separator
@@ -154,14 +161,18 @@ class _Data:
         if data is None:
             return cls(None, None, dtype)
         if not isinstance(data, np.ndarray) and is_lazy(data, np.dtype(float)):
-            return cls(data, data, type_of(data) if dtype is None else dtype)
+            return cls(data, data, _lazy_type(data) if dtype is None else dtype)
+        source = data if type(data) is np.ndarray else _in_memory(data)
         if dtype is not None and _is_flexible(dtype):
             # Not by way of NumPy's types of fixed length, which drop NULs at the end.
             rank = None if shape is None else len(normalize_shape(shape))
-            values = np.asarray(data, object) if rank is None else objects(data, rank)
-            return cls(data, values, dtype)
-        values = np.asarray(data, None if isinstance(data, np.ndarray) else _record_type(dtype))
-        return cls(data, values, _type_of(values, settings) if dtype is None else dtype)
+            values = _objects_of(source) if rank is None else objects(source, rank)
+            return cls(source, values, dtype)
+        if isinstance(source, np.ndarray):
+            values = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
+        else:
+            values = np.asarray(source, _record_type(dtype))
+        return cls(source, values, _type_of(values, settings) if dtype is None else dtype)
 
     @property
     def shape(self) -> Shape | None:
@@ -172,8 +183,40 @@ class _Data:
         if self.values is None or not isinstance(self.values, np.ndarray):
             return self.values
         data_type = meta.data_type
-        given = self.values if data_type.numpy.names is None else data_type.given(self.source)
-        return broadcast_value(given, default(..., meta.shape), data_type.numpy)
+        given: Any = self.values
+        if data_type.numpy.names is not None:
+            given = data_type.given(self.source)
+        elif data_type.elements is None and self.values.dtype != data_type.numpy:
+            given = self.source  # the numbers of lists are checked one by one
+        whole = default(..., meta.shape)
+        return broadcast_value(given, whole, data_type.numpy, meta.fill_element)
+
+    def fill(self, dtype: Any) -> Any:
+        """Return the fill value that the data has itself, or AUTO.
+
+        Raises
+        ------
+        ArgumentError
+            If elements are masked, or may be, and it does not fit the data type.
+        """
+        own = _own_fill(self.source)
+        if own is None:
+            return AUTO
+        try:
+            data_type = dtypes.of(dtype)
+            if data_type.has_missing:
+                return AUTO
+            fill_bytes(data_type, own)
+        except UnsupportedError:
+            return AUTO  # which is reported with what else is wrong
+        except (ValueError, TypeError, OverflowError):
+            if isinstance(self.source, np.ma.MaskedArray) and not has_mask(self.source):
+                return AUTO
+            raise ArgumentError(
+                f"the fill value of the masked array, {own!r}, does not fit {dtype}: give another "
+                "one as fill_value="
+            ) from None
+        return own
 
 
 def _meta(content: _Data, shape: ShapeLike | None, settings: dict[str, Any]) -> ArrayMeta:
@@ -189,7 +232,48 @@ def _meta(content: _Data, shape: ShapeLike | None, settings: dict[str, Any]) -> 
         settings.setdefault("compressors", current().compressor)
     dtype = "float64" if content.dtype is None else content.dtype
     asked: dict[str, Any] = {**settings, "shape": shape, "dtype": dtype}
+    if is_auto(settings.get("fill_value", AUTO)):
+        asked["fill_value"] = content.fill(dtype)
     return array_meta(**asked)
+
+
+def _in_memory(data: Any) -> Any:
+    """Return data with the mask that it has or that its elements have, and without a unit."""
+    if isinstance(data, list | tuple):
+        return mask_listed(data, element_kinds(data))
+    data = strip_unit(data)
+    return values_in_memory(data) if hasattr(data, "__array__") else data
+
+
+def _objects_of(source: Any) -> np.ndarray[Any, Any]:
+    if isinstance(source, np.ma.MaskedArray):
+        return source.astype(object)
+    return np.asarray(source, object)
+
+
+def _own_fill(data: Any) -> Any:
+    """Return the fill value of an array with masked elements, or None where it has none.
+
+    Such arrays are those of ``numpy.ma``, Dask's arrays of these, and variables of netCDF4.
+    """
+    sample = getattr(data, "_meta", data)  # of Dask
+    if isinstance(sample, np.ma.MaskedArray):
+        return sample.fill_value
+    if _is_netcdf(data) and data.mask and data.dtype.kind != "O":
+        # Of a packed variable the fill value belongs to the packed numbers.
+        return data.get_fill_value() if _lazy_type(data) == data.dtype else np.nan
+    return None
+
+
+def _lazy_type(data: Any) -> Any:
+    """Return the data type of the elements that an array gives: netCDF4 unpacks some."""
+    if _is_netcdf(data) and data.scale and data.dtype.kind in "iuf":
+        return data[(slice(0, 1),) * len(data.shape)].dtype
+    return type_of(data)
+
+
+def _is_netcdf(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "netCDF4"
 
 
 def _check_maxshape(maxshape: Any, shape: Shape) -> None:

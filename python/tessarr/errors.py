@@ -10,6 +10,7 @@
     ├─ SelectionError                  + IndexError
     ├─ ArgumentError                   + ValueError
     │  ├─ AxisError                    + IndexError
+    │  ├─ CastError                    + TypeError
     │  ├─ NotJSONError                 + TypeError
     │  └─ TooLargeError                + OverflowError
     ├─ DataError                       + ValueError
@@ -53,6 +54,7 @@ __all__ = [
     "KINDS",
     "ArgumentError",
     "AxisError",
+    "CastError",
     "ConflictError",
     "DataError",
     "ExistsError",
@@ -298,6 +300,12 @@ class AxisError(ArgumentError, IndexError):
     default_kind = "no_such_axis"
 
 
+class CastError(ArgumentError, TypeError):
+    """A value is of a class that cannot be converted to the data type of an array."""
+
+    default_kind = "cannot_cast"
+
+
 class NotJSONError(ArgumentError, TypeError):
     """What is given as JSON, or shall be stored as it, is none."""
 
@@ -305,7 +313,7 @@ class NotJSONError(ArgumentError, TypeError):
 
 
 class TooLargeError(ArgumentError, OverflowError):
-    """An integer has more bits than can be stored."""
+    """A number is outside of the range of what shall store it."""
 
     default_kind = "too_large"
 

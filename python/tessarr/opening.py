@@ -16,14 +16,13 @@ w-    created; an error if it exists (also: x)
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from tessarr import drive
 from tessarr.api import create_array, create_group
 from tessarr.array import bind as bind_array
-from tessarr.errors import ArgumentError, ExistsError, MetadataError, TessarrWarning
+from tessarr.errors import ArgumentError, ExistsError, MetadataError
 from tessarr.flow import open as open_flow
 from tessarr.group import bind
 from tessarr.locating import locate
@@ -473,7 +472,9 @@ def _copies(meta: GroupMeta, path: str) -> Consolidated | None:
     try:
         return Consolidated.of(meta, path)
     except MetadataError as error:
-        warnings.warn(f"it is not used: {error}", TessarrWarning, stacklevel=5)
+        from tessarr.user_warnings import warn_user
+
+        warn_user(f"it is not used: {error}")
     return None
 
 

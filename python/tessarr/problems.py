@@ -9,11 +9,10 @@ warning.
 
 from __future__ import annotations
 
-import warnings
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
-from tessarr.errors import ArgumentError, MetadataError, Problem, TessarrWarning, UnsupportedError
+from tessarr.errors import ArgumentError, MetadataError, Problem, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -132,7 +131,9 @@ class Problems:
             raise UnsupportedError(message, kind=kind, extension=extension, path=path, key=key)
         if self.defects:
             text = f"{what} breaks its specification, read all the same: {'; '.join(self.defects)}"
-            warnings.warn(text, TessarrWarning, stacklevel=2)
+            from tessarr.user_warnings import warn_user
+
+            warn_user(text)
 
     def check_arguments(self, what: str, error: type[ArgumentError] = ArgumentError) -> None:
         """Raise everything that was found in a caller's arguments.

@@ -28,7 +28,8 @@ from tessarr.clearing import clear_exposed, delete_outside, fill_of, trim_edges,
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit
 from tessarr.flow.open import prefix_of
-from tessarr.indexing import axis_number, basic, broadcast_value, objects
+from tessarr.indexing import axis_number, basic, broadcast_value, has_dtype, objects
+from tessarr.indexing.assign import converted, plain_values
 from tessarr.layout import normalize_shape
 from tessarr.metadata.node import check_codecs
 from tessarr.problems import Problems
@@ -293,7 +294,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
         for start, stop in _parts(new, axis, end, count, part_bytes):
             part = values if part_bytes is None else _values(old, values[along(start, stop)])
             chosen = basic(along(end + start, end + stop), new.shape)
-            ready = broadcast_value(part, chosen, old.data_type.numpy)
+            ready = broadcast_value(part, chosen, old.data_type.numpy, old.fill_element)
             write_region(array, new, chosen, ready, store_fill=array.write_empty_chunks)
         if last:
             drive.run(grow(), array._store)
@@ -318,9 +319,11 @@ def _behind(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any
 
 
 def _values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
-    if meta.data_type.elements is not None:
-        return objects(data, meta.rank)
-    return np.asarray(meta.data_type.given(data))
+    data_type = meta.data_type
+    value = plain_values(data_type.given(data), data_type.numpy, meta.fill_element)
+    if data_type.elements is not None:
+        return objects(value, meta.rank)
+    return np.asarray(value) if has_dtype(value) else converted(value, data_type.numpy)
 
 
 def _parts(

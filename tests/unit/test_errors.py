@@ -18,6 +18,7 @@ CLASSES = {
     "SelectionError": (IndexError,),
     "ArgumentError": (ValueError,),
     "AxisError": (ValueError, IndexError),
+    "CastError": (ValueError, TypeError),
     "NotJSONError": (ValueError, TypeError),
     "TooLargeError": (ValueError, OverflowError),
     "DataError": (ValueError,),

@@ -232,8 +232,9 @@ class Selecting(Facts):
     ) -> npt.NDArray[Any]:
         if fields is None:
             data_type = self._meta.data_type
-            return broadcast_value(data_type.given(value), selection, data_type.numpy)
-        return fields.value(value, selection)
+            given = data_type.given(value)
+            return broadcast_value(given, selection, data_type.numpy, self._meta.fill_element)
+        return fields.value(value, selection, self._meta.fill_element)
 
     # Other forms of indexing
 

@@ -128,6 +128,11 @@ class DataType(ABC):
         return False
 
     @property
+    def has_missing(self) -> bool:
+        """Whether elements may be missing, so that masked elements need no fill value."""
+        return False
+
+    @property
     def serializer(self) -> str:
         """The name of the codec from arrays to bytes that alone takes such elements, or ""."""
         return ""

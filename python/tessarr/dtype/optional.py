@@ -6,6 +6,7 @@ them: ``a["value"]``, ``a["valid"]``, and buffers that the engine fills. A missi
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
@@ -60,6 +61,10 @@ class Optional(DataType):
         return "zarrs.optional"
 
     @property
+    def has_missing(self) -> bool:
+        return True
+
+    @property
     def serializer(self) -> str:
         return "zarrs.optional"
 
@@ -82,6 +87,8 @@ class Optional(DataType):
         return found
 
     def given(self, value: object) -> object:
+        if type(value) in (list, tuple) and _holds_masks(value):
+            value = np.ma.array(value)
         if isinstance(value, np.ma.MaskedArray):
             return self._records(value.filled(0), ~np.ma.getmaskarray(value))
         dtype = getattr(value, "dtype", None)
@@ -146,4 +153,17 @@ class Optional(DataType):
 
 
 def _is_there(value: object) -> bool:
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and (value is pandas.NA or value is pandas.NaT):
+        return False
     return value is not None and value is not np.ma.masked
+
+
+def _holds_masks(items: Any) -> bool:
+    """Tell whether nested lists hold arrays with masks; single masked elements are no arrays."""
+    return any(
+        _holds_masks(item)
+        if type(item) in (list, tuple)
+        else isinstance(item, np.ma.MaskedArray) and item.ndim > 0
+        for item in items
+    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tessarr import _json
 from tessarr.drive import Delete, Flow, Get, Put
-from tessarr.errors import ArgumentError, NotFoundError, TessarrWarning
+from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies, walk
 from tessarr.flow.copies import DOCUMENTS, copied_from
 from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
@@ -22,6 +21,7 @@ from tessarr.metadata.consolidated import (
     without_copies,
 )
 from tessarr.metadata.node import GroupMeta
+from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject, ZarrFormat
@@ -209,11 +209,9 @@ def _stored(path: str, zarr_format: ZarrFormat, *, warn: bool) -> Flow[dict[str,
     prefix = len(prefix_of(path))
     others = [at for at, (own, _) in found.items() if own.zarr_format != zarr_format]
     if others and warn:
-        warnings.warn(
+        warn_user(
             f"{len(others)} nodes below {path or '/'!r} are not of format {zarr_format} and have "
             f"no copies in its consolidated metadata, {others[0]!r} among them",
-            TessarrWarning,
-            stacklevel=2,
         )
     return {
         at[prefix:]: own.json(at)

@@ -9,17 +9,16 @@ writers the last one leaves the truth behind.
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr import _json
 from tessarr.drive import Flow, Get
-from tessarr.errors import TessarrWarning
 from tessarr.flow.open import prefix_of
 from tessarr.flow.replace import replace
 from tessarr.keys import ancestors, join
 from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, restate
+from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
@@ -133,11 +132,9 @@ def attempt(change: Flow[Any], group: str, path: str) -> Flow[None]:
     try:
         yield from change
     except Exception as error:  # noqa: BLE001 (whatever the store raises)
-        warnings.warn(
+        warn_user(
             f"the change of {path or '/'!r} is stored, but the consolidated metadata of group "
             f"{group or '/'!r} does not show it: {error}; call consolidate_metadata again",
-            TessarrWarning,
-            stacklevel=2,
         )
 
 

@@ -8,16 +8,16 @@ cost nothing.
 
 from __future__ import annotations
 
-import warnings
 from typing import NamedTuple
 
 from tessarr import _json
 from tessarr.drive import Flow, Get, ListDir
-from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
+from tessarr.errors import MetadataError, UnsupportedError
 from tessarr.flow.open import parse_v2, parse_v3, prefix_of
 from tessarr.keys import is_node_name, join, split
 from tessarr.metadata.node import Found, GroupMeta
 from tessarr.types import ZarrFormat
+from tessarr.user_warnings import warn_user
 
 __all__ = ["Stored", "documents", "members", "names"]
 
@@ -142,11 +142,9 @@ def _warn_of_both_formats(path: str, keys: list[str]) -> None:
     names_ = {split(key)[1] for key in keys}
     old = names_ & {".zarray", ".zgroup"}
     if old and "zarr.json" in names_:
-        warnings.warn(
+        warn_user(
             f"{path or '/'!r} has both zarr.json and {min(old)}: format 3 is what the node is; "
             "delete the documents of one format, or open with zarr_format=2",
-            TessarrWarning,
-            stacklevel=2,
         )
 
 
@@ -168,10 +166,8 @@ def _fetch(
         if zarray is not None:
             found[child] = Stored(".zarray", zarray, zattrs)
             if zgroup is not None and warn:
-                warnings.warn(
+                warn_user(
                     f"{child!r} has both .zarray and .zgroup: it is taken for an array",
-                    TessarrWarning,
-                    stacklevel=2,
                 )
         elif zgroup is not None:
             found[child] = Stored(".zgroup", zgroup, zattrs)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from tessarr._engine import empty
-from tessarr.errors import ArgumentError, TessarrWarning
+from tessarr.errors import ArgumentError, CastError, TessarrError, TooLargeError
 from tessarr.indexing.selection import Selection
 
 if TYPE_CHECKING:
@@ -16,17 +15,37 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tessarr.indexing.array_likes import Fill
     from tessarr.types import Shape
 
-__all__ = ["broadcast_value", "empty", "has_dtype", "objects", "read_target", "writable"]
+__all__ = [
+    "broadcast_value",
+    "converted",
+    "empty",
+    "has_dtype",
+    "objects",
+    "plain_values",
+    "read_target",
+    "writable",
+]
 
 _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, list, tuple})
+_SCALARS: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_DEEPEST: Final = 32
+"""As many axes as the element that is looked for may have."""
+
 _LISTS: Final = (list, tuple, range)
 _NESTED: Final = (*_LISTS, np.ndarray)
 _INTERFACES: Final = ("__array__", "__array_interface__", "__array_struct__")
 
 
-def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _no_fill() -> None:
+    """Return that there is no fill value."""
+
+
+def broadcast_value(
+    value: object, selection: Selection, dtype: np.dtype[Any], fill: Fill = _no_fill
+) -> npt.NDArray[Any]:
     """Convert and broadcast a value as the assignment ``a[key] = value`` of NumPy does.
 
     Parameters
@@ -37,6 +56,8 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
         What is assigned to.
     dtype : numpy.dtype
         The data type of the array.
+    fill : callable
+        Returns the fill value of the array, which masked elements become, or None.
 
     Returns
     -------
@@ -50,25 +71,26 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
     ArgumentError
         Kind ``shape_mismatch``, with both shapes, if the value does not broadcast to
         `Selection.shape` (leading axes of length 1 are dropped from it, as NumPy does). Kind
-        ``cannot_cast`` for values that have no meaning in `dtype`, such as a word as an integer.
-    OverflowError
-        If a Python integer does not fit `dtype` (NumPy 2).
-    TypeError
-        If an element cannot be converted, such as a complex number to float.
+        ``cannot_cast`` for values that have no meaning in `dtype`, such as a word as an integer:
+        a `TooLargeError` (OverflowError) if a Python number does not fit `dtype`, a `CastError`
+        (TypeError) if an element cannot be converted, such as a complex number to float. The
+        message has the element and its index.
 
     Warns
     -----
     TessarrWarning
-        If numbers are outside the range of an integer type, or text is longer than `dtype` allows.
+        If numbers are outside the range of an integer type, text is longer than `dtype` allows,
+        or a unit, a time zone or "not a time" cannot be stored.
+    numpy.exceptions.ComplexWarning
+        If imaginary parts are lost.
 
     Notes
     -----
     The policy for types is NumPy's for assignments, so that a script does not change its meaning
     when an ``ndarray`` becomes a stored array: an array is cast whatever its type (``unsafe``:
-    fractions are cut off, integers wrap around; NumPy warns of lost imaginary parts), while
-    Python's own numbers are checked one by one. What NumPy loses without a word is warned of here,
-    because what is stored may be all that is left; that takes the least and the largest value,
-    and only where types differ so.
+    fractions are cut off, integers wrap around), while Python's own numbers are checked one by
+    one. A warning reports what NumPy loses silently, because the stored values may be the only
+    ones left. It takes the least and the largest value, and only where the types differ so.
 
     Examples
     --------
@@ -77,12 +99,17 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
     >>> v.tolist(), v.strides
     ([[1, 2], [1, 2]], (0, 4))
     """
+    if type(value) is not np.ndarray and not (
+        # Such an element may be an object of any class.
+        selection.scalar and dtype.kind in "OT" and not _is_masked_scalar(value)
+    ):
+        value = plain_values(value, dtype, fill)
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         array: npt.NDArray[Any] = np.asarray(value)
     elif dtype.kind in "OT":
         array = _single(value) if selection.scalar else objects(value, len(selection.shape))
     else:
-        array = _converted(value, dtype)
+        array = converted(value, dtype)
     while array.ndim > len(selection.shape) and array.shape[0] == 1:
         array = array[0, ...]  # without the ellipsis the last one would become a scalar
     if array.shape == selection.shape:
@@ -98,21 +125,112 @@ def broadcast_value(value: object, selection: Selection, dtype: np.dtype[Any]) -
     return selection.buffer(wide)
 
 
-def _converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    if isinstance(value, np.generic) or has_dtype(value) or dtype.kind in "SU":
-        value = value if isinstance(value, np.generic) else np.asarray(value)
-        _warn_of_loss(np.asarray(value), dtype)
+def _is_masked_scalar(value: object) -> bool:
+    return isinstance(value, np.ma.MaskedArray) and not value.ndim
+
+
+def plain_values(value: Any, dtype: np.dtype[Any], fill: Fill) -> Any:
+    """Return a value without mask and unit: masked elements are the fill value."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    from tessarr.indexing.array_likes import (
+        check_elements,
+        element_kinds,
+        fill_masked,
+        mask_listed,
+        numbers_only,
+        values_in_memory,
+    )
+
+    kinds = {kind}
+    if kind is list or kind is tuple:
+        kinds = element_kinds(value)
+        value = mask_listed(value, kinds)
+    if dtype.kind not in "OTV":
+        check_elements(kinds, dtype)
+    value = numbers_only(value, dtype)
+    if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        value = values_in_memory(value)
+    if isinstance(value, np.ma.MaskedArray):
+        convert = converted if dtype.kind not in "OT" else _as_objects
+        return fill_masked(value, dtype, fill, convert)
+    return value
+
+
+def _as_objects(values: npt.NDArray[Any], _: np.dtype[Any]) -> npt.NDArray[Any]:
+    return objects(values, values.ndim)
+
+
+def converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Convert a value as an assignment of NumPy does, and warn of what is lost.
+
+    Raises
+    ------
+    ArgumentError
+        Of kind ``cannot_cast``: also a `TooLargeError` or a `CastError`.
+    """
     try:
+        if isinstance(value, np.generic) or has_dtype(value) or dtype.kind in "SU":
+            value = value if isinstance(value, np.generic) else np.asarray(value)
+            value = _warned_of_loss(value, dtype)
+        elif value is None and dtype.kind != "V":
+            from tessarr.indexing.array_likes import check_elements
+
+            check_elements({type(None)}, dtype)
         if isinstance(value, np.generic):
             # NumPy refuses some scalars in an assignment that `asarray` would wrap around.
             single = np.empty((), dtype)
             single[()] = value
             return single
-        return np.asarray(value, dtype=dtype)
-    except ValueError as error:
-        raise ArgumentError(
-            f"cannot convert the value to {dtype}: {error}", kind="cannot_cast"
-        ) from error
+        with np.errstate(invalid="ignore", over="call", call=_warn_of_overflow):
+            return np.asarray(value, dtype=dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, TessarrError) or _is_of_python(error):
+            raise
+        raise _refusal(value, dtype, error) from error
+
+
+def _warn_of_overflow(*_: object) -> None:
+    from tessarr.user_warnings import warn_user
+
+    warn_user("numbers are stored as infinity: they do not fit the data type", RuntimeWarning)
+
+
+def _is_of_python(error: BaseException) -> bool:
+    """Tell whether an error was raised by a method of the value, rather than by NumPy."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is not None
+
+
+def _refusal(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentError:
+    """Return the error that a value cannot be converted: which element, where, and why."""
+    from tessarr.brief import brief
+
+    made: type[ArgumentError] = ArgumentError
+    reason = str(error)
+    if isinstance(error, TypeError):
+        made = CastError
+    elif isinstance(error, OverflowError):
+        made = TooLargeError
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            reason = f"it is not from {limits.min} to {limits.max}"
+    element, index = _first_refused(value, dtype)
+    at = f" at index {index}" if index else ""
+    return made(
+        f"cannot convert the value to {dtype}: {brief(element)}{at}: {reason}", kind="cannot_cast"
+    )
+
+
+def _first_refused(value: object, dtype: np.dtype[Any]) -> tuple[object, tuple[int, ...]]:
+    """Return the first element that cannot be converted, and its index; else the whole value."""
+    if isinstance(value, np.ndarray) or type(value) in _LISTS:
+        for index, element in np.ndenumerate(objects(value, _DEEPEST)):
+            try:
+                np.asarray(element, dtype=dtype)
+            except (ValueError, TypeError, OverflowError):
+                return element, index
+    return value, ()
 
 
 def has_dtype(value: object) -> bool:
@@ -138,19 +256,47 @@ def has_dtype(value: object) -> bool:
     return True
 
 
-def _warn_of_loss(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
-    """Warn where numbers wrap around or text is cut off."""
+def _warned_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Warn where numbers wrap around, text is cut off, or the meaning of elements is lost.
+
+    Returns the value, without the imaginary parts that are lost.
+    """
+    values = np.asarray(value)
     if not values.size or np.can_cast(values.dtype, dtype):
-        return
+        return value
+    from tessarr.indexing.array_likes import check_elements
+    from tessarr.user_warnings import warn_user
+
+    kind, wanted = values.dtype.kind, dtype.kind
     loss = None
-    if dtype.kind in "iu" and values.dtype.kind in "iuf":
+    if kind == "O" and wanted != "V":
+        check_elements(set(map(type, values.flat)), dtype)
+    elif kind == "c" and wanted in "iuf":
+        if values.imag.any():
+            what = f"the imaginary parts of complex numbers are not stored in an array of {dtype}"
+            warn_user(what, np.exceptions.ComplexWarning)
+        return _warned_of_loss(value.real, dtype)
+    elif kind in "mM" and wanted in "biufc":
+        loss = _timeless(values, dtype)
+    elif kind in "iuf" and wanted in "iu":
         loss = _beyond(values, np.iinfo(dtype))
-    elif dtype.kind in "SU" and values.dtype.kind in "SU":
+    elif kind in "SU" and wanted in "SU":
         length = int(np.char.str_len(values).max())
-        if length > dtype.itemsize // np.dtype(f"{dtype.kind}1").itemsize:
+        if length > dtype.itemsize // np.dtype(f"{wanted}1").itemsize:
             loss = f"text of length {length} does not fit {dtype}: it is cut off"
     if loss is not None:
-        warnings.warn(f"{loss}, as NumPy does in an assignment", TessarrWarning, stacklevel=2)
+        warn_user(f"{loss}, as NumPy does in an assignment")
+    return value
+
+
+def _timeless(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
+    """Return what is lost of times in numbers; "not a time" is refused where it is a number."""
+    if dtype.kind != "f" and np.isnat(values).any():
+        raise CastError(
+            f"cannot convert NaT to {dtype}, which has no value for it: replace it first, or "
+            "create the array with the data type of the times",
+        )
+    return f"{values.dtype} is stored as numbers of {dtype}, without its unit"
 
 
 def _beyond(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
@@ -158,6 +304,8 @@ def _beyond(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
     # What follows the point is cut off before; NaN is in no range.
     if limits.min - 1 < low <= high < limits.max + 1:
         return None
+    if low != low:  # noqa: PLR0124 (NaN is)
+        return f"NaN is stored as a number of {limits.dtype} that depends on the processor"
     return f"numbers from {low} to {high} do not fit {limits.dtype}: they wrap around"
 
 
@@ -176,7 +324,11 @@ def objects(value: object, rank: int) -> npt.NDArray[Any]:
         return value if value.dtype.kind in "OT" else value.astype(object)
     if not isinstance(value, _LISTS):
         # Text, and containers of their own that NumPy knows how to read.
-        return objects(np.asarray(value), rank) if hasattr(value, "__array__") else _single(value)
+        if hasattr(value, "__array__"):
+            from tessarr.indexing.array_likes import values_in_memory
+
+            return objects(values_in_memory(value), rank)
+        return _single(value)
     shape: list[int] = []
     items: list[Any] = [value]
     while len(shape) < rank and all(isinstance(item, _NESTED) for item in items):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from tessarr.indexing.array_likes import Fill
+
 __all__ = ["Fields", "fields_of", "split_fields"]
 
 
@@ -36,11 +38,14 @@ class Fields:
         how many bytes it has.
     inner : str, optional
         The one field of the buffer's records that the user means: a field that is an array.
+    chosen : str or tuple of str
+        The name of the one field that the user means, or the names of several.
     """
 
     dtype: np.dtype[Any]
     parts: tuple[tuple[int, int, int], ...]
     inner: str | None = None
+    chosen: tuple[str, ...] | str = ()
 
     def target(
         self, selection: Selection, out: Any
@@ -62,13 +67,31 @@ class Fields:
 
         return buffer, copy
 
-    def value(self, value: object, selection: Selection) -> npt.NDArray[Any]:
-        """Convert and broadcast a value to what the engine is to store."""
+    def value(self, value: object, selection: Selection, fill: Fill) -> npt.NDArray[Any]:
+        """Convert and broadcast a value to what the engine is to store.
+
+        Masked elements are the fill value of the array, which `fill` returns.
+        """
+
+        def filling() -> npt.NDArray[Any] | None:
+            record = fill()
+            if record is None:
+                return None
+            return (
+                record[self.chosen if isinstance(self.chosen, str) else list(self.chosen)]
+                if self.inner is None
+                else record[self.inner]
+            )
+
         if self.inner is None:
-            return broadcast_value(value, selection, self.dtype)
+            return broadcast_value(value, selection, self.dtype, filling)
         base, shape = _subarray(self.dtype[self.inner])
         whole = selection.shape + shape
-        elements = broadcast_value(value, Selection((), (), whole, whole), base)
+        from tessarr.indexing.array_likes import broadcast_masked, has_mask
+
+        if has_mask(value):  # the fill value has the axes of the field
+            value = broadcast_masked(value, whole)
+        elements = broadcast_value(value, Selection((), (), whole, whole), base, filling)
         records = empty(selection.shape, self.dtype)
         records[self.inner] = elements
         return selection.buffer(records)
@@ -130,7 +153,7 @@ def fields_of(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
     --------
     >>> record = np.dtype([("a", "u1"), ("b", "f4"), ("c", "i2")])
     >>> fields_of("b", record)
-    Fields(dtype=dtype('float32'), parts=((1, 0, 4),), inner=None)
+    Fields(dtype=dtype('float32'), parts=((1, 0, 4),), inner=None, chosen='b')
     >>> fields_of(["c", "a"], record).parts
     ((5, 0, 2), (0, 2, 1))
     """
@@ -149,6 +172,7 @@ def fields_of(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
         parts.append((known[name][1], end, size))
         end += size
     if isinstance(names, str) and known[names][0].subdtype is None:
-        return Fields(known[names][0], tuple(parts))
+        return Fields(known[names][0], tuple(parts), chosen=names)
     packed = np.dtype([(name, known[name][0]) for name in wanted])
-    return Fields(packed, tuple(parts), names if isinstance(names, str) else None)
+    inner = names if isinstance(names, str) else None
+    return Fields(packed, tuple(parts), inner, tuple(wanted))

@@ -7,14 +7,14 @@ JSON has no NaN and no infinities. Writers in Python store them in attributes as
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr import _json
-from tessarr.errors import NotJSONError, TessarrWarning
+from tessarr.errors import NotJSONError
 from tessarr.options import current, options
 from tessarr.problems import Problems, describe
+from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -121,13 +121,11 @@ def _check_tokens(
     new = [name for name in names if not _holds_tokens(old.get(name))]
     if new:
         more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
-        warnings.warn(
+        warn_user(
             f"NaN or infinity in attribute {', '.join(map(describe, new[:_SHOWN]))}{more}: JSON "
             "has none, so that it is stored as the token NaN, Infinity or -Infinity, and readers "
             "outside Python may refuse the document. Store None or a string, or set the option "
             "nan_attributes to 'allow' or 'refuse'",
-            TessarrWarning,
-            stacklevel=2,
         )
 
 

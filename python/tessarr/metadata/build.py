@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tessarr.keys import Separator
     from tessarr.types import JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
-__all__ = ["AUTO", "array_meta", "fill_bytes"]
+__all__ = ["AUTO", "array_meta", "fill_bytes", "is_auto"]
 
 AUTO: Final = "auto"
 """Leaves the choice to Tessarr."""
@@ -201,7 +201,7 @@ class _Request:
             self.object_codec = codec
             return
         for values in others:
-            if self.object_codec is None and not _is_auto(values):
+            if self.object_codec is None and not is_auto(values):
                 with suppress(ValueError, TypeError, UnsupportedError):  # told where it is read
                     codecs = [of(value) for value in listed(values)]
                     takes = (codec for codec in codecs if codec.object_type() is not None)
@@ -243,18 +243,18 @@ class _Request:
         if codecs is not None:
             others = {"compressors": compressors, "filters": filters, "serializer": serializer}
             for name, value in others.items():
-                if not _is_auto(value):
+                if not is_auto(value):
                     self.problems.add(name, "cannot be given together with codecs", "mismatch")
             chain = self.attempt("codecs", lambda: Chain.of(listed(codecs)))
             if chain is not None and self.data_type is not None:
                 chain = fitted(chain, self.data_type)
             self.whole_chain = chain
             return
-        if not _is_auto(filters):
+        if not is_auto(filters):
             self.arrays = self.attempt("filters", lambda: [of(c) for c in listed(filters)]) or []
-        if not _is_auto(serializer):
+        if not is_auto(serializer):
             self.serializer = self.attempt("serializer", lambda: _array_bytes(serializer))
-        if _is_auto(compressors):
+        if is_auto(compressors):
             self.rest = list(default_codecs(self.data_type)) if self.data_type else []
         else:
             read = self.attempt("compressors", lambda: [of(c) for c in listed(compressors)])
@@ -290,7 +290,7 @@ class _Request:
         self._read_shards(chunks, shards, shape, item_bytes)
 
     def _read_shards(self, chunks: Any, shards: Any, shape: Shape, item_bytes: int) -> None:
-        if shards is True or _is_auto(shards):
+        if shards is True or is_auto(shards):
             self.subchunks = self.attempt(
                 "chunks", lambda: layout.subchunk_shape(chunks, shape, item_bytes)
             )
@@ -492,7 +492,8 @@ def fill_bytes(data_type: DataType, value: Any) -> bytes:
     return fill
 
 
-def _is_auto(value: object) -> bool:
+def is_auto(value: object) -> bool:
+    """Tell whether a setting is left to Tessarr."""
     return isinstance(value, str) and value == AUTO
 
 

@@ -20,6 +20,8 @@ from tessarr.replacing import replacing
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
+    import numpy as np
+
     from tessarr.dtype import DataType
     from tessarr.errors import MetadataError, UnsupportedError
     from tessarr.grid import ChunkGrid, Cuts
@@ -173,6 +175,10 @@ class ArrayMeta:
     def fill_scalar(self) -> Any:
         """The fill value as indexing gives it, such as a NumPy scalar, or None."""
         return None if self.fill_value is None else self.data_type.scalar(self.fill_value)
+
+    def fill_element(self) -> np.ndarray[Any, Any] | None:
+        """Return the fill value as an array of rank 0, or None where there is none."""
+        return None if self.fill_value is None else self.data_type.single(self.fill_value)
 
     def description(
         self, *, store_fill: bool = False, missing: Missing = "fill"

@@ -16,6 +16,7 @@ import numpy as np
 from tessarr._engine import LocalStore
 from tessarr.errors import ArgumentError
 from tessarr.flow.open import prefix_of
+from tessarr.indexing.array_likes import has_unit
 from tessarr.options import current
 from tessarr.transfer.ends import as_stored, in_memory, source_of, target_of
 from tessarr.transfer.moves import chunk_keys, has_same_chunks, move, renamed
@@ -50,7 +51,7 @@ def is_lazy(value: Any, dtype: np.dtype[Any]) -> bool:
         return large and value.dtype != dtype and kinds <= _CASTABLE
     shape = getattr(value, "shape", None)
     # What has `iloc` is indexed by labels.
-    if not isinstance(shape, tuple) or not shape or hasattr(value, "iloc"):
+    if not isinstance(shape, tuple) or not shape or hasattr(value, "iloc") or has_unit(value):
         return False
     return hasattr(type(value), "__getitem__") and isinstance(
         getattr(value, "dtype", None), np.dtype

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from tessarr._engine import ArrayBase
+from tessarr.errors import ArgumentError
 from tessarr.indexing import Selection, broadcast_value
+from tessarr.indexing.array_likes import broadcast_masked, has_mask, values_in_memory
 from tessarr.transfer.plan import cut_points
 
 if TYPE_CHECKING:
@@ -133,12 +135,15 @@ class Source:
         else:
             with self._lock:
                 values = in_memory(self.array, key)
-        return np.broadcast_to(values, tuple(last - first for first, last in region))
+        shape = tuple(last - first for first, last in region)
+        return (
+            broadcast_masked(values, shape) if has_mask(values) else np.broadcast_to(values, shape)
+        )
 
 
 def in_memory(array: Any, key: Any) -> npt.NDArray[Any]:
     """Read a part of an array of any library; text of HDF5, which h5py has as bytes, as text."""
-    values = np.asarray(array[key])
+    values = values_in_memory(array[key])
     metadata = getattr(array.dtype, "metadata", None)
     if values.dtype.kind != "O" or not metadata or metadata.get("vlen") is not str:
         return values
@@ -251,7 +256,12 @@ class Target:
         if stored is not None:
             given: Any = stored.metadata.data_type.given(values)
             whole = Selection(places, self.axes, given.shape, given.shape)
-            stored._put(places, self.axes, broadcast_value(given, whole, stored.dtype))
+            fill = stored.metadata.fill_element
+            stored._put(places, self.axes, broadcast_value(given, whole, stored.dtype, fill))
+        elif has_mask(values):
+            raise ArgumentError(
+                f"cannot copy masked elements to {type(self.array).__name__}: fill them first"
+            )
         else:
             key = tuple(
                 start if axis is None else _slice(start, step, count)

@@ -13,6 +13,7 @@ import numpy as np
 from tessarr import _engine
 from tessarr.options import current
 from tessarr.transfer.plan import make_plan
+from tessarr.user_warnings import remember_caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -142,6 +143,7 @@ class _Workers:
         try:
             for number in range(at_once):
                 inside = copy_context()  # with the options that hold here
+                inside.run(remember_caller)
                 thread = threading.Thread(
                     target=inside.run, args=(self._thread,), name=f"tessarr-copy-{number}"
                 )

@@ -519,7 +519,8 @@ fn plain_value<'py>(
     state: &State,
 ) -> Option<(PerAxis<Along>, Bound<'py, PyUntypedArray>)> {
     let axes = basic(key, &state.array.shape)?;
-    let value = value.cast::<PyUntypedArray>().ok()?;
+    // A derived class means more than its elements, such as a mask or a unit.
+    let value = value.cast_exact::<PyUntypedArray>().ok()?;
     let counts = axes.iter().filter(|along| !along.dropped).map(|along| along.count);
     if !counts.eq(value.shape().iter().copied()) {
         return None;

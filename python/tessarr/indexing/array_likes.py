@@ -1,0 +1,303 @@
+"""Masked elements, missing values, units and time zones: what ``np.asarray`` drops of a value.
+
+Masked elements become the fill value of the array that is written. A unit or a time zone is
+reported by a warning, because an array does not store it. Values that pandas marks as missing are
+an error. All of it is recognised by attributes of the value's class, and no library is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, CastError
+from tessarr.user_warnings import warn_user
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import numpy.typing as npt
+
+__all__ = [
+    "Fill",
+    "broadcast_masked",
+    "check_elements",
+    "element_kinds",
+    "fill_masked",
+    "has_mask",
+    "has_unit",
+    "mask_listed",
+    "numbers_only",
+    "strip_unit",
+    "values_in_memory",
+]
+
+Fill: TypeAlias = "Callable[[], npt.NDArray[Any] | None]"
+"""Returns the fill value of an array as an array of rank 0, or None where it has none."""
+
+_NESTED: Final = (list, tuple)
+_NONE: Final = type(None)
+
+
+def has_unit(value: object) -> bool:
+    """Tell whether a value is a quantity with a unit, of pint, astropy or unyt.
+
+    Properties of the class count, not attributes of the object.
+    """
+    kind = type(value)
+    return (hasattr(kind, "magnitude") and hasattr(kind, "units")) or (
+        hasattr(kind, "value") and (hasattr(kind, "unit") or hasattr(kind, "units"))
+    )
+
+
+def strip_unit(value: Any) -> Any:
+    """Return the numbers of a quantity with a unit, and warn that the unit is not stored.
+
+    Examples
+    --------
+    >>> strip_unit([1, 2])
+    [1, 2]
+    """
+    if not has_unit(value):
+        return value
+    numbers = value.magnitude if hasattr(value, "magnitude") else value.value
+    name = str(value.units if hasattr(value, "units") else value.unit)
+    if name not in ("", "1", "dimensionless", "None"):
+        warn_user(
+            f"the unit {name!r} of the value is not stored: store the numbers, in the unit of the "
+            "array, and keep the unit as an attribute"
+        )
+    return numbers
+
+
+def numbers_only(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a value without unit; refuse missing values, and warn of a lost time zone.
+
+    Raises
+    ------
+    CastError
+        If an array of pandas misses a value that `dtype` has no "not a number" for.
+    """
+    value = strip_unit(value)
+    if type(value).__module__.partition(".")[0] != "pandas":
+        return value
+    if hasattr(value, "isna") and dtype.kind in "biuSU" and np.any(value.isna()):
+        raise _missing("a missing value", dtype)
+    zone = getattr(getattr(value, "dtype", None), "tz", None)
+    if zone is not None and dtype.kind == "M":
+        warn_user(f"the time zone {str(zone)!r} of the value is not stored: times are UTC")
+        return np.asarray(value, f"M8[{value.dtype.unit}]")
+    return value
+
+
+def _missing(what: str, dtype: np.dtype[Any]) -> CastError:
+    return CastError(
+        f"cannot convert {what} to {dtype}: fill missing values first (fillna), or give a masked "
+        "array, whose masked elements become the fill value"
+    )
+
+
+def values_in_memory(value: Any) -> npt.NDArray[Any]:
+    """Return what NumPy makes of an array of another library, with its mask if it has one.
+
+    ``np.asarray`` takes the data below the mask, also of arrays of Dask.
+    """
+    if isinstance(getattr(value, "_meta", None), np.ma.MaskedArray):
+        value = value.compute()
+    if not isinstance(value, np.ndarray) and hasattr(value, "__array__"):
+        value = value.__array__()
+    if isinstance(value, np.ma.MaskedArray):
+        return value
+    return np.asarray(strip_unit(value))
+
+
+def has_mask(value: object) -> bool:
+    """Tell whether some element of a value is masked.
+
+    Examples
+    --------
+    >>> has_mask(np.ma.array([1, 2])), has_mask(np.ma.masked), has_mask([1])
+    (False, True, False)
+    """
+    if not isinstance(value, np.ma.MaskedArray):
+        return False
+    mask = np.ma.getmask(value)
+    return mask is not np.ma.nomask and bool(_any(mask))
+
+
+def _any(mask: Any) -> bool:
+    names = mask.dtype.names
+    return bool(np.any(mask)) if names is None else any(_any(mask[name]) for name in names)
+
+
+def broadcast_masked(value: Any, shape: tuple[int, ...]) -> Any:
+    """Return a masked array that is broadcast to a shape, which ``np.broadcast_to`` cannot do."""
+    data = np.broadcast_to(np.ma.getdata(value), shape)
+    return np.ma.array(data, mask=np.broadcast_to(np.ma.getmaskarray(value), shape), copy=False)
+
+
+def fill_masked(
+    value: Any,
+    dtype: np.dtype[Any],
+    fill: Fill,
+    convert: Callable[[npt.NDArray[Any], np.dtype[Any]], npt.NDArray[Any]],
+) -> npt.NDArray[Any]:
+    """Return the elements of a masked array, with the fill value where they are masked.
+
+    Parameters
+    ----------
+    value : numpy.ma.MaskedArray
+        The array. What lies below the mask is neither converted nor stored.
+    dtype
+        The data type to convert to.
+    fill
+        Returns the fill value, in `dtype`.
+    convert
+        Converts elements to a data type.
+
+    Raises
+    ------
+    ArgumentError
+        If an element is masked and there is no fill value.
+
+    Examples
+    --------
+    >>> values = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    >>> fill_masked(values, np.dtype("i4"), lambda: np.array(-1, "i4"), np.asarray)
+    array([ 1, -1,  3], dtype=int32)
+    """
+    data = np.asarray(np.ma.getdata(value))
+    if not has_mask(value):
+        return data
+    filling = fill()
+    if filling is None:
+        raise ArgumentError(
+            "cannot store masked elements: the array has no fill value to store in their place; "
+            "give it one, or store value.filled(...)"
+        )
+    mask = np.ma.getmaskarray(value)
+    if mask.dtype.names is not None:
+        found = np.array(convert(data, dtype))
+        _fill_fields(found, mask, filling)
+        return found
+    found = np.empty(data.shape, dtype)
+    found[...] = filling
+    found[~mask] = convert(data[~mask], dtype)
+    return found
+
+
+def _fill_fields(found: Any, mask: Any, filling: Any) -> None:
+    if mask.dtype.names is None:
+        np.copyto(found, filling, where=mask)
+        return
+    for name, masked in zip(found.dtype.names, mask.dtype.names, strict=True):
+        _fill_fields(found[name], mask[masked], filling[name])
+
+
+def element_kinds(value: Iterable[Any]) -> set[type]:
+    """Return the classes of the elements of nested lists and tuples.
+
+    Examples
+    --------
+    >>> sorted(kind.__name__ for kind in element_kinds([[1, 2.5], ("a",)]))
+    ['float', 'int', 'str']
+    """
+    kinds = set(map(type, value))
+    nested = kinds.intersection(_NESTED)
+    if nested:
+        kinds -= nested
+        for item in value:
+            if type(item) in nested:
+                kinds |= element_kinds(item)
+    return kinds
+
+
+def mask_listed(value: Any, kinds: set[type]) -> Any:
+    """Return lists that hold masked elements or arrays as a masked array.
+
+    Parameters
+    ----------
+    value
+        Nested lists and tuples.
+    kinds
+        The classes of their elements (`element_kinds`).
+
+    Examples
+    --------
+    >>> mask_listed([1, np.ma.masked], {int, type(np.ma.masked)})
+    masked_array(data=[1, --],
+                 mask=[False,  True],
+           fill_value=999999)
+    """
+    if not any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        return value
+    if type(np.ma.masked) not in kinds:
+        return np.ma.array(value)
+    # NumPy would make NaN of a masked element, and warn of it.
+    found = np.ma.array(_with(value, _visible(value)))
+    found[np.array(_masks(value))] = np.ma.masked
+    return found
+
+
+def _visible(value: Any) -> Any:
+    """Return some element that is not masked; 0 where all are."""
+    for item in value:
+        found = _visible(item) if type(item) in _NESTED else item
+        if found is not np.ma.masked:
+            return found
+    return np.ma.masked
+
+
+def _with(value: Any, other: Any) -> list[Any]:
+    """Return nested lists with another element in the place of those that are masked."""
+    return [
+        _with(item, other)
+        if type(item) in _NESTED
+        else item
+        if item is not np.ma.masked
+        else 0
+        if other is np.ma.masked
+        else other
+        for item in value
+    ]
+
+
+def _masks(value: Any) -> list[Any]:
+    return [
+        _masks(item)
+        if type(item) in _NESTED
+        else True
+        if item is np.ma.masked
+        else np.ma.getmaskarray(item)
+        if np.ndim(item)
+        else False
+        for item in value
+    ]
+
+
+def check_elements(kinds: set[type], dtype: np.dtype[Any]) -> None:
+    """Refuse values that pandas marks as missing; warn of None where NumPy makes something of it.
+
+    Parameters
+    ----------
+    kinds
+        The classes of the elements.
+    dtype
+        The data type of the array, not one of objects.
+
+    Raises
+    ------
+    CastError
+        If an element is ``pd.NA``, or ``pd.NaT`` and `dtype` has no "not a time".
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None:
+        absent = {type(pandas.NA)} | ({type(pandas.NaT)} if dtype.kind not in "mM" else set())
+        found = kinds & absent
+        if found:
+            raise _missing("pd.NA" if type(pandas.NA) in found else "pd.NaT", dtype)
+    if _NONE in kinds and dtype.kind in "bfcSU":
+        stored = {"b": "False", "S": "'None'", "U": "'None'"}.get(dtype.kind, "NaN")
+        warn_user(f"None is stored as {stored} in an array of {dtype}, as NumPy does")

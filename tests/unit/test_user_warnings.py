@@ -1,0 +1,131 @@
+"""Warnings point to the line of the user, whichever way leads to them."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+
+HERE = __file__
+SHAPES = itertools.count(1000)
+ROOT = Path(tessarr.__file__).parent
+
+
+@contextmanager
+def caught() -> Iterator[list[warnings.WarningMessage]]:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield found
+
+
+def line_of(text: str) -> int:
+    """Return the number of the one line of this file that has a comment."""
+    (number,) = (
+        n
+        for n, line in enumerate(Path(HERE).read_text().splitlines(), 1)
+        if line.endswith(f"# {text}")
+    )
+    return number
+
+
+def broken() -> Any:
+    """A store with documents that break their specification, but have one sensible reading."""
+    store = tessarr.stores.MemoryStore()
+    group = tessarr.create_group(store, zarr_format=2)
+    # What was parsed before does not warn again.
+    group.create_array("x", shape=next(SHAPES), dtype="i4", fill_value=1)
+    document = store.get("x/.zarray")
+    assert document is not None
+    store.put("x/.zarray", document.replace(b'"fill_value": 1', b'"fill_value": 1.0'))
+    store.put("x/.zgroup", b'{"zarr_format": 2}')
+    return store
+
+
+def opening() -> None:
+    tessarr.open_array(broken(), path="x")  # opening
+
+
+def member() -> None:
+    tessarr.open_group(broken())["x"]  # member
+
+
+def listing() -> None:
+    list(tessarr.open_group(broken()).arrays())  # listing
+
+
+def assigning() -> None:
+    tessarr.zeros(3, dtype="u1")[...] = np.array([1, 2, 300])  # assigning
+
+
+def by_future() -> None:
+    tessarr.zeros(3, dtype="u1").write(..., np.array([1, 2, 300])).result()  # by_future
+
+
+def creating() -> None:
+    tessarr.create_array(data=np.array([1, 2, 300]), dtype="u1")  # creating
+
+
+def by_thread() -> None:
+    values = np.arange(400_000)
+    tessarr.zeros(400_000, dtype="u1", chunks=50_000)[...] = values  # by_thread
+
+
+def by_function_of_python() -> None:
+    values = np.array([1, 2, 300])
+    functools.partial(tessarr.create_array, data=values, dtype="u1")()  # by_function_of_python
+
+
+@pytest.mark.parametrize(
+    "call",
+    [opening, member, listing, assigning, by_future, creating, by_thread, by_function_of_python],
+    ids=lambda call: call.__name__,
+)
+def test_warning_is_reported_at_the_line_of_the_caller(call: Callable[[], None]) -> None:
+    """File and line are those of the statement of the user, also from other threads."""
+    with caught() as found:
+        call()
+    assert found
+    assert {(w.filename, w.lineno) for w in found} == {(HERE, line_of(call.__name__))}
+
+
+def test_warning_is_shown_once_for_each_line() -> None:
+    """Python's own registry of what was shown is that of the module of the user."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            assigning()
+    assert len(found) == 1
+
+
+def test_command_prints_its_warning(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The command has no line of a user: the message is all."""
+    from tessarr.cli import main
+
+    store = broken()
+    for key in store.list(""):
+        path = tmp_path / "x.zarr" / key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(store.get(key)))
+    main(["info", str(tmp_path / "x.zarr" / "x")])
+    err = capsys.readouterr().err
+    assert err.startswith("tessarr: warning: ")
+    assert ".py" not in err
+
+
+def test_all_warnings_of_the_package_go_through_one_function() -> None:
+    """``warnings.warn`` would report a line of the package."""
+    users = [
+        str(path.relative_to(ROOT))
+        for path in ROOT.rglob("*.py")
+        if "warnings.warn(" in path.read_text() and path.name != "user_warnings.py"
+    ]
+    assert users == []
