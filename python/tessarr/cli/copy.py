@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tessarr.brief import printable
 from tessarr.cli.address import PLACE, add_json, place
 from tessarr.cli.render import Progress, as_json
 from tessarr.cli.selection import parse_selection
 from tessarr.cli.words import size_of_text
-from tessarr.copying import copy_to
+from tessarr.copying import NOT_COPIED, copy_to
 from tessarr.describe import human_bytes
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, TessarrWarning
 
 if TYPE_CHECKING:
     import argparse
@@ -102,7 +104,9 @@ def _run(arguments: argparse.Namespace) -> int:
     target, target_path = place(arguments.target, far=True)
     settings = _settings(arguments)
     try:
-        with Progress("copying", unit="bytes") as bar:
+        with Progress("copying", unit="bytes") as bar, warnings.catch_warnings():
+            # The summary names what was left out.
+            warnings.filterwarnings("ignore", NOT_COPIED, TessarrWarning)
             done = copy_to(
                 source,
                 target,
@@ -122,7 +126,7 @@ def _run(arguments: argparse.Namespace) -> int:
         _tell_how_to_resume(error, arguments)
         raise
     _show(done, arguments)
-    return 0
+    return 1 if done.skipped else 0
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -162,6 +166,10 @@ def _show(done: Copy, arguments: argparse.Namespace) -> None:
     else:
         count = sum(node.kind == "array" for node in done.nodes)
         print(f"copied {count:,} array{'s' * (count != 1)} of {human_bytes(done.size_bytes)}")
+        for link in done.links:
+            print(f"link {printable(str(link))}")
+        for skipped in done.skipped:
+            print(f"skipped {printable(str(skipped))}")
 
 
 def _lengths(text: str | None, name: str) -> Any:

@@ -6,6 +6,17 @@
 
 from tessarr.copying.keys import copy_store
 from tessarr.copying.nodes import copy, copy_all
+from tessarr.copying.report import NOT_COPIED, CopiedLink, Skipped
 from tessarr.copying.whole import CopiedNode, Copy, copy_to
 
-__all__ = ["CopiedNode", "Copy", "copy", "copy_all", "copy_store", "copy_to"]
+__all__ = [
+    "NOT_COPIED",
+    "CopiedLink",
+    "CopiedNode",
+    "Copy",
+    "Skipped",
+    "copy",
+    "copy_all",
+    "copy_store",
+    "copy_to",
+]

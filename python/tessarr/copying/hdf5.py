@@ -1,28 +1,42 @@
-"""What there is to know of arrays and groups of h5py, and of what looks like them."""
+"""HDF5 files as the source of a copy: their datasets, groups and links."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr.errors import UnsupportedError
+from tessarr.copying import netcdf
+from tessarr.copying.report import CopiedLink, Skipped
+from tessarr.errors import ArgumentError, DataError, UnsupportedError
+from tessarr.keys import is_node_name
+from tessarr.likeness import type_of
+from tessarr.metadata.build import array_meta
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["attributes_of", "check_type", "dimension_names_of", "members", "open_file"]
+    from tessarr.types import ZarrFormat
 
-_OF_HDF5: Final = ("CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS")
-_OF_NETCDF: Final = ("_NCProperties", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_nc3_strict")
-_OWN: Final = frozenset((*_OF_HDF5, *_OF_NETCDF))
-"""Attributes by which HDF5 and netCDF-4 note what the names of axes say."""
+__all__ = [
+    "Contents",
+    "Dataset",
+    "Group",
+    "check",
+    "contents_of",
+    "dataset_of",
+    "group_of",
+    "open_file",
+    "why_not",
+]
 
-_BARE_DIMENSION: Final = "This is a netCDF dimension but not a netCDF variable"
+_MOST_LINKED: Final = 10_000
+"""So many nodes are copied through links: links in linked groups multiply their targets."""
 
 
 def open_file(path: Any) -> Any:
-    """Open a file of HDF5 for reading."""
+    """Open an HDF5 file for reading."""
     from importlib import import_module
 
     try:
@@ -36,81 +50,306 @@ def open_file(path: Any) -> Any:
     return h5py.File(path, "r")
 
 
-def members(group: Any, path: str = "", above: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield all that is below a group, each after the group that it is in, with its path.
+@dataclass(slots=True)
+class Contents:
+    """What a copy finds below a group.
 
-    Links that lead nowhere, or to a group that they are in, and what is neither an array nor a
-    group, are left out.
+    Parameters
+    ----------
+    nodes
+        Arrays and groups by path, each after the group that holds it.
+    links
+        The links that become copies.
+    skipped
+        What cannot be copied.
     """
-    above = (*above, group)
-    for name in sorted(group):
-        child = group.get(name)
-        if child is None or not (hasattr(child, "shape") or hasattr(child, "keys")):
-            continue
-        if hasattr(child, "shape") and (child.shape is None or _is_bare_dimension(child)):
-            continue
-        if not hasattr(child, "shape") and child in above:
-            continue
-        at = f"{path}/{name}" if path else name
-        yield at, child
-        if not hasattr(child, "shape"):
-            yield from members(child, at, above)
+
+    nodes: dict[str, Any] = field(default_factory=dict)
+    links: list[CopiedLink] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
 
-def _is_bare_dimension(array: Any) -> bool:
-    name = _text(getattr(array, "attrs", {}).get("NAME", ""))
-    return isinstance(name, str) and name.startswith(_BARE_DIMENSION)
-
-
-def attributes_of(node: Any) -> dict[str, Any]:
-    """Return the attributes of an array or a group, without those that name its axes."""
-    attrs: Any = getattr(node, "attrs", {})
-    found: dict[str, Any] = {}
-    for name in attrs:
-        if name not in _OWN:
-            try:
-                value = attrs[name]
-            except (OSError, TypeError):  # of a type that NumPy does not have
-                continue
-            plain = _text(value)
-            if plain is not None:
-                found[name] = plain
+def contents_of(group: Any) -> Contents:
+    """Return all that is below a group; of h5py, or of another library with its interface."""
+    found = Contents()
+    walk = _Walk(found)
+    walk.visit(group, "", (), linked=False)
     return found
 
 
-def _text(value: Any) -> Any:
-    """Return a value with its bytes as text; None for references and for no value."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, np.ndarray):
-        return _text(value.tolist())
-    if isinstance(value, list):
-        items = [_text(item) for item in value]
-        return None if any(item is None for item in items) else items
-    if type(value).__module__.partition(".")[0] == "h5py":
+@dataclass(slots=True)
+class _Walk:
+    """Visits the members of groups and notes what it finds."""
+
+    found: Contents
+    seen: dict[Any, str] = field(default_factory=dict)
+    lengths: dict[Any, int] = field(default_factory=dict)
+    linked: int = 0
+
+    def visit(self, group: Any, path: str, above: tuple[Any, ...], *, linked: bool) -> None:
+        """Visit the members of a group, and all that is below them."""
+        above = (*above, group)
+        for name in sorted(group):
+            try:
+                link = group.get(name, getlink=True) if _is_h5py(group) else None
+                child = group.get(name)
+            except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
+                self._skip(_joined(path, name), f"HDF5 cannot open it: {error}")
+                continue
+            at = _joined(path, netcdf.member_name(name, child))
+            kind, target = _described(link)
+            if child is None:
+                article = "an" if kind == "external" else "a"
+                self._skip(at, f"{article} {kind} link to {target}, which does not exist")
+            elif _is_array(child) or hasattr(child, "keys"):
+                self._visit_child(child, at, above, kind, target, linked=linked)
+
+    def _visit_child(
+        self, child: Any, at: str, above: tuple[Any, ...], kind: str, target: str, *, linked: bool
+    ) -> None:
+        is_array = _is_array(child)
+        if not is_array and child in above:
+            holder = above[above.index(child)].name
+            self._skip(at, f"a link to {holder}, a group that holds it")
+            return
+        if is_array and netcdf.is_bare_dimension(child):
+            return
+        reason = why_not(child) if is_array else None
+        if reason is not None:
+            self._skip(at, reason)
+            return
+        if kind == "hard" and not linked:
+            first = self.seen.setdefault(child, f"/{at}")
+            kind, target = ("", "") if first == f"/{at}" else ("hard", first)
+        elif kind == "hard":
+            kind = ""
+        if (linked or kind) and not self._may_follow(at):
+            return
+        if kind:
+            self.found.links.append(CopiedLink(at, kind, target))
+        self.found.nodes[at] = dataset_of(child, self.lengths) if is_array else child
+        if not is_array:
+            self.visit(child, at, above, linked=linked or bool(kind))
+
+    def _may_follow(self, at: str) -> bool:
+        self.linked += 1
+        if self.linked > _MOST_LINKED:
+            self._skip(at, f"links lead to more than {_MOST_LINKED:,} nodes")
+        return self.linked <= _MOST_LINKED
+
+    def _skip(self, path: str, reason: str) -> None:
+        self.found.skipped.append(Skipped(path, reason))
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name
+
+
+def _is_array(node: Any) -> bool:
+    return hasattr(node, "shape")
+
+
+def _is_h5py(node: Any) -> bool:
+    return type(node).__module__.partition(".")[0] == "h5py"
+
+
+def _described(link: Any) -> tuple[str, str]:
+    """Return the kind of a link and what it names."""
+    if hasattr(link, "filename"):
+        return "external", f"{link.filename}:{link.path}"
+    return ("soft", str(link.path)) if hasattr(link, "path") else ("hard", "")
+
+
+def why_not(array: Any) -> str | None:
+    """Return why a dataset cannot be copied; None if it can."""
+    try:
+        dtype = array.dtype
+    except (TypeError, ValueError, OSError, RuntimeError) as error:
+        return f"its data type has no form in NumPy: {error}"
+    if array.shape is None:
+        return "a null dataspace: it has no elements"
+    if _has_references(dtype):
+        return "its elements are references to other objects of the file"
+    return _missing_filter(array) if _is_h5py(array) else None
+
+
+def why_not_storable(
+    path: str, node: Any, zarr_format: ZarrFormat, dtype: Any = None
+) -> str | None:
+    """Return why Zarr cannot store a node; None if it can.
+
+    Parameters
+    ----------
+    path
+        Its path in the copy.
+    node
+        An array or a group of another library.
+    zarr_format
+        The format of the copy.
+    dtype
+        The data type of the copy, if that is another one.
+    """
+    for name in path.split("/") if path else ():
+        if not is_node_name(name, zarr_format) or (zarr_format == 2 and "\\" in name):
+            return f"format {zarr_format} of Zarr does not allow the name {name!r}"
+    if not _is_array(node) or dtype is not None:
         return None
-    return value
+    if node.dtype.names and node.dtype.hasobject:
+        return f"its data type {node.dtype} has fields of variable length"
+    try:
+        array_meta(shape=(), dtype=type_of(node), zarr_format=zarr_format)
+    except (ArgumentError, UnsupportedError) as error:
+        reason = error.message.removeprefix("cannot create an array: ").removeprefix("dtype: ")
+        return f"its data type {node.dtype} cannot be stored: {reason}"
+    return None
 
 
-def dimension_names_of(array: Any) -> tuple[str | None, ...] | None:
-    """Return the names of the axes, as labels or dimension scales give them."""
-    dims = getattr(array, "dims", None)
-    if dims is None or type(array).__module__.partition(".")[0] != "h5py":
-        return None
-    if array.ndim == 1 and getattr(array, "is_scale", False):
-        return (array.name.rpartition("/")[2],)
-    found = tuple(
-        dim.label or (dim[0].name.rpartition("/")[2] if len(dim) else None) for dim in dims
-    )
-    return found if any(found) else None
-
-
-def check_type(array: Any, path: str) -> None:
-    """Check that the elements are data: references to other objects mean nothing elsewhere."""
-    metadata = getattr(array.dtype, "metadata", None) or {}
-    if "ref" in metadata:
+def check(array: Any) -> None:
+    """Check that an array can be copied."""
+    reason = why_not(array)
+    if reason is not None:
+        name = str(getattr(array, "name", ""))
         raise UnsupportedError(
-            f"cannot copy {path!r}: its elements are references to other objects of the file",
-            kind="unsupported_data_type",
-            path=path,
+            f"cannot copy {name!r}: {reason}", kind="unsupported_data_type", path=name
         )
+
+
+def _has_references(dtype: np.dtype[Any]) -> bool:
+    if dtype.subdtype is not None:
+        return _has_references(dtype.subdtype[0])
+    if dtype.names is not None:
+        return any(_has_references(dtype[name]) for name in dtype.names)
+    metadata: Mapping[str, Any] = dtype.metadata or {}
+    items = metadata.get("vlen")
+    return "ref" in metadata or (isinstance(items, np.dtype) and _has_references(items))
+
+
+def _missing_filter(array: Any) -> str | None:
+    """Return what is missing to decode the chunks of a dataset.
+
+    The package hdf5plugin registers most filters that the HDF5 library lacks.
+    """
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    h5z = import_module("h5py.h5z")
+    pipeline = array.id.get_create_plist()
+    for at in range(pipeline.get_nfilters()):
+        number, _, _, name = pipeline.get_filter(at)
+        if not h5z.filter_avail(number) and find_spec("hdf5plugin") is not None:
+            import_module("hdf5plugin")
+        if not h5z.filter_avail(number):
+            shown = name.decode("utf-8", "replace").partition(";")[0]
+            return f"the HDF5 filter {number} ({shown}) is not installed: pip install hdf5plugin"
+    return None
+
+
+def dataset_of(array: Any, lengths: dict[Any, int] | None = None) -> Any:
+    """Return a dataset of h5py as a source of a copy; an array of another library as it is."""
+    return Dataset(array, lengths) if _is_h5py(array) else array
+
+
+class Group:
+    """A group of h5py with the members that can be copied, as `contents_of` finds them.
+
+    Parameters
+    ----------
+    group
+        The group.
+    contents
+        What is below the group at the top.
+    path
+        The path from there.
+    """
+
+    from_hdf5: Final = True
+
+    def __init__(self, group: Any, contents: Contents, path: str = "") -> None:
+        self.source = group
+        self.contents = contents
+        self.path = path
+        prefix = f"{path}/" if path else ""
+        below = (node for node in contents.nodes if node.startswith(prefix) and node != path)
+        self._names = [at[len(prefix) :] for at in below if "/" not in at[len(prefix) :]]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __getitem__(self, name: str) -> Any:
+        at = _joined(self.path, name)
+        node = self.contents.nodes[at]
+        return node if _is_array(node) else Group(node, self.contents, at)
+
+
+def group_of(group: Any) -> Any:
+    """Return a group of h5py with what can be copied; one of another library as it is."""
+    return Group(group, contents_of(group)) if _is_h5py(group) else group
+
+
+class Dataset:
+    """A dataset of h5py, as long as its netCDF dimensions are.
+
+    A variable that was not written as far as its unlimited dimension goes is filled to its end. The
+    other attributes are those of the dataset.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    lengths
+        The lengths of dimensions by their scale, as far as they are known.
+    """
+
+    from_hdf5: Final = True
+
+    def __init__(self, dataset: Any, lengths: dict[Any, int] | None = None) -> None:
+        self.source = dataset
+        self.shape: tuple[int, ...] = _full_shape(dataset, {} if lengths is None else lengths)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+    def __getitem__(self, key: tuple[slice, ...]) -> np.ndarray[Any, Any]:
+        """Return a part of the dataset.
+
+        Raises
+        ------
+        DataError
+            If HDF5 cannot read it.
+        """
+        try:
+            values: np.ndarray[Any, Any] = np.asarray(self.source[key], self.source.dtype)
+        except (OSError, RuntimeError, ValueError, TypeError) as error:
+            name = self.source.name
+            raise DataError(f"cannot read dataset {name!r} of HDF5: {error}", path=name) from error
+        wanted = self._lengths(key)
+        if values.shape == wanted:
+            return values
+        full = np.full(wanted, self.source.fillvalue, values.dtype)
+        full[tuple(slice(length) for length in values.shape)] = values
+        return full
+
+    def _lengths(self, key: tuple[slice, ...]) -> tuple[int, ...]:
+        pairs = zip(key, self.shape, strict=True)
+        return tuple(len(range(*part.indices(length))) for part, length in pairs)
+
+
+def _full_shape(dataset: Any, lengths: dict[Any, int]) -> tuple[int, ...]:
+    """Return the shape of a dataset, as long as its unlimited netCDF dimensions are."""
+    shape: tuple[int, ...] = dataset.shape
+    if None not in dataset.maxshape or not netcdf.is_netcdf(dataset):
+        return shape
+    if dataset.is_scale:
+        scales = [dataset] if dataset.ndim == 1 else [None] * dataset.ndim
+    else:
+        scales = [dimension[0] if len(dimension) else None for dimension in dataset.dims]
+    found = list(shape)
+    for axis, (most, scale) in enumerate(zip(dataset.maxshape, scales, strict=True)):
+        if most is None and scale is not None and scale.ndim == 1:
+            if scale not in lengths:
+                lengths[scale] = netcdf.dimension_length(scale)
+            found[axis] = max(found[axis], lengths[scale])
+    return tuple(found)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr import transfer
 from tessarr.array import Array
-from tessarr.copying import hdf5
+from tessarr.copying import hdf5, netcdf
 from tessarr.copying.log import log_to, summary
+from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.group import Group
 from tessarr.likeness import settings_like
@@ -92,6 +93,7 @@ def copy(  # noqa: PLR0917 (the order of zarr-python)
     (3, 0, 800)
     """
     way = _Way(shallow, without_attrs, if_exists, dry_run, settings)
+    source = _readable(source, way)
     return _begin(source, dest, [(name, source)], log, way)
 
 
@@ -126,10 +128,11 @@ def copy_all(  # noqa: PLR0917 (likewise)
     ((1, 0, 16), np.float64(2.0))
     """
     way = _Way(shallow, without_attrs, if_exists, dry_run, settings)
+    source = _readable(source, way)
     members = [(name, source[name]) for name in sorted(source)]
     counts = _begin(source, dest, members, log, way)
     if not without_attrs and not dry_run:
-        _copy_attributes(source, dest)
+        _copy_attributes(source, dest, way)
     return counts
 
 
@@ -146,6 +149,9 @@ class _Way:
     skipped: int = 0
     copied_bytes: int = 0
     say: Callable[[str], object] = field(default=print)
+    is_alone: bool = False
+    links: list[CopiedLink] = field(default_factory=list)
+    left_out: list[Skipped] = field(default_factory=list)
 
 
 def _begin(
@@ -165,8 +171,14 @@ def _begin(
     with log_to(log) as way.say:
         for name, node in nodes:
             _copy(node, dest, name or _name_of(node), way, top=node is source)
+        for link in way.links:
+            way.say(f"link {link}")
+        for node in way.left_out:
+            way.say(f"skip {node}")
+        way.skipped += sum(node.attribute is None for node in way.left_out)
         told = None if way.dry_run else way.copied_bytes
         way.say(summary(way.copied, way.skipped, told))
+    warn_of(way.left_out, stacklevel=4)
     return way.copied, way.skipped, way.copied_bytes
 
 
@@ -189,6 +201,10 @@ def _name_of(node: Any) -> str:
 def _copy(node: Any, dest: Any, name: str, way: _Way, *, top: bool = False) -> None:
     is_array = hasattr(node, "shape")
     if not is_array and way.shallow and not top:
+        return
+    reason = _why_not(node, dest, name)
+    if reason is not None:
+        way.left_out.append(Skipped(str(node.name).strip("/"), reason))
         return
     there: Any = _member(dest, name)
     blocked = there is not None and (is_array or hasattr(there, "shape"))
@@ -231,7 +247,7 @@ def _copy_group(node: Any, dest: Any, name: str, way: _Way, *, there: Any) -> No
     if not way.dry_run:
         group = dest.require_group(name)
         if not way.without_attrs:
-            _copy_attributes(node, group)
+            _copy_attributes(node, group, way)
     for child in sorted(node):
         _copy(node[child], group, child, way)
 
@@ -243,15 +259,17 @@ def _copy_array(node: Any, dest: Any, name: str, way: _Way) -> None:
         given = {"zarr_format": dest.zarr_format, **way.settings}
         like = settings_like(node, given, whole=True)
         like.pop("attributes", None)
+        if _is_h5py(node):
+            like |= _like_hdf5(node, given)
         new = (
             dest.create_array(name, **like)
             if isinstance(dest, Group)
             else _of_zarr(dest, name, like)
         )
-    source, target = transfer.source_of(node), transfer.target_of(new)
+    source, target = transfer.source_of(hdf5.dataset_of(node)), transfer.target_of(new)
     transfer.run(source, target, transfer.plan_of(source, target))
     if not way.without_attrs:
-        _copy_attributes(node, new)
+        _copy_attributes(node, new, way)
     way.copied_bytes += prod(node.shape) * node.dtype.itemsize
 
 
@@ -291,14 +309,54 @@ def _settings_of_h5py(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**told, **given}
 
 
-def _copy_attributes(source: Any, target: Any) -> None:
-    if isinstance(source, Array | Group):
-        attributes = dict(source.attrs)
-    else:
-        attributes = hdf5.attributes_of(source)
+def _copy_attributes(source: Any, target: Any, way: _Way) -> None:
     with copied_attributes(copied=not _is_h5py(source)):
-        target.attrs.update(attributes)
+        target.attrs.update(_attributes(source, target, way))
+
+
+def _readable(source: Any, way: _Way) -> Any:
+    """Return a node with what can be copied of it."""
+    way.is_alone = hasattr(source, "shape")
+    if not _is_h5py(source):
+        return source
+    if way.is_alone:
+        hdf5.check(source)
+        return hdf5.dataset_of(source)
+    group = hdf5.group_of(source)
+    way.links, way.left_out = group.contents.links, group.contents.skipped
+    return group
+
+
+def _why_not(node: Any, dest: Any, name: str) -> str | None:
+    """Return why a node of h5py cannot be stored in a group of Zarr."""
+    if not _is_h5py(node) or not isinstance(dest, Group):
+        return None
+    return hdf5.why_not_storable(name, node, dest.zarr_format)
+
+
+def _attributes(node: Any, new: Any, way: _Way) -> dict[str, Any]:
+    """Return the attributes of a node as its copy has them."""
+    if isinstance(node, Array | Group):
+        return dict(node.attrs)
+    skip = skip_attribute(way.left_out, str(getattr(node, "name", None) or "").strip("/"))
+    if _is_h5py(new):
+        return netcdf.plain_attributes(node, skip)
+    if not hasattr(node, "shape"):
+        return netcdf.group_attributes(node, skip)
+    zarr_format = getattr(new, "zarr_format", None) or new.metadata.zarr_format
+    return netcdf.array_attributes(node, new.dtype, zarr_format, skip, is_alone=way.is_alone)
+
+
+def _like_hdf5(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of a dataset that have another form in HDF5."""
+    zarr_format = given["zarr_format"]
+    like: dict[str, Any] = {}
+    if zarr_format == 3:
+        like["dimension_names"] = netcdf.dimension_names_of(node)
+    if netcdf.is_netcdf(node) and not {"fill_value", "fillvalue"} & set(given):
+        like["fill_value"] = netcdf.fill_value_of(node, zarr_format)
+    return {**like, **given}
 
 
 def _is_h5py(node: Any) -> bool:
-    return type(node).__module__.partition(".")[0] == "h5py"
+    return type(node).__module__.partition(".")[0] == "h5py" or hasattr(node, "from_hdf5")

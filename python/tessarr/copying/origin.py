@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tessarr import drive, files
 from tessarr.array import Array, bind
-from tessarr.copying import hdf5
+from tessarr.copying import hdf5, netcdf
 from tessarr.copying.journal import fingerprint
 from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
 from tessarr.flow import walk
@@ -21,6 +21,7 @@ from tessarr.store.given import close
 if TYPE_CHECKING:
     import numpy as np
 
+    from tessarr.copying.report import CopiedLink, Skipped
     from tessarr.store import Store
     from tessarr.types import ZarrFormat
 
@@ -42,6 +43,8 @@ class Stored:
     store: Store
     path: str
     meta: ArrayMeta | GroupMeta
+    links: list[CopiedLink] = field(default_factory=list, init=False)
+    skipped: list[Skipped] = field(default_factory=list, init=False)
 
     @property
     def zarr_format(self) -> ZarrFormat:
@@ -114,17 +117,28 @@ class Foreign:
 
     node: Any
     zarr_format: ZarrFormat | None = None
-    is_consolidated: bool = field(default=False, init=False)
+    links: list[CopiedLink] = field(default_factory=list, init=False)
+    skipped: list[Skipped] = field(default_factory=list, init=False)
+
+    @property
+    def is_consolidated(self) -> bool:
+        """Whether the copy keeps copies of metadata: that of a netCDF file does."""
+        return not hasattr(self.node, "shape") and netcdf.is_netcdf(self.node)
 
     def nodes(self) -> dict[str, Any]:
-        """Return all nodes by path from the top one, which is ""."""
-        found = {"": self.node}
-        if not hasattr(self.node, "shape"):
-            found.update(hdf5.members(self.node))
-        for path, node in found.items():
-            if hasattr(node, "shape"):
-                hdf5.check_type(node, path)
-        return found
+        """Return all nodes by path from the top one, which is "".
+
+        Raises
+        ------
+        UnsupportedError
+            If the top one is an array that cannot be copied.
+        """
+        if hasattr(self.node, "shape"):
+            hdf5.check(self.node)
+            return {"": hdf5.dataset_of(self.node)}
+        contents = hdf5.contents_of(self.node)
+        self.links, self.skipped = contents.links, contents.skipped
+        return {"": self.node, **contents.nodes}
 
     def array(self, path: str, node: Any) -> Any:
         """Return one of the arrays."""

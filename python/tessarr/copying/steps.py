@@ -7,8 +7,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.array import Array
-from tessarr.copying import hdf5
+from tessarr.copying import hdf5, netcdf
 from tessarr.copying.origin import Stored
+from tessarr.copying.report import Skipped, skip_attribute
 from tessarr.creating import Plan as Creation
 from tessarr.errors import ArgumentError
 from tessarr.grid import RegularGrid
@@ -102,21 +103,35 @@ def steps_for(
     wanted = _Chunks(settings)
     is_copied = isinstance(origin, Stored) and "attributes" not in settings
     for name, node in nodes.items():
+        reason = _why_not(name, node, settings, zarr_format)
+        if reason is not None:
+            origin.skipped.append(Skipped(name, reason))
+            continue
         with copied_attributes(copied=is_copied):
             if isinstance(node, ArrayMeta) or hasattr(node, "shape"):
                 ranges = _ranges(select, tuple(node.shape), whole=whole)
                 given = wanted.settings_of(node, len(ranges))
                 steps.append(_array_step(origin, store, name, node, ranges, given, zarr_format))
             else:
-                steps.append(Step(name, node, _group(node, zarr_format)))
+                steps.append(Step(name, node, _group(origin, name, node, zarr_format)))
     wanted.check_used()
     return steps
 
 
-def _group(node: Any, zarr_format: ZarrFormat) -> GroupMeta:
+def _why_not(
+    path: str, node: Any, settings: Mapping[str, Any], zarr_format: ZarrFormat
+) -> str | None:
+    """Return why a node of another library is left out; the one at the top never is."""
+    if isinstance(node, ArrayMeta | GroupMeta) or not path:
+        return None
+    return hdf5.why_not_storable(path, node, zarr_format, settings.get("dtype"))
+
+
+def _group(origin: Origin, name: str, node: Any, zarr_format: ZarrFormat) -> GroupMeta:
     if isinstance(node, GroupMeta):
         return GroupMeta(zarr_format, attributes_of(node.attributes))
-    return GroupMeta(zarr_format, attributes_of(hdf5.attributes_of(node)))
+    attributes = netcdf.group_attributes(node, skip_attribute(origin.skipped, name))
+    return GroupMeta(zarr_format, attributes_of(attributes))
 
 
 def _ranges(select: Any, shape: Shape, *, whole: bool) -> tuple[Range, ...]:
@@ -147,6 +162,12 @@ def _array_step(  # noqa: PLR0917 (of private parts)
         array = origin.array(name, node)
         try:
             new = _otherwise(array, store, shape, given, zarr_format)
+            if _is_foreign(array) and "attributes" not in given:
+                skip = skip_attribute(origin.skipped, name)
+                own = netcdf.array_attributes(
+                    array, new.data_type.numpy, zarr_format, skip, is_alone=not name
+                )
+                new = replace(new, attributes=attributes_of(own))
         except ArgumentError as error:
             raise ArgumentError(f"array {name or '/'!r}: {error}", kind=error.kind) from error
     same = old is not None and tuple(old.shape) == shape and has_same_chunks(old, new)
@@ -186,11 +207,10 @@ def _otherwise(
         regular = isinstance(array.metadata.chunk_grid, RegularGrid)
         if not regular and (array.shape != shape or zarr_format == 2):
             like["chunks"] = array.metadata.chunk_shape
-    elif not hasattr(array, "zarr_format") and not hasattr(array, "fill_value"):
-        names = hdf5.dimension_names_of(array)
-        like |= {"attributes": hdf5.attributes_of(array), "dimension_names": names}
-        if zarr_format == 2 and names and None not in names:
-            like["attributes"]["_ARRAY_DIMENSIONS"] = list(names)
+    elif _is_foreign(array):
+        like["dimension_names"] = netcdf.dimension_names_of(array)
+        if netcdf.is_netcdf(array) and not {"fill_value", "fillvalue"} & set(given):
+            like["fill_value"] = netcdf.fill_value_of(array, zarr_format)
     if zarr_format == 2:
         like = {name: value for name, value in like.items() if name not in _ONLY_3}
         if separator(store) is not None:
@@ -199,6 +219,11 @@ def _otherwise(
         like.pop("shards", None)
     like.update(given)
     return Creation.of(store, **like).meta
+
+
+def _is_foreign(array: Any) -> bool:
+    """Tell whether an array is of a library other than one for Zarr."""
+    return not hasattr(array, "zarr_format") and not hasattr(array, "fill_value")
 
 
 _ONLY_3 = ("shards", "dimension_names", "serializer", "chunk_key_encoding")
@@ -277,4 +302,4 @@ def _lengths(setting: str, value: Any, node: Any, rank: int) -> Any:
 def _names_of(node: Any) -> Sequence[str | None] | None:
     if isinstance(node, ArrayMeta):
         return words(node, 3)[1]
-    return hdf5.dimension_names_of(node)
+    return netcdf.dimension_names_of(node)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
 from tessarr.copying.journal import Journal
 from tessarr.copying.origin import Stored, origin_of
+from tessarr.copying.report import warn_of
 from tessarr.copying.steps import Step, steps_for
 from tessarr.copying.work import Work
 from tessarr.errors import ArgumentError, DataError, ExistsError, NotFoundError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.copying.origin import Origin
+    from tessarr.copying.report import CopiedLink, Skipped
     from tessarr.store import Store
     from tessarr.store.url import StoreLike
     from tessarr.types import JSONObject, SelectionLike, ZarrFormat
@@ -76,10 +78,16 @@ class Copy:
         All nodes, the one at the top first.
     done
         Whether it was done: not if that was only tried.
+    links
+        The links of an HDF5 file that became copies of what they lead to.
+    skipped
+        The nodes and attributes that cannot be copied, each with the reason.
     """
 
     nodes: tuple[CopiedNode, ...]
     done: bool
+    links: tuple[CopiedLink, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
     @property
     def size_bytes(self) -> int:
@@ -90,10 +98,18 @@ class Copy:
         """Return it as plain JSON."""
         names = CopiedNode.__slots__
         nodes = [{name: getattr(node, name) for name in names} for node in self.nodes]
-        return {"done": self.done, "size_bytes": self.size_bytes, "nodes": nodes}
+        return {
+            "done": self.done,
+            "size_bytes": self.size_bytes,
+            "nodes": nodes,
+            "links": [asdict(link) for link in self.links],
+            "skipped": [asdict(node) for node in self.skipped],
+        }
 
     def __str__(self) -> str:
-        return "\n".join(map(_line, self.nodes))
+        links = [f"link {link}" for link in self.links]
+        skipped = [f"skipped {node}" for node in self.skipped]
+        return "\n".join([*map(_line, self.nodes), *links, *skipped])
 
     __repr__ = __str__
 
@@ -232,13 +248,19 @@ def copy_to(
             progress,
             total=sum(step.size_bytes for step in steps),
         )
-        result = Copy(tuple(_told(step, at, work) for step in steps), not dry_run)
+        nodes = [_told(step, at, work) for step in steps]
         if dry_run:
-            return result
+            return _result(origin, nodes, done=False)
         journal = Journal(goal, at, origin.fingerprint(), _hash(steps))
         _begin(journal, goal, at, overwrite=overwrite, resume=resume)
         _carry_out(work, steps, journal)
+    result = _result(origin, nodes, done=True)
+    warn_of(result.skipped, stacklevel=3)
     return result
+
+
+def _result(origin: Origin, nodes: list[CopiedNode], *, done: bool) -> Copy:
+    return Copy(tuple(nodes), done, tuple(origin.links), tuple(origin.skipped))
 
 
 def _carry_out(work: Work, steps: list[Step], journal: Journal) -> None:

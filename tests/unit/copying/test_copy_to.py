@@ -8,7 +8,6 @@ import zipfile
 from pathlib import Path
 
 import dask.array as da
-import h5py
 import numpy as np
 import pytest
 import zarr
@@ -20,7 +19,6 @@ from tessarr.errors import (
     DataError,
     ExistsError,
     NotFoundError,
-    UnsupportedError,
 )
 from tessarr.store import CountingStore, LocalStore, MemoryStore
 
@@ -341,41 +339,6 @@ def test_files_that_are_opened_here_are_closed(rows, tmp_path):
 # From other libraries
 
 
-def test_a_file_of_hdf5_becomes_a_hierarchy(tmp_path):
-    with h5py.File(tmp_path / "f.h5", "w") as file:
-        file.attrs["title"] = "t"
-        grid = file.create_dataset("g/v", data=VALUES, chunks=(7, 9), compression="gzip")
-        grid.attrs["scale"] = np.float32(0.5)
-        grid.attrs["names"] = np.array([b"a", b"b"])
-        y = file.create_dataset("g/y", data=np.arange(60))
-        y.make_scale()
-        grid.dims[0].attach_scale(y)
-        grid.dims[1].label = "x"
-        file["text"] = ["ä", "b", ""]
-        file["flag"] = np.array([True, False])
-        file["one"] = 5.0
-        file["null"] = h5py.Empty("f4")
-        file["link"] = h5py.SoftLink("/nowhere")
-    for form in (2, 3):
-        told = tessarr.copy_to(tmp_path / "f.h5", tmp_path / f"z{form}", zarr_format=form)
-        assert [node.path for node in told.nodes] == ["", "flag", "g", "g/v", "g/y", "one", "text"]
-        new = tessarr.open_group(tmp_path / f"z{form}", "r")
-        assert new.attrs["title"] == "t"
-        values = new["g/v"]
-        np.testing.assert_array_equal(values[...], VALUES)
-        assert values.chunks == (7, 9)
-        assert values.attrs["scale"] == 0.5
-        assert values.attrs["names"] == ["a", "b"]
-        assert new["text"][...].tolist() == ["ä", "b", ""]
-        assert new["flag"][...].tolist() == [True, False]
-        assert new["one"][()] == 5
-        if form == 3:
-            assert values.dimension_names == ("y", "x")
-            assert new["g/y"].dimension_names == ("y",)
-        else:
-            assert values.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
-
-
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_a_file_of_numpy_becomes_an_array(tmp_path, order):
     np.save(tmp_path / "v.npy", np.asarray(VALUES, order=order))
@@ -391,32 +354,6 @@ def test_files_of_numpy_that_are_damaged_or_run_code_are_refused(tmp_path):
     for name in ("objects.npy", "short.npy"):
         with pytest.raises(DataError, match=rf"cannot read '.*{name}' as a file of NumPy: "):
             tessarr.copy_to(tmp_path / name, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
-def test_links_of_hdf5_that_lead_upwards_end(tmp_path):
-    with h5py.File(tmp_path / "f.h5", "w") as file:
-        file["a/b/v"] = VALUES
-        file["a/b/root"] = h5py.SoftLink("/")
-        file["a/b/up"] = file["a"]
-        file["c"] = h5py.SoftLink("/a/b")
-    told = tessarr.copy_to(tmp_path / "f.h5", tmp_path / "new")
-    assert [node.path for node in told.nodes] == ["", "a", "a/b", "a/b/v", "c", "c/up", "c/v"]
-
-
-def test_a_name_that_a_file_of_hdf5_does_not_have_is_told(tmp_path):
-    with h5py.File(tmp_path / "f.h5", "w") as file:
-        file["a"] = VALUES
-    with pytest.raises(NotFoundError, match="no array or group at path 'b' of <HDF5 file"):
-        tessarr.copy_to(tmp_path / "f.h5", tmp_path / "new", path="b")
-
-
-def test_references_of_hdf5_are_refused_before_anything_is_stored(tmp_path):
-    with h5py.File(tmp_path / "f.h5", "w") as file:
-        file["a"] = VALUES
-        file.create_dataset("r", data=file["a"].ref, dtype=h5py.ref_dtype)
-    with pytest.raises(UnsupportedError, match="references"):
-        tessarr.copy_to(tmp_path / "f.h5", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 

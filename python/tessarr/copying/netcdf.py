@@ -1,0 +1,367 @@
+"""What netCDF-4 files mean: attributes, names of axes and fill values, as xarray reads them.
+
+netCDF-4 files are HDF5 files with conventions. An axis is named by a dimension scale that is
+attached to it. An attribute of one number has the shape ``(1,)``. Elements that equal the
+attribute ``_FillValue`` are missing. xarray finds the same facts in other places of a Zarr array:
+axes in ``dimension_names`` of format 3 and in the attribute ``_ARRAY_DIMENSIONS`` of format 2;
+missing elements in the encoded attribute ``_FillValue`` of format 3 and in the ``fill_value`` of
+format 2.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr import _json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tessarr.types import ZarrFormat
+
+__all__ = [
+    "array_attributes",
+    "as_json",
+    "dimension_length",
+    "dimension_names_of",
+    "encode_fill_value",
+    "enum_members",
+    "fill_value_of",
+    "group_attributes",
+    "is_bare_dimension",
+    "is_netcdf",
+    "member_name",
+    "plain_attributes",
+]
+
+FILL_VALUE: Final = "_FillValue"
+
+_ENUMS: Final = "_nc_enums"
+"""The attribute of a group that holds the enumerations of its variables.
+
+xarray hides attributes of this prefix, so that a variable has the same attributes as in the file.
+"""
+
+_INTERNAL: Final = frozenset(
+    (
+        "DIMENSION_LABELS",
+        "DIMENSION_LIST",
+        "REFERENCE_LIST",
+        "_NCProperties",
+        "_Netcdf4Coordinates",
+        "_Netcdf4Dimid",
+        "_nc3_strict",
+    )
+)
+"""Attributes by which HDF5 and netCDF-4 store dimensions and versions."""
+
+_SCALE: Final = frozenset(("CLASS", "NAME"))
+"""Internal attributes of dimension scales; other libraries use these names otherwise."""
+
+_BARE_DIMENSION: Final = "This is a netCDF dimension but not a netCDF variable"
+
+_NOT_A_COORDINATE: Final = "_nc4_non_coord_"
+"""The prefix of a variable that has the name of a dimension and is not its coordinate."""
+
+
+def is_netcdf(node: Any) -> bool:
+    """Tell whether an array or a group is in a netCDF file."""
+    if not _is_h5py(node):
+        return bool(getattr(node, "in_netcdf", False))
+    root = node.file.attrs
+    if "_NCProperties" in root or "_nc3_strict" in root:
+        return True
+    arrays = [node] if hasattr(node, "shape") else list(_arrays_in(node))
+    return any("_Netcdf4Dimid" in array.attrs or _is_scale(array) for array in arrays) or any(
+        "DIMENSION_LIST" in array.attrs for array in arrays
+    )
+
+
+def _arrays_in(group: Any) -> list[Any]:
+    """Return the arrays that hard links of a group lead to; those that open."""
+    found = []
+    for name in group:
+        try:
+            child = group.get(name)
+        except (OSError, KeyError, RuntimeError, ValueError):
+            continue
+        if hasattr(child, "shape"):
+            found.append(child)
+    return found
+
+
+def member_name(name: str, node: Any) -> str:
+    """Return the netCDF name of a member, given its HDF5 name."""
+    if name.startswith(_NOT_A_COORDINATE) and hasattr(node, "shape"):
+        return name.removeprefix(_NOT_A_COORDINATE)
+    return name
+
+
+def is_bare_dimension(array: Any) -> bool:
+    """Tell whether a dataset only stands for a dimension, without coordinates."""
+    if not _is_h5py(array) or "NAME" not in array.attrs:
+        return False
+    name = as_text(array.attrs["NAME"])
+    return isinstance(name, str) and name.startswith(_BARE_DIMENSION)
+
+
+def dimension_names_of(array: Any) -> tuple[str | None, ...] | None:
+    """Return the names of the axes, as labels or dimension scales give them."""
+    names: Any = getattr(array, "dimensions", None)
+    if isinstance(names, tuple):
+        return names
+    if not _is_h5py(array):
+        return None
+    if _is_scale(array) and array.ndim == 1:
+        return (_base_name(array),)
+    if _is_scale(array) and "_Netcdf4Coordinates" in array.attrs:
+        numbers = np.ravel(array.attrs["_Netcdf4Coordinates"]).tolist()
+        known = _scales_around(array)
+        return tuple(known.get(number) for number in numbers)
+    found = tuple(dim.label or (_base_name(dim[0]) if len(dim) else None) for dim in array.dims)
+    return found if any(found) else None
+
+
+def _scales_around(array: Any) -> dict[int, str]:
+    """Return the names of dimensions by their number: those of a group and of the ones above."""
+    found: dict[int, str] = {}
+    group = array.parent
+    while True:
+        for scale in _arrays_in(group):
+            if _is_scale(scale) and "_Netcdf4Dimid" in scale.attrs:
+                found.setdefault(int(scale.attrs["_Netcdf4Dimid"]), _base_name(scale))
+        if group.name == "/":
+            return found
+        group = group.parent
+
+
+def dimension_length(scale: Any) -> int:
+    """Return the length of the dimension that a dimension scale of one axis stands for.
+
+    The library of netCDF does not extend the scale of an unlimited dimension: the longest variable
+    is as long as the dimension.
+    """
+    found = int(scale.shape[0])
+    for item in scale.attrs.get("REFERENCE_LIST", ()):
+        try:
+            variable = scale.file[item["dataset"]]
+            found = max(found, int(variable.shape[int(item["dimension"])]))
+        except (KeyError, ValueError, TypeError, IndexError, OSError, RuntimeError):
+            continue  # a reference to what was deleted
+    return found
+
+
+def _base_name(array: Any) -> str:
+    name: str = array.name.rpartition("/")[2]
+    return name.removeprefix(_NOT_A_COORDINATE)
+
+
+def _is_scale(array: Any) -> bool:
+    return bool(array.is_scale)
+
+
+def fill_value_of(array: Any, zarr_format: ZarrFormat) -> Any:
+    """Return the fill value of a netCDF variable as an array of Zarr.
+
+    In format 2 xarray takes every fill value for a mark of missing elements, so that a variable
+    without ``_FillValue`` has none there.
+    """
+    marked = _missing_mark(array)
+    if marked is not None:
+        return marked
+    return None if zarr_format == 2 else _as_element(array.fillvalue, array.dtype)
+
+
+def _missing_mark(array: Any) -> Any:
+    if FILL_VALUE not in array.attrs:
+        return None
+    value = array.attrs[FILL_VALUE]
+    if isinstance(value, np.ndarray):
+        value = value.ravel()[0] if value.size == 1 else None
+    is_text = isinstance(value, str | bytes)
+    if is_text and array.dtype.kind not in "SOT":
+        return None
+    return _as_element(value, array.dtype)
+
+
+def _as_element(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return a value as an element of a data type: h5py reads text as bytes."""
+    is_text = isinstance(value, bytes) and dtype.kind == "O"
+    return value.decode("utf-8", "replace") if is_text else value
+
+
+def encode_fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the attribute ``_FillValue`` as xarray encodes it in format 3; None: it has no form.
+
+    Examples
+    --------
+    >>> encode_fill_value(np.nan, np.dtype("f4")), encode_fill_value(-99.0, np.dtype("i2"))
+    ('AAAAAAAA+H8=', -99)
+    """
+    try:
+        if dtype.kind == "f":
+            return _as_base64(float(value))
+        if dtype.kind == "c":
+            number = complex(value)
+            return [_as_base64(number.real), _as_base64(number.imag)]
+        if dtype.kind in "iu":
+            return int(value)
+        return bool(value) if dtype.kind == "b" else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _as_base64(number: float) -> str:
+    return base64.standard_b64encode(struct.pack("<d", number)).decode("ascii")
+
+
+def array_attributes(
+    array: Any,
+    dtype: np.dtype[Any],
+    zarr_format: ZarrFormat,
+    skip: Callable[[str, str], None],
+    *,
+    is_alone: bool = False,
+) -> dict[str, Any]:
+    """Return the attributes of a copy of an array.
+
+    Parameters
+    ----------
+    array
+        An array of any library.
+    dtype
+        The data type of the copy.
+    zarr_format
+        Its format.
+    skip
+        Called with the name of an attribute that cannot be copied, and the reason.
+    is_alone
+        Whether the group that holds the array is not copied, so that it cannot hold enumerations.
+    """
+    found = plain_attributes(array, skip)
+    members = enum_members(array)
+    if members is not None and (is_alone or not is_netcdf(array)):
+        found = {**_flags(members), **found}
+    if FILL_VALUE in found and is_netcdf(array):
+        del found[FILL_VALUE]
+        mark = encode_fill_value(_missing_mark(array), dtype)
+        if zarr_format == 3 and mark is not None:
+            found[FILL_VALUE] = mark
+    names = dimension_names_of(array)
+    if zarr_format == 2 and names is None and not array.shape and is_netcdf(array):
+        names = ()
+    if zarr_format == 2 and names is not None and None not in names:
+        found["_ARRAY_DIMENSIONS"] = list(names)
+    return found
+
+
+def group_attributes(group: Any, skip: Callable[[str, str], None]) -> dict[str, Any]:
+    """Return the attributes of a copy of a group, with the enumerations of a netCDF group."""
+    found = plain_attributes(group, skip)
+    if not _is_h5py(group) or not is_netcdf(group):
+        return found
+    enums = {
+        member_name(array.name.rpartition("/")[2], array): members
+        for array in _arrays_in(group)
+        if (members := enum_members(array)) is not None
+    }
+    return {**found, _ENUMS: enums} if enums else found
+
+
+def enum_members(array: Any) -> dict[str, int] | None:
+    """Return the members of an HDF5 enumeration; None for other data types."""
+    try:
+        members: Mapping[str, Any] | None = (array.dtype.metadata or {}).get("enum")
+    except (AttributeError, TypeError):
+        return None
+    return None if members is None else {name: int(value) for name, value in members.items()}
+
+
+def _flags(members: Mapping[str, int]) -> dict[str, Any]:
+    """Return an enumeration as the attributes that the CF conventions have for it."""
+    ordered = sorted(members.items(), key=lambda member: member[1])
+    return {
+        "flag_values": [value for _, value in ordered],
+        "flag_meanings": " ".join("_".join(name.split()) for name, _ in ordered),
+    }
+
+
+def plain_attributes(node: Any, skip: Callable[[str, str], None]) -> dict[str, Any]:
+    """Return the attributes of a node as JSON has them, without the internal ones."""
+    attrs: Any = getattr(node, "attrs", {})
+    in_netcdf = is_netcdf(node)
+    internal = _INTERNAL | _SCALE if _is_h5py(node) and _has_scale_class(attrs) else _INTERNAL
+    found: dict[str, Any] = {}
+    for name in attrs:
+        if name in internal:
+            continue
+        try:
+            found[name] = as_json(attrs[name], in_netcdf=in_netcdf)
+        except (OSError, TypeError, ValueError, RuntimeError) as error:
+            skip(name, str(error))
+    return found
+
+
+def _has_scale_class(attrs: Any) -> bool:
+    return "CLASS" in attrs and as_text(attrs["CLASS"]) == "DIMENSION_SCALE"
+
+
+def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
+    """Return the value of an attribute as JSON has it.
+
+    Parameters
+    ----------
+    value
+        The value, as h5py reads it.
+    in_netcdf
+        Whether an array of one element is a scalar, and an empty text is one.
+
+    Raises
+    ------
+    TypeError
+        If JSON cannot hold it.
+
+    Examples
+    --------
+    >>> as_json(np.array([0.5])), as_json(np.array([0.5]), in_netcdf=True), as_json(b"m")
+    ([0.5], 0.5, 'm')
+    """
+    if _is_h5py(value):
+        if not hasattr(value, "dtype") or type(value).__name__ != "Empty":
+            raise TypeError("a reference to another object of the file")
+        if value.dtype.kind in "SO" and in_netcdf:
+            return ""
+        return [] if in_netcdf else None
+    if in_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
+        return as_json(value[0], in_netcdf=True)
+    text = as_text(value)
+    _json.plain(text, "", _refuse, allow_nan=True)
+    return text
+
+
+def _refuse(_: str, message: str) -> None:
+    raise TypeError(message)
+
+
+def as_text(value: Any) -> Any:
+    """Return a value with its bytes as text, and its arrays as lists."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, np.ndarray | np.void):
+        if value.dtype.kind == "V" and value.dtype.names is None:
+            raise TypeError("an opaque value")
+        return as_text(value.tolist())
+    if isinstance(value, list | tuple):
+        return [as_text(item) for item in value]
+    if _is_h5py(value):
+        raise TypeError("a reference to another object of the file")
+    return value
+
+
+def _is_h5py(node: Any) -> bool:
+    """Tell whether an object is of h5py, or a `tessarr.copying.hdf5.Dataset`."""
+    return type(node).__module__.partition(".")[0] == "h5py" or hasattr(node, "from_hdf5")

@@ -1,0 +1,111 @@
+"""What a copy reports beside the nodes that it copies."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tessarr.errors import TessarrWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["NOT_COPIED", "CopiedLink", "Skipped", "skip_attribute", "warn_of"]
+
+NOT_COPIED: Final = "not copied: "
+"""How the warning begins that names what a copy leaves out."""
+
+_MOST_NAMED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A node or an attribute that a copy left out.
+
+    Parameters
+    ----------
+    path
+        The path of the node from the one that is copied.
+    reason
+        Why it cannot be copied.
+    attribute
+        The name of the attribute; None for the node itself.
+
+    Examples
+    --------
+    >>> print(Skipped("a/b", "a reference", "target"))
+    /a/b, attribute 'target': a reference
+    """
+
+    path: str
+    reason: str
+    attribute: str | None = None
+
+    def __str__(self) -> str:
+        where = f"/{self.path}"
+        if self.attribute is not None:
+            where += f", attribute {self.attribute!r}"
+        return f"{where}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedLink:
+    """A link of an HDF5 file that became a copy of its target, as Zarr has no links.
+
+    Parameters
+    ----------
+    path
+        The path of the link from the node that is copied.
+    kind
+        "soft", "hard" or "external".
+    target
+        What it leads to: a path in the file, or ``file:path``.
+
+    Examples
+    --------
+    >>> print(CopiedLink("b", "soft", "/a"))
+    /b: a copy of /a (soft link)
+    """
+
+    path: str
+    kind: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"/{self.path}: a copy of {self.target} ({self.kind} link)"
+
+
+def skip_attribute(skipped: list[Skipped], path: str) -> Callable[[str, str], None]:
+    """Return a function that notes an attribute of a node, and why it cannot be copied.
+
+    Examples
+    --------
+    >>> skipped = []
+    >>> skip_attribute(skipped, "a")("target", "a reference")
+    >>> skipped
+    [Skipped(path='a', reason='a reference', attribute='target')]
+    """
+
+    def skip(attribute: str, reason: str) -> None:
+        skipped.append(Skipped(path, reason, attribute))
+
+    return skip
+
+
+def warn_of(skipped: Sequence[Skipped], *, stacklevel: int) -> None:
+    """Warn of what a copy left out, if it left out anything.
+
+    Parameters
+    ----------
+    skipped
+        What it left out.
+    stacklevel
+        How far above this function the user's line is; 2 is the caller.
+    """
+    if not skipped:
+        return
+    shown = "; ".join(map(str, skipped[:_MOST_NAMED]))
+    more = len(skipped) - _MOST_NAMED
+    rest = f"; and {more:,} more" if more > 0 else ""
+    warnings.warn(f"{NOT_COPIED}{shown}{rest}", TessarrWarning, stacklevel=stacklevel)

@@ -1,0 +1,242 @@
+"""netCDF files that xarray writes, copied by the command and opened by xarray again."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.cli import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+xr = pytest.importorskip("xarray", reason="the files are written and compared by xarray")
+pytest.importorskip("zarr", reason="xarray reads Zarr through zarr-python")
+
+ENGINES = ["netcdf4", "h5netcdf"]
+MODULES = {"netcdf4": "netCDF4", "h5netcdf": "h5netcdf"}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request) -> str:
+    pytest.importorskip(MODULES[request.param], reason="the engine of xarray that writes the file")
+    return request.param
+
+
+def opened(path: Path, **settings):
+    """Open a copy by its consolidated metadata."""
+    return xr.open_zarr(path, consolidated=True, chunks=None, **settings).load()
+
+
+def loaded(path: Path, engine: str, **settings):
+    with xr.open_dataset(path, engine=engine, **settings) as dataset:
+        return dataset.load()
+
+
+def check_same(dataset, folder: Path, engine: str, **written) -> None:
+    """Write a dataset, copy the file in both formats, and compare what xarray reads."""
+    source = folder / "source.nc"
+    dataset.to_netcdf(source, engine=engine, **written)
+    expected = loaded(source, engine)
+    for zarr_format in (2, 3):
+        target = folder / f"copy{zarr_format}.zarr"
+        assert main(["copy", str(source), str(target), "--format", str(zarr_format)]) == 0
+        found = opened(target)
+        assert found.identical(expected), (found, expected)
+
+
+def default():
+    """A dataset without any encoding: floats get `_FillValue = NaN`."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(3, 4, 5)).astype("f4")
+    values[0, 1] = np.nan
+    return xr.Dataset(
+        {
+            "t2m": (("time", "lat", "lon"), values, {"units": "K", "levels": [1.5, 2.5]}),
+            "count": (("lat", "lon"), np.arange(20, dtype="i2").reshape(4, 5), {"one": 1}),
+            "mask": ("lat", [True, False, True, True]),
+            "total": ((), 2.5),
+            "number": ((), np.int32(7), {"many": np.arange(3), "empty": ""}),
+        },
+        coords={
+            "time": np.array(["2000-01-01", "2000-01-02", "2000-01-05"], "M8[ns]"),
+            "lat": np.linspace(-90, 90, 4),
+            "lon": ("lon", np.linspace(0, 360, 5), {"units": "degrees_east"}),
+            "area": (("lat", "lon"), np.ones((4, 5))),
+        },
+        attrs={"title": "Weather of ä", "version": 3, "bounds": [1, 2]},
+    )
+
+
+def packed():
+    dataset = xr.Dataset(
+        {
+            "packed": ("x", np.array([1.5, np.nan, -3.25, 0.0])),
+            "other": ("x", np.array([1.5, np.nan, 250.0, 0.0], "f4")),
+            "filled": ("x", np.array([1.0, np.nan, 3.0, -1.0])),
+            "missing": ("x", np.array([1.0, np.nan, 3.0, -1.0])),
+        }
+    )
+    dataset.packed.encoding = {
+        "dtype": "i2",
+        "scale_factor": 0.25,
+        "add_offset": 1.0,
+        "_FillValue": -99,
+    }
+    dataset.other.encoding = {"dtype": "u1", "scale_factor": 2.0, "_FillValue": 255}
+    dataset.filled.encoding = {"_FillValue": -1e30}
+    dataset.missing.encoding = {"missing_value": -5.0, "_FillValue": -5.0}
+    return dataset
+
+
+def times():
+    return xr.Dataset(
+        {
+            "start": ("x", np.array(["2001-02-03T04:05:06", "NaT", "1999-01-01"], "M8[ns]")),
+            "length": ("x", np.array([1, 2, 3], "m8[h]").astype("m8[ns]")),
+            "day": ("x", np.array(["2001-02-03", "2001-02-04", "2001-02-05"], "M8[ns]")),
+        }
+    )
+
+
+def strings():
+    return xr.Dataset(
+        {
+            "text": ("x", np.array(["a", "", "größer"], object)),
+            "bytes": ("x", np.array([b"abc", b"de", b""])),
+            "grid": (("y", "x"), np.array([["a", "bc", "d"], ["e", "f", "ghi"]])),
+            "label": ((), "one"),
+        },
+        coords={"x": ["p", "q", "r"]},
+        attrs={"names": ["a", "bc"]},
+    )
+
+
+DATASETS = {"default": default, "packed": packed, "times": times, "strings": strings}
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_copy_of_netcdf_file_is_identical_in_xarray(tmp_path, engine, name):
+    check_same(DATASETS[name](), tmp_path, engine)
+
+
+def test_copy_of_netcdf_file_with_compression_and_unlimited_dimension_is_identical(
+    tmp_path, engine
+):
+    encoding = {"t2m": {"zlib": True, "complevel": 1, "shuffle": True, "chunksizes": (1, 4, 5)}}
+    check_same(default(), tmp_path, engine, encoding=encoding, unlimited_dims=["time"])
+    copied = tessarr.open_group(tmp_path / "copy3.zarr", "r")["t2m"]
+    assert copied.chunks == (1, 4, 5)
+    assert copied.dimension_names == ("time", "lat", "lon")
+
+
+@pytest.mark.filterwarnings("ignore:Creating variable with default fill_value 0")  # of h5netcdf
+def test_copy_of_netcdf_enumeration_is_identical_and_keeps_member_names(tmp_path, engine):
+    members = {"clear": 0, "cloudy": 1, "unknown": 255}
+    dataset = xr.Dataset({"sky": ("x", np.array([0, 1, 255], "u1"), {"units": "1"})})
+    dataset.sky.encoding["dtype"] = np.dtype("u1", metadata={"enum": members, "enum_name": "sky_t"})
+    check_same(dataset, tmp_path, engine)
+    for zarr_format in (2, 3):
+        group = tessarr.open_group(tmp_path / f"copy{zarr_format}.zarr", "r")
+        assert group.attrs["_nc_enums"] == {"sky": members}
+    tessarr.copy_to(tmp_path / "source.nc", tmp_path / "sky.zarr", path="sky")
+    alone = tessarr.open_array(tmp_path / "sky.zarr", "r")
+    assert alone.attrs["flag_values"] == [0, 1, 255]
+    assert alone.attrs["flag_meanings"] == "clear cloudy unknown"
+
+
+def test_copy_of_netcdf_groups_is_identical_in_xarray(tmp_path, engine):
+    tree = xr.DataTree.from_dict(
+        {
+            "/": default(),
+            "/model": packed(),
+            "/model/run": strings().rename(x="station"),
+            "/empty": xr.Dataset(),
+        }
+    )
+    source = tmp_path / "source.nc"
+    tree.to_netcdf(source, engine=engine)
+    for zarr_format in (2, 3):
+        target = tmp_path / f"copy{zarr_format}.zarr"
+        assert main(["copy", str(source), str(target), "--format", str(zarr_format)]) == 0
+        with (
+            xr.open_datatree(source, engine=engine) as expected,
+            xr.open_datatree(target, engine="zarr", consolidated=True) as found,
+        ):
+            assert found.identical(expected)
+        for group in ("model", "model/run"):
+            assert opened(target, group=group).identical(loaded(source, engine, group=group))
+
+
+def test_copy_of_netcdf_group_from_h5py_object_is_identical(tmp_path, engine):
+    import h5py
+
+    source = tmp_path / "source.nc"
+    default().to_netcdf(source, engine=engine)
+    expected = loaded(source, engine)
+    for zarr_format in (2, 3):
+        target = tmp_path / f"all{zarr_format}.zarr"
+        with h5py.File(source) as file:
+            group = tessarr.open_group(target, mode="w", zarr_format=zarr_format)
+            tessarr.copy_all(file, group)
+            tessarr.copy(file, group, name="below")
+        tessarr.consolidate_metadata(target)
+        found = opened(target)
+        assert found.identical(expected)
+        assert opened(target, group="below").identical(expected)
+
+
+def test_copy_of_netcdf_fill_values_is_stored_as_xarray_stores_them(tmp_path):
+    pytest.importorskip("netCDF4", reason="the engine of xarray that writes the file")
+    packed().to_netcdf(tmp_path / "source.nc", engine="netcdf4")
+    for zarr_format in (2, 3):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # xarray's about its own writing of format 3
+            packed().to_zarr(tmp_path / f"theirs{zarr_format}.zarr", zarr_format=zarr_format)
+        target = tmp_path / f"ours{zarr_format}.zarr"
+        tessarr.copy_to(tmp_path / "source.nc", target, zarr_format=zarr_format)
+        theirs = tessarr.open_group(tmp_path / f"theirs{zarr_format}.zarr", "r")
+        ours = tessarr.open_group(target, "r")
+        for name in packed():
+            assert ours[name].attrs.asdict() == theirs[name].attrs.asdict()
+            if zarr_format == 2:
+                np.testing.assert_equal(ours[name].fill_value, theirs[name].fill_value)
+
+
+def test_copy_of_variable_shorter_than_its_unlimited_dimension_is_filled(tmp_path):
+    netcdf = pytest.importorskip("netCDF4", reason="xarray does not write such a file")
+    with netcdf.Dataset(tmp_path / "source.nc", "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 2)
+        file.createVariable("long", "i4", ("time", "x"))[:] = np.arange(10).reshape(5, 2)
+        short = file.createVariable("short", "f4", ("time", "x"), fill_value=-1)
+        short[:2] = 1
+        file.createVariable("never", "i2", ("x", "time"), fill_value=7)
+    expected = loaded(tmp_path / "source.nc", "netcdf4")
+    for zarr_format in (2, 3):
+        target = tmp_path / f"copy{zarr_format}.zarr"
+        tessarr.copy_to(tmp_path / "source.nc", target, zarr_format=zarr_format)
+        assert opened(target).identical(expected)
+
+
+def test_copy_of_variables_named_like_dimensions_is_identical(tmp_path):
+    """Of 2 axes `x` is a coordinate variable; `y` has the name of a dimension that it lacks."""
+    netcdf = pytest.importorskip("netCDF4", reason="xarray does not write such a file")
+    with netcdf.Dataset(tmp_path / "source.nc", "w") as file:
+        file.createDimension("x", 2)
+        file.createDimension("y", 3)
+        file.createDimension("z", 4)
+        file.createVariable("x", "f4", ("x", "y"))[:] = np.arange(6).reshape(2, 3)
+        file.createVariable("z", "f4", ("y",))[:] = np.arange(3)
+        file.createVariable("v", "f4", ("y", "x", "z"))[:] = 1
+    expected = loaded(tmp_path / "source.nc", "netcdf4")
+    tessarr.copy_to(tmp_path / "source.nc", tmp_path / "copy.zarr")
+    group = tessarr.open_group(tmp_path / "copy.zarr", "r")
+    assert {name: group[name].dimension_names for name in group} == {
+        name: expected[name].dims for name in expected.variables
+    }
+    np.testing.assert_array_equal(group["z"][...], [0, 1, 2])

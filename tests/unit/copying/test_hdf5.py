@@ -1,0 +1,290 @@
+"""Copies of HDF5 files: types, links, attributes, and netCDF conventions built by hand."""
+
+from __future__ import annotations
+
+import warnings
+
+import h5py
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr.cli import main
+from tessarr.copying import CopiedLink, Skipped
+from tessarr.errors import NotFoundError, TessarrWarning, UnsupportedError
+
+VALUES = np.arange(6000, dtype="i4").reshape(60, 100)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "f.h5"
+
+
+def copied(path, zarr_format=3, **settings):
+    """Copy a file, without the warning of what was left out; return the result and the group."""
+    target = path.with_suffix(f".zarr{zarr_format}")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "not copied: ", TessarrWarning)
+        done = tessarr.copy_to(path, target, zarr_format=zarr_format, **settings)
+    return done, tessarr.open_group(target, "r")
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_copy_of_hdf5_file_is_a_hierarchy(path, zarr_format):
+    with h5py.File(path, "w") as file:
+        file.attrs["title"] = "t"
+        grid = file.create_dataset("g/v", data=VALUES, chunks=(7, 9), compression="gzip")
+        grid.attrs["scale"] = np.float32(0.5)
+        grid.attrs["names"] = np.array([b"a", b"b"])
+        y = file.create_dataset("g/y", data=np.arange(60))
+        y.make_scale()
+        grid.dims[0].attach_scale(y)
+        grid.dims[1].label = "x"
+        file["text"] = ["ä", "b", ""]
+        file["flag"] = np.array([True, False])
+        file["one"] = 5.0
+    done, new = copied(path, zarr_format)
+    assert [node.path for node in done.nodes] == ["", "flag", "g", "g/v", "g/y", "one", "text"]
+    assert not done.skipped
+    assert not done.links
+    assert new.attrs["title"] == "t"
+    values = new["g/v"]
+    np.testing.assert_array_equal(values[...], VALUES)
+    assert values.chunks == (7, 9)
+    assert values.attrs["scale"] == 0.5
+    assert values.attrs["names"] == ["a", "b"]
+    assert new["text"][...].tolist() == ["ä", "b", ""]
+    assert new["flag"][...].tolist() == [True, False]
+    assert new["one"][()] == 5
+    if zarr_format == 3:
+        assert values.dimension_names == ("y", "x")
+        assert new["g/y"].dimension_names == ("y",)
+    else:
+        assert values.attrs["_ARRAY_DIMENSIONS"] == ["y", "x"]
+
+
+def netcdf_by_hand(path):
+    """Write what a library of netCDF writes, through h5py."""
+    with h5py.File(path, "w") as file:
+        file.attrs["_NCProperties"] = np.bytes_(b"version=2,netcdf=4.9.2,hdf5=1.14.0")
+        file.attrs["version"] = np.array([3])
+        file.attrs["empty"] = h5py.Empty("S1")
+        bare = file.create_dataset("x", (3,), ">f4")
+        bare.make_scale("This is a netCDF dimension but not a netCDF variable.         3")
+        time = file.create_dataset("time", data=np.arange(2), maxshape=(None,))
+        time.make_scale("time")
+        packed = file.create_dataset("packed", data=np.array([[1, -9, 3], [4, 5, -9]], "i2"))
+        packed.attrs["scale_factor"] = np.array([0.5])
+        packed.attrs["_FillValue"] = np.array([-9], "i2")
+        packed.attrs["valid_range"] = np.array([0, 100], "i2")
+        packed.attrs["_Netcdf4Coordinates"] = np.array([0, 1], "i4")
+        floats = file.create_dataset("floats", data=np.ones((2, 3), "f4"), fillvalue=np.nan)
+        floats.attrs["_FillValue"] = np.array([np.nan], "f4")
+        for array in (packed, floats):
+            array.dims[0].attach_scale(time)
+            array.dims[1].attach_scale(bare)
+        file["scalar"] = np.int32(4)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_copy_of_netcdf_file_has_attributes_as_xarray_writes_them(path, zarr_format):
+    netcdf_by_hand(path)
+    _, new = copied(path, zarr_format)
+    assert sorted(new) == ["floats", "packed", "scalar", "time"]
+    assert new.attrs.asdict() == {"version": 3, "empty": ""}
+    own = {"scale_factor": 0.5, "valid_range": [0, 100]}
+    if zarr_format == 3:
+        assert new["packed"].attrs.asdict() == {**own, "_FillValue": -9}
+        assert new["floats"].attrs.asdict() == {"_FillValue": "AAAAAAAA+H8="}
+        assert new["packed"].dimension_names == ("time", "x")
+        assert new["time"].dimension_names == ("time",)
+        assert new["scalar"].attrs.asdict() == {}
+        assert new.metadata.consolidated is not None
+    else:
+        axes = {"_ARRAY_DIMENSIONS": ["time", "x"]}
+        assert new["packed"].attrs.asdict() == {**own, **axes}
+        assert new["floats"].attrs.asdict() == axes
+        assert new["time"].fill_value is None
+        assert new["scalar"].attrs.asdict() == {"_ARRAY_DIMENSIONS": []}
+        assert (path.with_suffix(".zarr2") / ".zmetadata").exists()
+    assert new["packed"].fill_value == -9
+    assert np.isnan(new["floats"].fill_value)
+
+
+def test_copy_of_netcdf_file_with_another_type_encodes_the_fill_value_for_that(path):
+    netcdf_by_hand(path)
+    tessarr.copy_to(path, path.with_suffix(".zarr"), path="packed", dtype="f8", zarr_format=3)
+    new = tessarr.open_array(path.with_suffix(".zarr"), "r")
+    assert new.attrs["_FillValue"] == "AAAAAAAAIsA="
+    assert new.fill_value == -9
+
+
+def test_copy_of_plain_hdf5_attribute_of_one_element_stays_a_list(path):
+    with h5py.File(path, "w") as file:
+        file["v"] = VALUES
+        file["v"].attrs["one"] = np.array([5])
+        file["v"].attrs["CLASS"] = "an attribute of PyTables"
+    _, new = copied(path)
+    assert new["v"].attrs.asdict() == {"one": [5], "CLASS": "an attribute of PyTables"}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_copy_of_enumeration_keeps_member_names_as_flags(path, zarr_format):
+    with h5py.File(path, "w") as file:
+        kind = h5py.enum_dtype({"GREEN": 2, "DARK RED": 1}, "u1")
+        file.create_dataset("e", data=np.array([1, 2], "u1"), dtype=kind)
+        own = file.create_dataset("own", data=np.array([1, 2], "u1"), dtype=kind)
+        own.attrs["flag_meanings"] = "r g"
+    _, new = copied(path, zarr_format)
+    assert new["e"][...].tolist() == [1, 2]
+    assert new["e"].attrs["flag_values"] == [1, 2]
+    assert new["e"].attrs["flag_meanings"] == "DARK_RED GREEN"
+    assert new["own"].attrs["flag_meanings"] == "r g"
+
+
+def with_odd_members(path):
+    """Write a file with members that Zarr has no form for, and one good array."""
+    with h5py.File(path, "w") as file:
+        file["good"] = VALUES
+        file.create_dataset("g/ref", data=file["good"].ref, dtype=h5py.ref_dtype)
+        file.create_dataset("region", (3,), h5py.regionref_dtype)
+        file.create_dataset("field", (2,), np.dtype([("a", "i4"), ("r", h5py.ref_dtype)]))
+        file.create_dataset("text_field", (2,), np.dtype([("s", h5py.string_dtype())]))
+        file["long"] = np.arange(3, dtype=np.longdouble)
+        file["null"] = h5py.Empty("f4")
+        file["zarr.json"] = 1
+        space = h5py.h5s.create_simple((2,))
+        h5py.h5d.create(file.id, b"time", h5py.h5t.UNIX_D32LE.copy(), space)
+        file["type"] = np.dtype("i4")
+        file["good"].attrs["unit"] = "m"
+        file["good"].attrs["ref"] = file["good"].ref
+        file["good"].attrs["complex"] = 1 + 2j
+
+
+SKIPPED = {"g/ref", "region", "field", "text_field", "long", "null", "zarr.json", "time"}
+
+
+def test_copy_of_members_that_zarr_cannot_hold_skips_and_reports_them(path):
+    with_odd_members(path)
+    done, new = copied(path)
+    assert {node.path for node in done.skipped if node.attribute is None} == SKIPPED
+    assert {node.attribute for node in done.skipped if node.path == "good"} == {
+        "ref",
+        "complex",
+    }
+    assert Skipped("g/ref", "its elements are references to other objects of the file") in (
+        done.skipped
+    )
+    assert sorted(new) == ["g", "good"]
+    np.testing.assert_array_equal(new["good"][...], VALUES)
+    assert new["good"].attrs.asdict() == {"unit": "m"}
+
+
+def test_copy_of_members_that_zarr_cannot_hold_warns_at_the_line_of_the_caller(path, tmp_path):
+    with_odd_members(path)
+    with pytest.warns(TessarrWarning, match="not copied: .*/g/ref: its elements are ref") as told:
+        tessarr.copy_to(path, tmp_path / "new")
+    assert told[0].filename == __file__
+    group = tessarr.open_group(tmp_path / "all", mode="w")
+    with h5py.File(path) as file, pytest.warns(TessarrWarning, match="not copied: ") as told:
+        counts = tessarr.copy_all(file, group)
+    assert counts[1] >= 6
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(group["good"][...], VALUES)
+
+
+def test_copy_command_of_members_that_zarr_cannot_hold_lists_them_and_fails(path, capsys):
+    with_odd_members(path)
+    target = path.with_suffix(".zarr")
+    assert main(["copy", str(path), str(target)]) == 1
+    shown = capsys.readouterr()
+    assert "copied 1 array of 23.4K\n" in shown.out
+    assert "\nskipped /g/ref: its elements are references to other objects" in shown.out
+    assert "\nskipped /good, attribute 'ref': a reference" in shown.out
+    assert not shown.err
+    np.testing.assert_array_equal(tessarr.open_group(target, "r")["good"][...], VALUES)
+
+
+def test_copy_of_one_dataset_of_references_is_an_error(path):
+    with_odd_members(path)
+    with pytest.raises(UnsupportedError, match="cannot copy '/g/ref': its elements are ref"):
+        tessarr.copy_to(path, path.with_suffix(".zarr"), path="g/ref")
+    assert not path.with_suffix(".zarr").exists()
+
+
+def test_copy_of_opaque_elements_keeps_their_bytes(path):
+    with h5py.File(path, "w") as file:
+        file["opaque"] = np.array([b"ab", b"cd"], "V2")
+    done, new = copied(path)
+    assert not done.skipped
+    assert new["opaque"][...].tobytes() == b"abcd"
+
+
+def test_copy_of_links_copies_their_targets_and_reports_them(path):
+    with h5py.File(path.with_name("other.h5"), "w") as file:
+        file["v"] = VALUES
+    with h5py.File(path, "w") as file:
+        file["a/b/v"] = VALUES
+        file["a/hard"] = file["a/b/v"]
+        file["c"] = h5py.SoftLink("/a/b")
+        file["external"] = h5py.ExternalLink("other.h5", "/v")
+    done, new = copied(path)
+    assert done.links == (
+        CopiedLink("a/hard", "hard", "/a/b/v"),
+        CopiedLink("c", "soft", "/a/b"),
+        CopiedLink("external", "external", "other.h5:/v"),
+    )
+    assert not done.skipped
+    for name in ("a/b/v", "a/hard", "c/v", "external"):
+        np.testing.assert_array_equal(new[name][...], VALUES)
+
+
+def test_copy_command_reports_links_and_succeeds(path, capsys):
+    with h5py.File(path, "w") as file:
+        file["a"] = VALUES
+        file["b"] = h5py.SoftLink("a")
+    assert main(["copy", str(path), str(path.with_suffix(".zarr"))]) == 0
+    assert capsys.readouterr().out == (
+        "copied 2 arrays of 46.9K\nlink /b: a copy of a (soft link)\n"
+    )
+
+
+def test_copy_of_links_that_lead_upwards_or_nowhere_ends(path):
+    with h5py.File(path, "w") as file:
+        file["a/b/v"] = VALUES
+        file["a/b/root"] = h5py.SoftLink("/")
+        file["a/b/up"] = file["a"]
+        file["c"] = h5py.SoftLink("/a/b")
+        file["loop"] = h5py.SoftLink("/loop")
+        file["nowhere"] = h5py.SoftLink("/none")
+        file["far"] = h5py.ExternalLink("none.h5", "/v")
+    done, new = copied(path)
+    assert [node.path for node in done.nodes] == ["", "a", "a/b", "a/b/v", "c", "c/up", "c/v"]
+    reasons = {node.path: node.reason for node in done.skipped}
+    assert set(reasons) == {"a/b/root", "a/b/up", "c/root", "c/up/b", "far", "loop", "nowhere"}
+    assert reasons["a/b/up"] == "a link to /a, a group that holds it"
+    assert reasons["nowhere"] == "a soft link to /none, which does not exist"
+    assert reasons["far"] == "an external link to none.h5:/v, which does not exist"
+    assert sorted(new) == ["a", "c"]
+
+
+def test_copy_of_links_that_multiply_is_bounded(path, monkeypatch):
+    """Each of 30 groups holds two links to the next one: they lead to 2**30 nodes."""
+    monkeypatch.setattr("tessarr.copying.hdf5._MOST_LINKED", 100)
+    with h5py.File(path, "w") as file:
+        for level in range(30):
+            group = file.create_group(f"g{level}")
+            group["left"] = group["right"] = h5py.SoftLink(f"/g{level + 1}")
+        file["g30"] = 1
+    done, _ = copied(path)
+    assert len(done.links) == 100
+    assert "links lead to more than 100 nodes" in {node.reason for node in done.skipped}
+
+
+def test_copy_of_a_name_that_the_file_lacks_is_an_error(path, tmp_path):
+    with h5py.File(path, "w") as file:
+        file["a"] = VALUES
+    with pytest.raises(NotFoundError, match="no array or group at path 'b' of <HDF5 file"):
+        tessarr.copy_to(path, tmp_path / "new", path="b")
