@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr import _json
+from tessarr.errors import NotJSONError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -300,9 +301,14 @@ def plain_attributes(node: Any, skip: Callable[[str, str], None]) -> dict[str, A
         if name in internal:
             continue
         try:
-            found[name] = as_json(attrs[name], in_netcdf=in_netcdf)
+            value = attrs[name]
         except (OSError, TypeError, ValueError, RuntimeError) as error:
-            skip(name, str(error))
+            skip(name, f"h5py cannot read it: {error}")
+            continue
+        try:
+            found[name] = as_json(value, in_netcdf=in_netcdf)
+        except NotJSONError as error:
+            skip(name, error.message)
     return found
 
 
@@ -322,7 +328,7 @@ def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
 
     Raises
     ------
-    TypeError
+    NotJSONError
         If JSON cannot hold it.
 
     Examples
@@ -332,19 +338,23 @@ def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
     """
     if _is_h5py(value):
         if not hasattr(value, "dtype") or type(value).__name__ != "Empty":
-            raise TypeError("a reference to another object of the file")
+            raise NotJSONError("a reference to another object of the file")
         if value.dtype.kind in "SO" and in_netcdf:
             return ""
         return [] if in_netcdf else None
     if in_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
         return as_json(value[0], in_netcdf=True)
     text = as_text(value)
-    _json.plain(text, "", _refuse, allow_nan=True)
+    _json.plain(text, "", _refuse, note_non_finite=_allow)
     return text
 
 
 def _refuse(_: str, message: str) -> None:
-    raise TypeError(message)
+    raise NotJSONError(message)
+
+
+def _allow(_: str, __: float) -> None:
+    """Let NaN and infinities pass: the document that holds the attribute warns of them."""
 
 
 def as_text(value: Any) -> Any:
@@ -353,12 +363,14 @@ def as_text(value: Any) -> Any:
         return value.decode("utf-8", "replace")
     if isinstance(value, np.ndarray | np.void):
         if value.dtype.kind == "V" and value.dtype.names is None:
-            raise TypeError("an opaque value")
+            raise NotJSONError("an opaque value")
         return as_text(value.tolist())
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, list | tuple):
         return [as_text(item) for item in value]
     if _is_h5py(value):
-        raise TypeError("a reference to another object of the file")
+        raise NotJSONError("a reference to another object of the file")
     return value
 
 

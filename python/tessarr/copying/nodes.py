@@ -331,7 +331,7 @@ def _why_not(node: Any, dest: Any, name: str) -> str | None:
     """Return why a node of h5py cannot be stored in a group of Zarr."""
     if not _is_h5py(node) or not isinstance(dest, Group):
         return None
-    return hdf5.why_not_storable(name, node, dest.zarr_format)
+    return hdf5.why_not_storable(name, node, 3 if dest.zarr_format == 3 else 2)
 
 
 def _attributes(node: Any, new: Any, way: _Way) -> dict[str, Any]:
