@@ -10,9 +10,13 @@ default:
 build:
     {{python}} -m pip install --quiet ".[dev]"
 
-# Run the tests of the installed package.
+# Run the fast tier of tests, on the installed package.
 test *arguments:
     {{python}} -m pytest {{arguments}}
+
+# Run every test, on all cores: the exhaustive tier.
+test-all *arguments:
+    {{python}} -m pytest -m "" --numprocesses logical --dist worksteal {{arguments}}
 
 # Format the code.
 format:
@@ -55,7 +59,7 @@ macos:
 # rust/fuzz need nightly Rust (`cargo fuzz run blosc`), these run on stable.
 fuzz cases="20000":
     PROPTEST_CASES={{cases}} cargo test --package tessarr-engine --release --quiet
-    HYPOTHESIS_PROFILE=fuzz {{python}} -m pytest tests/property
+    HYPOTHESIS_PROFILE=fuzz {{python}} -m pytest -m "" tests/property
 
 # Build the site of the documentation into the folder site. A broken link or a name that the
 # reference does not find fails; examples are tests.

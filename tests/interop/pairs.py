@@ -41,9 +41,11 @@ def pairwise(
         (a, first), (b, second) = fixed.items()
         if (a, repr(first), b, repr(second)) in covered:
             continue
-        candidates = [row for row in (fill(fixed) for _ in range(12)) if row is not None]
-        if candidates:
-            best = max(candidates, key=lambda row: len(pairs(row) - covered))
-            rows.append(best)
-            covered |= pairs(best)
+        first_try = fill(fixed)
+        if first_try is None:  # no valid row has this pair: more tries find none either
+            continue
+        candidates = [first_try, *filter(None, (fill(fixed) for _ in range(11)))]
+        best = max(candidates, key=lambda row: len(pairs(row) - covered))
+        rows.append(best)
+        covered |= pairs(best)
     return rows

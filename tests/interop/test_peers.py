@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,13 @@ FACTORS: dict[str, list[Any]] = {
 }
 
 
+@cache
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    return tessarr.create_array(None, shape=(), dtype=name).dtype
+
+
 def dtype_of(row: dict[str, Any]) -> np.dtype[Any]:
-    return tessarr.create_array(None, shape=(), dtype=row["dtype"]).dtype
+    return numpy_dtype(row["dtype"])
 
 
 def is_small(row: dict[str, Any]) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
+from sampling import label
 from tessarr.dtype import of
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.schema.data_type import NAMES, of_stored
@@ -38,7 +39,7 @@ def outcome(action: Any) -> Any:
         return next(c for c in (TypeError, OverflowError, ValueError) if isinstance(error, c))
 
 
-@pytest.mark.parametrize("like", LIKE, ids=repr)
+@pytest.mark.parametrize("like", LIKE, ids=label)
 def test_what_stands_for_a_data_type(like: Any) -> None:
     assert outcome(lambda: ts.dtype(like).name) == outcome(lambda: theirs.dtype(like).name)
 
@@ -63,7 +64,7 @@ VALUES: list[Any] = [
 
 
 @pytest.mark.parametrize("name", ["int32", "uint8", "bool", "float32", "complex64", "bfloat16"])
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=label)
 def test_scalars(name: str, value: Any) -> None:
     if name == "bfloat16" and value in ("x", b"a"):  # TensorStore crashes
         with pytest.raises(ValueError, match="could not convert"):
@@ -78,7 +79,7 @@ def test_scalars(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["string", "ustring", "json", "char", "byte"])
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=label)
 def test_objects(name: str, value: Any) -> None:
     if name in ("string", "byte") and value in (2**40, 2**70):
         value = 2  # as many bytes
@@ -160,7 +161,7 @@ ONE_BYTE: list[tuple[Any, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("dtype", "field"), ONE_BYTE, ids=repr)
+@pytest.mark.parametrize(("dtype", "field"), ONE_BYTE, ids=label)
 @pytest.mark.parametrize(
     "given", [{"shape": [2, 1]}, {"rank": 2}, {"rank": 1}, {}, {"dtype": "char"}], ids=repr
 )

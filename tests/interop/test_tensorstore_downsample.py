@@ -19,6 +19,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import Keys, outcome, same, some_view, viewed
+from sampling import seeds
 from tessarr.errors import ArgumentError
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
@@ -52,7 +53,7 @@ def wrong_there(lower: int, size: int, factor: int) -> bool:
     return size > 1 and lower % factor != 0 and lower // factor == (lower + size - 1) // factor
 
 
-@pytest.mark.parametrize("seed", range(400))
+@seeds(range(400))
 def test_random_views(seed: int) -> None:
     draw = random.Random(seed)
     name, method = draw.choice(TYPES), draw.choice(METHODS)

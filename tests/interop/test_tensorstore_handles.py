@@ -26,6 +26,7 @@ import pytest
 import tessarr.tensorstore as ts
 from interop.views import Keys, same, some_view, viewed
 from interop.views import outcome as told_or_class
+from sampling import seeds
 from tessarr.errors import TessarrWarning
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
@@ -78,7 +79,7 @@ def made(package: Any, driver: str, given: dict[str, Any]) -> Any:
     return package.open(spec, create=True, **options).result()
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(range(150))
 def test_created_handles(seed: int) -> None:
     draw = random.Random(seed)
     driver, given = draw.choice(["zarr3", "zarr"]), a_creation(draw)
@@ -100,7 +101,7 @@ def test_created_handles(seed: int) -> None:
         assert agree(outcome(lambda: act(mine)), outcome(lambda: act(other))), act
 
 
-@pytest.mark.parametrize("seed", range(200))
+@seeds(range(200))
 def test_views_of_handles(seed: int) -> None:
     draw, keys = random.Random(seed), Keys(seed)
     driver, given = draw.choice(["zarr3", "zarr"]), a_creation(draw)
@@ -129,7 +130,7 @@ def test_views_of_handles(seed: int) -> None:
     assert agree(mine.read().result(), other.read().result()), acts
 
 
-@pytest.mark.parametrize("seed", range(300))
+@seeds(range(300))
 def test_resizing(seed: int) -> None:
     draw = random.Random(seed)
     given = a_creation(draw)
@@ -277,7 +278,7 @@ UPDATES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(600))
+@seeds(range(600))
 def test_specs(seed: int) -> None:
     draw = random.Random(seed)
     members: dict[str, Any] = {"driver": draw.choice(["zarr3", "zarr3", "zarr3", "zarr"])}

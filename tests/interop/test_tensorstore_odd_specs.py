@@ -13,6 +13,7 @@ import pytest
 
 import tessarr.tensorstore as ours
 from interop.views import outcome
+from sampling import label
 from tessarr.errors import ArgumentError
 
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own")
@@ -230,7 +231,9 @@ CHANGES: list[tuple[Any, Callable[[Any], dict[str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "change"), CHANGES, ids=str)
+@pytest.mark.parametrize(
+    ("spec", "change"), CHANGES, ids=[f"{i}-{label(spec)}" for i, (spec, _) in enumerate(CHANGES)]
+)
 def test_changes(spec: Any, change: Callable[[Any], dict[str, Any]]) -> None:
     def changed(ts: Any) -> Any:
         made = ts.Spec(spec)

@@ -16,6 +16,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import Keys, outcome, same, some_view, viewed
+from sampling import seeds
 from tessarr.tensorstore.schema.data_type import NAMES
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
@@ -28,7 +29,7 @@ NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@seeds(range(200))
 def test_arrays_in_memory(seed: int) -> None:
     keys = Keys(seed)
     shape = [keys.draw.randint(1, 7) for _ in range(keys.draw.randint(1, 3))]
@@ -276,7 +277,7 @@ def test_casts_of_text_and_json(source: str, target: str, values: list[Any]) -> 
     assert same(outcome(lambda: made(ts)), outcome(lambda: made(theirs)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@seeds(range(60))
 def test_writing_through_casts(seed: int) -> None:
     keys = Keys(seed)
     values = np.arange(24, dtype="u1").reshape(4, 6)
@@ -323,7 +324,7 @@ def layered(package: Any, seed: int) -> tuple[Any, list[np.ndarray[Any, Any]]]:
     return getattr(package, kind)(layers, axis), arrays
 
 
-@pytest.mark.parametrize("seed", range(300))
+@seeds(range(300))
 def test_layers(seed: int) -> None:
     here, there = outcome(lambda: layered(ts, seed)), outcome(lambda: layered(theirs, seed))
     if isinstance(here, type) or isinstance(there, type):

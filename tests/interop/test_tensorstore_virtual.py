@@ -14,6 +14,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from interop.views import Keys, outcome, same, some_view, viewed
+from sampling import seeds
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
@@ -71,7 +72,7 @@ def virtual(package: Any, seed: int) -> tuple[Any, Recorder]:
     return store, recorder
 
 
-@pytest.mark.parametrize("seed", range(150))
+@seeds(range(150))
 def test_the_same_chunks_are_read_and_written(seed: int) -> None:
     (here, mine), (there, others) = virtual(ts, seed), virtual(theirs, seed)
     assert repr(here) == repr(there) == "TensorStore(...)"

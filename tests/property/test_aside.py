@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from property.model import Model, assert_same, assigned
 from property.subject import Subject
 from property.test_fields import drawn_names, named
+from sampling import examples
 from tessarr.array.aside import Overlay, aside
 from tessarr.testing.strategies import array_cases
 
@@ -73,7 +74,7 @@ class Aside(Subject):
 def test_it_is_as_if_it_was_written_last(kind: str) -> None:
     """Random writes aside and beside, read together in between, and stored in the end."""
 
-    @settings(max_examples=3 * settings.default.max_examples)
+    @examples(300)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         subject = Aside(data.draw(CASES[kind]))

@@ -7,10 +7,11 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr
+from sampling import examples
 from tessarr.errors import TessarrError
 from tessarr.stores import MemoryStore
 
@@ -49,7 +50,7 @@ def act(store: Any, handle: tessarr.Group, action: str, name: str, number: int) 
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-@settings(max_examples=3 * settings.default.max_examples // 5)
+@examples(60)
 @given(st.lists(st.tuples(ACTIONS, NAMES, st.integers(1, 4), st.booleans()), max_size=12))
 def test_copies_stay_in_step(zarr_format: Any, steps: list[tuple[str, str, int, bool]]) -> None:
     store = MemoryStore()

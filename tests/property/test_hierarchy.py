@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -18,6 +17,7 @@ from hypothesis.stateful import (
 )
 
 import tessarr
+from sampling import examples
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.keys import ancestors
 
@@ -204,5 +204,5 @@ def test_a_hierarchy_is_what_was_made_of_it(kind: str, zarr_format: Any) -> None
         machine: Any = type(
             "Made", (Hierarchy,), {"make_store": makers[kind], "zarr_format": zarr_format}
         )
-        few = settings(max_examples=settings.default.max_examples // 2, stateful_step_count=20)
+        few = examples(50, stateful_step_count=20)
         run_state_machine_as_test(machine, settings=few)

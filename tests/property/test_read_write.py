@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from property.model import assert_same, assigned
 from property.subject import Subject
+from sampling import examples
 from tessarr._engine import LocalStore
 from tessarr.testing import keys
 from tessarr.testing.reference import ReferenceArray
@@ -36,7 +37,7 @@ CASES = {
 def test_writes_and_reads(kind: str) -> None:
     """After random writes, random reads and the whole equal NumPy and the reference."""
 
-    @settings(max_examples=5 * settings.default.max_examples)
+    @examples(500)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         subject = Subject(data.draw(CASES[kind]))
@@ -53,7 +54,7 @@ def test_writes_and_reads(kind: str) -> None:
 def test_reads_of_foreign_chunks(kind: str) -> None:
     """What the reference wrote, shards in any order and with gaps, is read and updated."""
 
-    @settings(max_examples=2 * settings.default.max_examples)
+    @examples(200)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         case = data.draw(CASES[kind])
@@ -75,7 +76,7 @@ def test_folder(tmp_path: Path) -> None:
     """The same in a folder, whose files the reference reads by itself."""
     numbers = iter(range(10**6))
 
-    @settings(max_examples=6 * settings.default.max_examples // 5)
+    @examples(120)
     @given(st.data())
     def run(data: st.DataObject) -> None:
         case = data.draw(array_cases())
@@ -98,7 +99,7 @@ def test_folder(tmp_path: Path) -> None:
     run()
 
 
-@settings(max_examples=4 * settings.default.max_examples)
+@examples(400)
 @given(st.data())
 def test_wrong_selections(data: st.DataObject) -> None:
     """A key that NumPy refuses is refused alike, for reading and writing, and stores nothing."""
@@ -118,7 +119,7 @@ def test_wrong_selections(data: st.DataObject) -> None:
         assert_same(subject.array[key], expected)
 
 
-@settings(max_examples=2 * settings.default.max_examples)
+@examples(200)
 @given(st.data())
 def test_wrong_values(data: st.DataObject) -> None:
     """A value that does not broadcast is refused before anything is stored."""

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -19,6 +18,7 @@ from hypothesis.stateful import (
 )
 
 import tessarr.tensorstore as ts
+from sampling import examples
 
 _LONGEST = 14  # of an axis, at any time
 _CHUNK = (4, 3)
@@ -227,5 +227,5 @@ def test_handles(layout: str) -> None:
         pass
 
     Machine.layout = layout
-    few = settings(max_examples=settings.default.max_examples // 3, stateful_step_count=20)
+    few = examples(33, stateful_step_count=20)
     run_state_machine_as_test(Machine, settings=few)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,6 +23,7 @@ from hypothesis.stateful import (
 )
 
 import tessarr
+from sampling import examples
 from stores.kinds import KINDS, SHARED
 from tessarr.errors import ArgumentError, DataError
 from tessarr.store import MemoryStore, Store
@@ -416,14 +416,14 @@ class StoreMachine(RuleBasedStateMachine):
 def test_any_sequence_of_calls(kind: str, tmp_path: Path) -> None:
     """Every kind of store does what a dict does."""
     numbers = itertools.count()
-    examples = 20 if kind in {"local", "memory", "mapping"} else 6
+    count = 20 if kind in {"local", "memory", "mapping"} else 6
 
     def machine() -> Any:
         return StoreMachine(KINDS[kind](tmp_path / str(next(numbers))))
 
     run_state_machine_as_test(
         machine,  # type: ignore[arg-type] # what makes one does as well
-        settings=settings(max_examples=examples, stateful_step_count=25, deadline=None),
+        settings=examples(count, stateful_step_count=25),
     )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr.tensorstore as ts
+from sampling import examples
 from tessarr.errors import TessarrError
 
 NAMES = [
@@ -200,7 +201,7 @@ def test_any_json_is_a_value_or_an_error(
 ) -> None:
     """What is accepted gives JSON that is accepted, and gives the same JSON again."""
 
-    @settings(max_examples=settings().max_examples // 2)
+    @examples(50)
     @given(form | JSON)
     def check(json: Any) -> None:
         try:

@@ -27,7 +27,7 @@ def test_there_are_examples() -> None:
     assert {"Dim", "Dim.hull", "KvStoreBase.read", "Unit.multiplier"} <= _DOCUMENTED.keys()
 
 
-@pytest.mark.parametrize("name", _DOCUMENTED)
+@pytest.mark.parametrize("name", sorted(_DOCUMENTED))
 def test_examples_run(name: str) -> None:
     test = doctest.DocTestParser().get_doctest(
         str(_DOCUMENTED[name]), dict(vars(_engine)), name, None, 0

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from tessarr.errors import ArgumentError, CastError, TessarrWarning, TooLargeError
 from tessarr.indexing import broadcast_value, default, points
 from tessarr.testing import keys, walk
@@ -19,7 +20,7 @@ from tessarr.testing import keys, walk
 SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (3, 2, 2, 3)]
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(st.data())
 def test_assignments(data: st.DataObject) -> None:
     """An assignment changes what NumPy's changes, or is refused as NumPy's is."""

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.indexing import basic, default
 from tessarr.testing import keys, walk
@@ -98,7 +99,7 @@ def test_bare_items(item: object) -> None:
         assert_like_numpy(item, shape)
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(st.data())
 def test_advanced_keys(data: st.DataObject) -> None:
     """Index arrays and masks among slices, new axes and integers follow NumPy's placement."""
@@ -106,7 +107,7 @@ def test_advanced_keys(data: st.DataObject) -> None:
     assert_like_numpy(data.draw(keys.advanced_keys(shape)), shape)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_basic_keys(data: st.DataObject) -> None:
     """Basic keys are valid, are ranges only, and come out the same through `basic`."""
@@ -118,7 +119,7 @@ def test_basic_keys(data: st.DataObject) -> None:
     assert selection.axes == default(key, shape).axes
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_wild_keys(data: st.DataObject) -> None:
     """What NumPy refuses is refused with the same builtin class of error."""

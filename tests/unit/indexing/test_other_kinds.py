@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from tessarr.errors import SelectionError
 from tessarr.grid import RegularGrid
 from tessarr.indexing import Selection, block, mask, outer, points
@@ -45,7 +46,7 @@ def outer_by_numpy(array: np.ndarray, key: Any) -> Any:
     return array
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(st.data())
 def test_outer(data: st.DataObject) -> None:
     """Each axis is indexed on its own."""
@@ -56,7 +57,7 @@ def test_outer(data: st.DataObject) -> None:
     same(outer(key, shape), shape, expected if expected.ndim or has_ellipsis else expected[()])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_points(data: st.DataObject) -> None:
     """With an index for every axis `points` is NumPy's own indexing."""
@@ -65,7 +66,7 @@ def test_points(data: st.DataObject) -> None:
     same(points(key, shape), shape, numbered(shape)[key])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_points_beside_slices(data: st.DataObject) -> None:
     """The dimensions of the index arrays come first wherever these stand."""
@@ -78,7 +79,7 @@ def test_points_beside_slices(data: st.DataObject) -> None:
     same(points(tuple(key), shape), shape, expected)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_masks(data: st.DataObject) -> None:
     """A mask is the same by `mask`, `points`, and NumPy."""
@@ -88,7 +89,7 @@ def test_masks(data: st.DataObject) -> None:
         same(kind(chosen, shape), shape, numbered(shape)[chosen])
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_blocks(data: st.DataObject) -> None:
     """A block is a slice of as many elements as the chunk has, clipped at the end."""

@@ -7,9 +7,10 @@ import copy
 import json
 import warnings
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from sampling import examples
 from tessarr.errors import MetadataError, UnsupportedError
 from tessarr.metadata import ArrayMeta, v2, v3
 from tests.unit.metadata import test_v2, test_v3
@@ -115,19 +116,19 @@ def check(document):
         assert (v3.dump(again) if meta.zarr_format == 3 else v2.dump(again)[".zarray"]) == text
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(mutated(SHARDED))
 def test_arrays_of_format_3(document):
     check(document)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(mutated(V2))
 def test_arrays_of_format_2(document):
     check(document)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(mutated(GROUP))
 def test_groups_of_format_3(document):
     check(document)
