@@ -10,6 +10,19 @@ import pytest
 from stores import servers
 from stores.servers import Door
 
+_BUCKETS = {"s3", "gcs"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start a server of S3 or GCS, by fixture or by parameter."""
+    for item in items:
+        names = set(getattr(item, "fixturenames", ()))
+        parameters = getattr(item, "callspec", None)
+        values = parameters.params.values() if parameters is not None else ()
+        names.update(str(value).partition(" ")[0] for value in values if isinstance(value, str))
+        if names & _BUCKETS:
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="module")
 def s3() -> Iterator[Door]:

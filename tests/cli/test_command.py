@@ -174,6 +174,7 @@ def test_demo_of_a_size_that_does_not_fit(size: str, capsys: pytest.CaptureFixtu
     assert "--size" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_as_a_program(folder: Path) -> None:
     def call(*arguments: str) -> Any:
         return subprocess.run(
@@ -197,6 +198,7 @@ def test_table_aligns() -> None:
     assert table([("a", "1"), ("long", "2"), ("long", "3")]) == "a     1\nlong  2\n      3"
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode(folder: Path) -> None:
     """What cannot be shown is replaced in drawings, and escaped in JSON."""
     tessarr.open_group(folder).create_group("é")

@@ -47,6 +47,7 @@ def asked(*words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 @needs("bash")
 @pytest.mark.parametrize("script", ["bash"], indirect=True)
 @pytest.mark.parametrize(("line", "expected"), CASES)
@@ -61,6 +62,7 @@ def test_bash(script: Path, line: str, expected: set[str]) -> None:
     assert set(asked("bash", "--norc", "-c", code)) == expected
 
 
+@pytest.mark.slow
 @needs("fish")
 @pytest.mark.parametrize("script", ["fish"], indirect=True)
 @pytest.mark.parametrize(("line", "expected"), CASES)
@@ -72,6 +74,7 @@ def test_fish(script: Path, line: str, expected: set[str]) -> None:
     assert names <= expected or line.endswith(" ")
 
 
+@pytest.mark.slow
 @needs("zsh")
 @pytest.mark.parametrize("script", ["zsh"], indirect=True)
 def test_zsh(script: Path) -> None:

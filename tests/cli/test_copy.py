@@ -156,6 +156,7 @@ def test_no_folder_is_named_like_a_file_of_another_format(
         assert not (tmp_path / name).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGKILL])
 def test_a_copy_that_is_killed_is_resumed(
     tmp_path: Path, signal_: signal.Signals, capsys: pytest.CaptureFixture[str]

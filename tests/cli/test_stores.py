@@ -79,6 +79,7 @@ def test_a_store_in_a_file(here: Path, run: Run) -> None:
     assert (here / "letter").exists()
 
 
+@pytest.mark.slow
 def test_a_database_is_deleted_with_what_is_beside_it(here: Path, run: Run) -> None:
     """While it is in use, or after a program was killed, there are files beside it."""
     a = tessarr.create_array("data.sqlite", data=[1, 2, 3])

@@ -128,6 +128,7 @@ def test_cat_part_by_part(data: Path, run: Run, monkeypatch: pytest.MonkeyPatch)
         assert run("cat", "data.zarr/cube", "--format", form)[1] == expected
 
 
+@pytest.mark.slow
 def test_cat_to_a_file(
     data: Path, program: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +148,7 @@ def test_cat_to_a_file(
                 np.testing.assert_array_equal(np.load(io.BytesIO(file.getvalue())), expected)
 
 
+@pytest.mark.slow
 def test_cat_into_a_pipe_that_ends(here: Path, program: Callable[..., Any]) -> None:
     """As before `head`: no error, and not everything is read."""
     tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
@@ -158,6 +160,7 @@ def test_cat_into_a_pipe_that_ends(here: Path, program: Callable[..., Any]) -> N
     process.stderr.close()
 
 
+@pytest.mark.slow
 def test_an_interruption_is_quiet(here: Path, program: Callable[..., Any]) -> None:
     """Ctrl-C ends with the code of shells."""
     tessarr.create_array("big", shape=(1 << 40,), chunks=(1 << 20,), dtype="u1")
@@ -339,6 +342,7 @@ def test_migrate(old: Path, run: Run) -> None:
     assert "is of format 2: only format 1 is migrated" in err
 
 
+@pytest.mark.slow
 def test_warnings_are_one_line(here: Path, run: Run) -> None:
     """On stderr, without the place in the program, and the work is done."""
     tessarr.create_array("a", data=[1.0, 2.0], zarr_format=2, fill_value=-1)

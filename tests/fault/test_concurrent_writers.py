@@ -15,6 +15,8 @@ import pytest
 import tessarr
 from tessarr.stores import FSStore
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS: dict[str, dict[str, Any]] = {
     "v2 chunks": {"chunks": (50, 8), "zarr_format": 2},
     "v3 chunks": {"chunks": (50, 8)},

@@ -27,6 +27,8 @@ from tessarr.stores import LocalStore
 from tessarr.tensorstore.futures.threads import submit
 from tessarr.tensorstore.together import Together
 
+pytestmark = pytest.mark.slow
+
 READER = """
 import sys, tessarr
 array = tessarr.open_array(sys.argv[1], mode="r")

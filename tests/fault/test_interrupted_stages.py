@@ -13,6 +13,8 @@ import pytest
 import tessarr.tensorstore as ts
 from tessarr.stores import MemoryStore
 
+pytestmark = pytest.mark.slow
+
 _RAW = [{"name": "bytes"}]
 _PACKED = [{"name": "bytes"}, {"name": "gzip", "configuration": {"level": 1}}]
 

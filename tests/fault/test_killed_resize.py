@@ -47,6 +47,7 @@ def test_resize_killed_while_shrinking_shows_fill_when_it_grows(
     assert shapes == {(32, 30), (10, 9)}
 
 
+@pytest.mark.slow
 def test_resize_killed_while_growing_leaves_old_or_new(tmp_path: Path) -> None:
     """After SIGKILL at any moment of growing the values are as before, the rest is fill."""
     values = np.arange(1, 32 * 30 + 1).reshape(32, 30)

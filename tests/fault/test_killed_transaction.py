@@ -16,6 +16,8 @@ import pytest
 
 import tessarr.tensorstore as ts
 
+pytestmark = pytest.mark.slow
+
 COMMITTER = """
 import sys, itertools, json, tessarr.tensorstore as ts
 from tessarr.stores import SQLiteStore

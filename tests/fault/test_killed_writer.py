@@ -16,6 +16,8 @@ import pytest
 
 import tessarr
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS: dict[str, dict[str, Any]] = {
     "chunks": {"chunks": (64, 64)},
     "uncompressed": {"chunks": (64, 64), "compressors": None},

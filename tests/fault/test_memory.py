@@ -13,6 +13,8 @@ import pytest
 
 import tessarr
 
+pytestmark = pytest.mark.slow
+
 MB = 1 << 20
 
 PEAK = """

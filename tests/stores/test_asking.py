@@ -23,6 +23,8 @@ from stores.servers import Door, Files, files, serving
 from tessarr.store.requests import RetryingStore
 from tessarr.stores import FsspecStore
 
+pytestmark = pytest.mark.slow
+
 VALUES = np.arange(4096, dtype="i4").reshape(64, 64)
 MANY = 64  # chunks
 

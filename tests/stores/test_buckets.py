@@ -22,6 +22,8 @@ from tessarr.errors import UnsupportedError
 from tessarr.store import buckets, ranges
 from tessarr.stores import FsspecStore, LimitedStore, Limits
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

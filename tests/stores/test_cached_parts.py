@@ -18,6 +18,8 @@ from stores import servers
 from stores.servers import Door
 from tessarr.stores import ForeignStore, FsspecStore, LocalStore, LRUStoreCache, ZipStore
 
+pytestmark = pytest.mark.slow
+
 INSIDE = 1 << 20  # bytes of a subchunk
 COUNT = 4
 

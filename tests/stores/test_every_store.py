@@ -481,6 +481,7 @@ def increment(store: Store, count: int) -> None:
             old = store.get("n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SHARED)
 def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) -> None:
     """Two processes with a pickle of the store, and this one."""
@@ -497,6 +498,7 @@ def test_processes_that_compare_and_set_lose_nothing(kind: str, tmp_path: Path) 
     assert KINDS[kind](tmp_path).get("n") == b"120"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_a_forked_child_uses_the_store(store: Store) -> None:

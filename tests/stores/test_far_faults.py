@@ -26,6 +26,8 @@ from tessarr.errors import ArgumentError, StoreError, UnsupportedError
 from tessarr.store.requests import RetryingStore
 from tessarr.stores import FsspecStore, LRUStoreCache
 
+pytestmark = pytest.mark.slow
+
 VALUES = np.arange(8 * 40_000, dtype="i4").reshape(8, 40_000)  # rows of 160 kB
 SHARDS = {"chunks": (1, 1000), "shards": (1, 40_000)}
 

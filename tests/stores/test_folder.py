@@ -108,6 +108,7 @@ def test_a_pickle_is_the_same_folder(tmp_path: Path) -> None:
     assert not os.path.exists(temporary.path)
 
 
+@pytest.mark.slow
 def test_a_temporary_folder_goes_with_its_process(tmp_path: Path) -> None:
     """Not with a child that was forked, and not later."""
     code = """

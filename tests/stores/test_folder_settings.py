@@ -68,6 +68,7 @@ def test_a_lock_file_says_who_may_write(tmp_path: Path) -> None:
     assert (store.get("k"), names(tmp_path)) == (b"4", ["k"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("others", [INCREMENT, TENSORSTORE_INCREMENT], ids=["ours", "tensorstore"])
 def test_processes_with_lock_files_lose_no_update(tmp_path: Path, others: str) -> None:
     pytest.importorskip("tensorstore", reason="TensorStore takes the same lock files")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stores.servers import Door
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
     pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning"),
 ]

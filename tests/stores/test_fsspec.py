@@ -49,6 +49,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, 
         yield f"http://127.0.0.1:{port}", requests
 
 
+@pytest.mark.slow
 def test_a_hierarchy_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """Arrays, sharded and not, and groups are read from a server that only gives files."""
     url, _ = site
@@ -67,6 +68,7 @@ def test_a_hierarchy_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path
         tessarr.open_array(f"{url}/g/plain", mode="r+")[0, 0] = 1
 
 
+@pytest.mark.slow
 def test_a_document_is_one_request(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """What is small comes with the request that looks for it."""
     url, requests = site
@@ -78,6 +80,7 @@ def test_a_document_is_one_request(site: tuple[str, list[str]], tmp_path: Path) 
     assert requests == ["GET /a/c/0"]
 
 
+@pytest.mark.slow
 def test_a_part_of_a_shard_is_not_the_whole(tmp_path: Path, site: tuple[str, list[str]]) -> None:
     """By ranges where the server knows them; a cache remembers them."""
     url, requests = site
@@ -110,6 +113,7 @@ class Compressing(Files):
         return "gzip" in self.headers["Accept-Encoding"]
 
 
+@pytest.mark.slow
 def test_parts_are_asked_for_as_they_are_stored(tmp_path: Path) -> None:
     """A part of what a server has compressed would be no part of the value."""
     value = b"0123456789" * 20_000
@@ -123,6 +127,7 @@ def test_parts_are_asked_for_as_they_are_stored(tmp_path: Path) -> None:
         assert (part.size, part.read(150_003, 4)) == (len(value), b"3456")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["%2e%2e/secret", "a?b", "a#b", "a b", "a%20b", "é/ü", "a+b&c=d"])
 def test_names_that_mean_something_in_a_url(
     site: tuple[str, list[str]], tmp_path: Path, key: str
@@ -176,6 +181,7 @@ def test_what_only_renames_paths_is_seen_through(tmp_path: Path) -> None:
     assert FsspecStore(wrapped, f"{tmp_path}/a").list() == ["b/c/k"]
 
 
+@pytest.mark.slow
 def test_an_asynchronous_file_system(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """One that waits for an event loop is used without."""
     (tmp_path / "k").write_bytes(b"v")
@@ -270,6 +276,7 @@ def test_a_listing_is_never_an_old_one(tmp_path: Path) -> None:
         store.delete("size")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_a_child_makes_its_own_connections(site: tuple[str, list[str]], tmp_path: Path) -> None:
@@ -288,6 +295,7 @@ def test_a_child_makes_its_own_connections(site: tuple[str, list[str]], tmp_path
     assert store.get("k") == b"v"
 
 
+@pytest.mark.slow
 def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """A cache of fsspec's before a server; options by the parts of the chain."""
     tessarr.create_array(tmp_path / "a", data=[1, 2, 3])
@@ -297,6 +305,7 @@ def test_a_chained_url(site: tuple[str, list[str]], tmp_path: Path) -> None:
     assert any((tmp_path / "cache").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("site", [pytest.param(True, id="ranges")], indirect=True)
 def test_a_zip_file_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path) -> None:
     """By its URL alone, as it was shared; also where a folder was packed."""

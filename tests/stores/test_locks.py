@@ -115,6 +115,7 @@ def held_by_another_process(lock_file: Path) -> Iterator[None]:
         holder.communicate()
 
 
+@pytest.mark.slow
 def test_a_writer_waits_for_the_lock_and_a_reader_does_not(tmp_path: Path) -> None:
     """Who finds the lock file held waits; the old value can be read meanwhile."""
     store = LocalStore(tmp_path)
@@ -135,6 +136,7 @@ def interrupt_soon() -> threading.Timer:
     return timer
 
 
+@pytest.mark.slow
 def test_waiting_for_a_lock_can_be_interrupted(tmp_path: Path) -> None:
     """Ctrl-C ends the wait at once, and nothing is changed."""
     store = LocalStore(tmp_path)

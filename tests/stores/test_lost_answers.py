@@ -18,6 +18,8 @@ from tessarr.store.passing import may_pass
 from tessarr.store.sites import Place
 from tessarr.stores import FsspecStore
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -123,6 +123,7 @@ def test_what_cannot_be_stored_ends_a_write_and_is_named() -> None:
     assert 0 < len(slow) < 300
 
 
+@pytest.mark.slow
 def test_a_child_does_not_wait_for_turns_of_its_parent() -> None:
     entered, leave = threading.Event(), threading.Event()
 

@@ -21,6 +21,8 @@ from tessarr.store.loops import waited
 from tessarr.store.servers import fetched, server_of
 from tessarr.stores import FsspecStore
 
+pytestmark = pytest.mark.slow
+
 COUNT = 5  # changes of each process
 
 

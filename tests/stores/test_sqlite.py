@@ -84,6 +84,7 @@ def test_one_file_remains(tmp_path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_leaves_one_file(tmp_path: Path) -> None:
     """Also where nobody closes the store."""
     code = (
@@ -134,6 +135,7 @@ def append(path: Path) -> None:
         array.append(np.full(3, os.getpid()))
 
 
+@pytest.mark.slow
 def test_processes_that_append_lose_nothing(tmp_path: Path) -> None:
     """Work under a held key excludes other processes, through wrappers; the lock leaves no file."""
     path = tmp_path / "x.db"
@@ -367,6 +369,7 @@ def test_equality_pickles_and_repr(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert pickle.loads(pickle.dumps(array))[:].tolist() == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
 def test_a_child_uses_connections_of_its_own(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from tessarr.codec.base import BytesBytesCodec, deliver, register_codec
 from tessarr.errors import InternalError, StoreError
 from tessarr.stores import FsspecStore, LimitedStore, Limits, LRUStoreCache, RetryingStore
 
+pytestmark = pytest.mark.slow
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -69,6 +69,7 @@ def test_named_memory_stores_share_and_pickle_by_name() -> None:
     assert repr(store) == "MemoryStore(name='test_values')"
 
 
+@pytest.mark.slow
 def test_a_named_memory_store_does_not_travel_to_another_process() -> None:
     """Rather than an empty store, another process gets an error that says why."""
     code = (

@@ -21,6 +21,8 @@ from fsspec.implementations.http import HTTPFileSystem
 import tessarr
 from tessarr.stores import FsspecStore
 
+pytestmark = pytest.mark.slow
+
 VALUES = np.arange(4096, dtype="u2").reshape(64, 64)
 OLD = "Tue, 03 Nov 2026 10:00:00 GMT"
 

@@ -331,6 +331,7 @@ def test_by_its_path(tmp_path: Path) -> None:
         ZipStore(folder)
 
 
+@pytest.mark.slow
 def test_what_is_no_longer_used_is_closed(tmp_path: Path) -> None:
     """An array that is forgotten, and the end of Python, complete the file."""
     path = tmp_path / "a.zip"
@@ -396,6 +397,7 @@ def test_file_objects(tmp_path: Path) -> None:
     assert dict(opened(pipe.getvalue())) == {"a": b"2"}
 
 
+@pytest.mark.slow
 def test_a_pickle_reads(tmp_path: Path) -> None:
     """What was written before, in another process too; a file object cannot be pickled."""
     path = tmp_path / "a.zip"
@@ -427,6 +429,7 @@ def test_equality_and_text(tmp_path: Path) -> None:
 # Several at a time
 
 
+@pytest.mark.slow
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     """A second one is refused, in this process and in another; readers wait for the end."""
     path = tmp_path / "a.zip"
@@ -481,6 +484,7 @@ def test_a_value_that_is_replaced_is_never_absent(tmp_path: Path) -> None:
         assert (store["k"], there) == (b"2", [True])
 
 
+@pytest.mark.slow
 def test_a_forked_child_reads_and_does_not_write(tmp_path: Path) -> None:
     """Only the process that opened a file completes it."""
     path = tmp_path / "a.zip"

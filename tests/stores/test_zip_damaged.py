@@ -20,6 +20,7 @@ from tessarr.errors import DataError, UnsupportedError
 from tessarr.stores import ZipStore
 
 
+@pytest.mark.slow
 def test_a_killed_writer(tmp_path: Path) -> None:
     """What it wrote since the file was complete is found again."""
     path = tmp_path / "a.zip"

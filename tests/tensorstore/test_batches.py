@@ -227,6 +227,7 @@ def test_who_begins_many_is_served_by_threads(tmp_path: Path) -> None:
     assert calls_of(waited).native.count("read_together") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of forks with threads
 def test_a_child_begins_reads_of_its_own(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from tessarr.errors import ReadOnlyError, StoreError
 from tessarr.extensions import BytesBytesCodec, register_codec
 from tessarr.tensorstore.kvstore.served import ServedStore
 
+pytestmark = pytest.mark.slow
+
 VALUES = np.arange(64 * 64, dtype="i4").reshape(64, 64)
 QUICK = {"max_retries": 4, "initial_delay": "1ms", "max_delay": "2ms"}
 

@@ -110,6 +110,7 @@ def test_a_failure_lets_others_have_their_turn(view: ts.TensorStore) -> None:
     assert written == [[1, 6, 1]]
 
 
+@pytest.mark.slow
 def test_a_program_ends_though_a_function_does_not() -> None:
     """What nobody will ever tell the end of is not waited for in the end."""
     program = """

@@ -285,6 +285,7 @@ def test_more_work_than_threads_is_done_in_its_turn() -> None:
     assert len({future.result() for future in futures} - {threading.get_ident()}) == threads._MOST
 
 
+@pytest.mark.slow
 def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
     program = (
         "import time; from tessarr.tensorstore.futures.start import start\n"
@@ -297,6 +298,7 @@ def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 40
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_fork_has_threads_of_its_own() -> None:
     context = multiprocessing.get_context("fork")

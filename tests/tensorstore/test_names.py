@@ -14,6 +14,7 @@ import pytest
 import tessarr.tensorstore as ts
 
 
+@pytest.mark.slow
 def test_import_tessarr_does_not_load_it() -> None:
     code = (
         "import sys, tessarr; a = tessarr.zeros((4, 4), chunks=(2, 2)); a[:]; a.lazy[1:].read(); "
@@ -85,6 +86,7 @@ def quiet() -> Generator[None]:
     ts.experimental_update_verbose_logging(overwrite=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_flags_tell_what_stores_are_asked(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

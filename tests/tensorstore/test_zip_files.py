@@ -48,6 +48,7 @@ def _in_another_process(path: Path, name: str) -> bytes:
     return subprocess.run(arguments, capture_output=True, check=False, timeout=60).stderr
 
 
+@pytest.mark.slow
 def test_a_zip_file_is_open_to_others_until_it_is_written(tmp_path: Path) -> None:
     """What they do is seen; then there is one writer, to whom nothing is lost."""
     path = tmp_path / "a.zip"

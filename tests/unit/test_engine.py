@@ -210,6 +210,7 @@ def test_damage_has_a_kind(tmp_path: Path) -> None:
     assert "refusing, codec 1 of 1: " in str(caught.value)
 
 
+@pytest.mark.slow
 def test_the_allocator_is_told_how_long_memory_is_kept() -> None:
     program = [sys.executable, "-c", "import tessarr._engine"]
     asked = {**os.environ, "MIMALLOC_VERBOSE": "1"}

@@ -151,6 +151,7 @@ print(cents.metadata.data_type, cents[0])
 """
 
 
+@pytest.mark.slow
 def test_a_package_is_found_by_its_entry_points(tmp_path: Path) -> None:
     """All six extension points, from an installed package that nobody imports."""
     (tmp_path / "lab_extensions.py").write_text(MODULE, encoding="utf-8")

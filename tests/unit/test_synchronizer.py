@@ -172,6 +172,7 @@ class Files:
         return [key for key in keys if key.startswith(prefix)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_processes_lose_nothing_where_the_store_cannot_help(tmp_path: Any, method: str) -> None:
@@ -285,6 +286,7 @@ def test_what_others_have_appended_to_the_last_chunk_is_kept(zarr_format: Any) -
     assert late[:].tolist() == [0, 1, 2, 3, 0, 5, 6, 8, 9]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_process_waits_for_no_thread_of_its_parent(tmp_path: Any) -> None:
     """Locks of threads stay with them; those of processes hold in the child as elsewhere."""
