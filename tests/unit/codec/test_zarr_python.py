@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import zarr
 
 import tessarr
 from tessarr import codecs
@@ -29,6 +28,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "settings"), CALLS, ids=str)
 def test_the_same_call_gives_the_same_metadata(name: str, settings: dict[str, Any]) -> None:
     """An array with the codec states what zarr-python states for the same call."""
+    import zarr
+
     kinds = {"BytesCodec": "serializer", "TransposeCodec": "filters"}
     stated = []
     for module, library in ((codecs, tessarr), (zarr.codecs, zarr)):

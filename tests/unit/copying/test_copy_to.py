@@ -7,10 +7,8 @@ import re
 import zipfile
 from pathlib import Path
 
-import dask.array as da
 import numpy as np
 import pytest
-import zarr
 
 import tessarr
 from tessarr.copying.journal import JOURNAL
@@ -358,6 +356,9 @@ def test_files_of_numpy_that_are_damaged_or_run_code_are_refused(tmp_path):
 
 
 def test_arrays_of_other_libraries_are_copied(tmp_path):
+    import dask.array as da
+    import zarr
+
     theirs = zarr.create_array(tmp_path / "z", shape=VALUES.shape, dtype="i4", chunks=(10, 10))
     theirs[...] = VALUES
     theirs.attrs["unit"] = "m"

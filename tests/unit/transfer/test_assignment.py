@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-import dask.array as da
 import h5py
 import numpy as np
 import pytest
-import zarr
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,9 +65,17 @@ def in_h5py(path: Path):
 
 
 def in_zarr(path: Path):
+    import zarr
+
     array = zarr.create_array(path / "z", shape=SHAPE, dtype="i4", chunks=(50, 500))
     array[...] = VALUES
     return array
+
+
+def in_dask(values, chunks):
+    import dask.array
+
+    return dask.array.from_array(values, chunks=chunks)
 
 
 MAKERS = {
@@ -82,7 +88,7 @@ MAKERS = {
     ),
     "h5py": in_h5py,
     "zarr": in_zarr,
-    "dask": lambda path: da.from_array(VALUES, chunks=(123, 777)),
+    "dask": lambda path: in_dask(VALUES, (123, 777)),
     "others": lambda path: Sliced(VALUES),
     "in memory": lambda path: VALUES,
 }
@@ -219,12 +225,14 @@ def test_an_array_may_be_assigned_to_itself(key, limit):
 
 
 def test_an_array_may_be_assigned_to_itself_through_another_one_and_through_dask(tmp_path):
+    import zarr
+
     array = tessarr.create_array(tmp_path, data=VALUES, chunks=(64, 100))
     array[::-1] = tessarr.open_array(tmp_path)
     np.testing.assert_array_equal(array[...], VALUES[::-1])
     array[::-1] = zarr.open_array(tmp_path)
     np.testing.assert_array_equal(array[...], VALUES)
-    array[...] = da.from_array(array, chunks=(64, 100))[::-1]
+    array[...] = in_dask(array, (64, 100))[::-1]
     np.testing.assert_array_equal(array[...], VALUES[::-1])
 
 
@@ -237,7 +245,7 @@ def test_a_shape_that_does_not_fit_is_refused_before_anything_is_stored():
 
 
 def test_lengths_that_dask_does_not_know_are_refused():
-    unknown = da.from_array(VALUES, chunks=100)
+    unknown = in_dask(VALUES, 100)
     unknown = unknown[unknown[:, 0] > 500]
     with pytest.raises(ArgumentError, match="compute_chunk_sizes"):
         new()[...] = unknown
