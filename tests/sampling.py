@@ -25,7 +25,7 @@ def examples(count: int, **others: Any) -> settings:
     A profile of 100 examples, Hypothesis's default, leaves the count as it is. `others` are
     further arguments of `hypothesis.settings`.
     """
-    return settings(max_examples=max(count * settings.default.max_examples // 100, 1), **others)
+    return settings(max_examples=max(count * settings().max_examples // 100, 1), **others)
 
 
 def label(value: object) -> str:
@@ -46,7 +46,7 @@ def seeds(values: Iterable[int], *, block: int = 25) -> Callable[[Any], Any]:
         @wraps(test)
         def run(*, seed: list[int], **arguments: Any) -> None:
             folder = arguments.get("tmp_path")
-            skipped: list[pytest.skip.Exception] = []
+            skipped: list[BaseException] = []
             for one in seed:
                 if folder is not None:
                     arguments["tmp_path"] = folder / f"seed-{one}"
