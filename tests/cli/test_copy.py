@@ -147,6 +147,21 @@ def test_a_file_of_hdf5_is_copied_whole_or_by_node(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tessarr.open_array(tmp_path / "b")[...], VALUES)
 
 
+def test_copy_command_resumes_a_complete_copy_with_success(
+    source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = str(tmp_path / "new")
+    assert main(["copy", source, target]) == 0
+    capsys.readouterr()
+    assert main(["copy", source, target, "--resume"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "nothing was left to do: the copy is complete, 2 arrays of 23.9K\n"
+    assert not shown.err
+    assert main(["copy", source, target, "--resume", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["was_complete"] is True
+    assert main(["copy", source, target, "--resume", "--chunks", "time=2"]) == 1
+
+
 def test_no_folder_is_named_like_a_file_of_another_format(
     tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -60,6 +60,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", metavar="SRC", help=PLACE)
     parser.add_argument("target", metavar="DST", help="where to, likewise")
     parser.add_argument("--node", metavar="NAME", help="the path of a node inside of SRC")
+    for option, what in (("--include", "copy only what matches"), ("--exclude", "leave out")):
+        parser.add_argument(
+            option,
+            metavar="GLOB",
+            action="append",
+            help=f"{what}: the path of an array or a group with all below, such as 'run*/raw'; may "
+            "be given several times",
+        )
     parser.add_argument("--chunks", metavar="LENGTHS", help=f"{_LENGTHS}; auto: chosen for you")
     parser.add_argument("--shards", metavar="LENGTHS", help=f"{_LENGTHS}; none: no shards")
     parser.add_argument(
@@ -113,6 +121,8 @@ def _run(arguments: argparse.Namespace) -> int:
                 path=path,
                 target_path=target_path,
                 select=... if arguments.select is None else parse_selection(arguments.select),
+                include=arguments.include,
+                exclude=arguments.exclude,
                 zarr_format=arguments.format,
                 overwrite=arguments.overwrite,
                 resume=arguments.resume,
@@ -153,7 +163,7 @@ def _tell_how_to_resume(error: BaseException, arguments: argparse.Namespace) -> 
 
 def _show(done: Copy, arguments: argparse.Namespace) -> None:
     often = max((node.decodes for node in done.nodes), default=1.0)
-    if often > 2 and arguments.scratch is None:
+    if often > 2 and arguments.scratch is None and not done.was_complete:
         when = "would be" if arguments.dry_run else "was"
         sys.stderr.write(
             f"tessarr: each chunk {when} read {often:.0f} times; more --memory, or --scratch DIR, "
@@ -165,7 +175,9 @@ def _show(done: Copy, arguments: argparse.Namespace) -> None:
         print(done)
     else:
         count = sum(node.kind == "array" for node in done.nodes)
-        print(f"copied {count:,} array{'s' * (count != 1)} of {human_bytes(done.size_bytes)}")
+        size = f"{count:,} array{'s' * (count != 1)} of {human_bytes(done.size_bytes)}"
+        complete = f"nothing was left to do: the copy is complete, {size}"
+        print(complete if done.was_complete else f"copied {size}")
         for link in done.links:
             print(f"link {printable(str(link))}")
         for skipped in done.skipped:

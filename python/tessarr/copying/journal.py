@@ -103,6 +103,12 @@ class Journal:
         done: dict[str, list[list[int]]] = self._state["done"]
         return _Runs(done.setdefault(name, []))
 
+    def forget(self, path: str) -> None:
+        """Forget which pieces of an array are stored: they have been deleted."""
+        done: dict[str, list[list[int]]] = self._state["done"]
+        for name in [name for name in done if name.rsplit(":", 2)[0] == path]:
+            del done[name]
+
     def save(self, *, now: bool = False) -> None:
         """Store it, if the last time is some time ago."""
         if now or monotonic() - self._stored > _EVERY_S:

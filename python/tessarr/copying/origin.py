@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tessarr import drive, files
 from tessarr.array import Array, bind
 from tessarr.copying import hdf5, netcdf
+from tessarr.copying.choice import EVERYTHING, Choice
 from tessarr.copying.journal import fingerprint
 from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
 from tessarr.flow import walk
@@ -60,23 +61,26 @@ class Stored:
             return self.store.size(prefix_of(self.path) + ".zmetadata") is not None
         return self.meta.consolidated is not None
 
-    def nodes(self) -> dict[str, Any]:
-        """Return the metadata of all nodes by path from the top one, which is "".
+    def nodes(self, choice: Choice = EVERYTHING) -> dict[str, Any]:
+        """Return the metadata of the nodes of a choice by path from the top one, which is "".
 
         Raises
         ------
         MetadataError, UnsupportedError
             If that of one of them cannot be read.
+        ArgumentError
+            If no node is included.
         """
         found: dict[str, Any] = {"": self.meta}
         if isinstance(self.meta, GroupMeta):
             prefix = len(prefix_of(self.path))
             below = drive.run(walk.members(self.path, self.zarr_format, max_depth=None), self.store)
-            for path, meta in below.items():
-                if isinstance(meta, TessarrError):
-                    raise meta
-                found[path[prefix:]] = meta
-        return found
+            found.update((path[prefix:], meta) for path, meta in below.items())
+        taken = choice.among(found)
+        for meta in taken.values():
+            if isinstance(meta, TessarrError):
+                raise meta
+        return taken
 
     def array(self, path: str, meta: ArrayMeta) -> Array:
         """Return one of the arrays."""
@@ -125,20 +129,24 @@ class Foreign:
         """Whether the copy keeps copies of metadata: that of a netCDF file does."""
         return not hasattr(self.node, "shape") and netcdf.is_netcdf(self.node)
 
-    def nodes(self) -> dict[str, Any]:
-        """Return all nodes by path from the top one, which is "".
+    def nodes(self, choice: Choice = EVERYTHING) -> dict[str, Any]:
+        """Return the nodes of a choice by path from the top one, which is "".
 
         Raises
         ------
         UnsupportedError
             If the top one is an array that cannot be copied.
+        ArgumentError
+            If no node is included.
         """
         if hasattr(self.node, "shape"):
             hdf5.check(self.node)
-            return {"": hdf5.dataset_of(self.node)}
+            return choice.among({"": hdf5.dataset_of(self.node)})
         contents = hdf5.contents_of(self.node)
-        self.links, self.skipped = contents.links, contents.skipped
-        return {"": self.node, **contents.nodes}
+        taken = choice.among({"": self.node, **contents.nodes})
+        self.links = [link for link in contents.links if link.path in taken]
+        self.skipped = [skipped for skipped in contents.skipped if choice.takes(skipped.path)]
+        return taken
 
     def array(self, path: str, node: Any) -> Any:
         """Return one of the arrays."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.array import Array
 from tessarr.copying import hdf5, netcdf
+from tessarr.copying.choice import EVERYTHING, Choice
 from tessarr.copying.origin import Stored
 from tessarr.copying.report import Skipped, skip_attribute
 from tessarr.creating import Plan as Creation
@@ -72,6 +73,7 @@ def steps_for(
     settings: Mapping[str, Any],
     *,
     zarr_format: ZarrFormat,
+    choice: Choice = EVERYTHING,
 ) -> list[Step]:
     """Return what is to be done, the node at the top first.
 
@@ -88,13 +90,15 @@ def steps_for(
         many axes, or with axes of these names.
     zarr_format
         The format of the new nodes.
+    choice
+        Which members of a group are copied.
 
     Raises
     ------
     ArgumentError
-        If settings do not fit an array, or chunks fit none.
+        If no member is included, settings do not fit an array, or chunks fit none.
     """
-    nodes = origin.nodes()
+    nodes = origin.nodes(choice)
     top = nodes[""]
     whole = select is ... or select is None
     if not whole and not (isinstance(top, ArrayMeta) or hasattr(top, "shape")):

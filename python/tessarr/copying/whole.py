@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tessarr import drive
+from tessarr.copying.choice import Choice
 from tessarr.copying.journal import Journal
 from tessarr.copying.origin import Stored, origin_of
 from tessarr.copying.report import warn_of
@@ -17,17 +18,17 @@ from tessarr.copying.work import Work
 from tessarr.errors import ArgumentError, DataError, ExistsError, NotFoundError
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
-from tessarr.flow.open import exists
+from tessarr.flow.open import exists, find
 from tessarr.keys import join
 from tessarr.locating import locate
-from tessarr.metadata.node import ArrayMeta
+from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store import LocalStore
 from tessarr.store.given import close
 from tessarr.store.in_file import completed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from tessarr.copying.origin import Origin
     from tessarr.copying.report import CopiedLink, Skipped
@@ -82,12 +83,15 @@ class Copy:
         The links of an HDF5 file that became copies of what they lead to.
     skipped
         The nodes and attributes that cannot be copied, each with the reason.
+    was_complete
+        Whether a copy that was to be resumed was complete, so that nothing was left to do.
     """
 
     nodes: tuple[CopiedNode, ...]
     done: bool
     links: tuple[CopiedLink, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    was_complete: bool = False
 
     @property
     def size_bytes(self) -> int:
@@ -100,6 +104,7 @@ class Copy:
         nodes = [{name: getattr(node, name) for name in names} for node in self.nodes]
         return {
             "done": self.done,
+            "was_complete": self.was_complete,
             "size_bytes": self.size_bytes,
             "nodes": nodes,
             "links": [asdict(link) for link in self.links],
@@ -131,6 +136,8 @@ def copy_to(
     path: str | None = None,
     target_path: str | None = None,
     select: SelectionLike = ...,
+    include: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] | None = None,
     zarr_format: ZarrFormat | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -157,12 +164,18 @@ def copy_to(
         The path of the node in the source, and of that in the target; by default the root.
     select
         Slices: copy only this part of an array.
+    include, exclude
+        Patterns of the paths of members to copy, or to leave out; a text or several. ``raw`` and
+        ``run*/raw`` match the last names of a path, ``/raw`` matches the whole path, and ``**`` any
+        number of names. A pattern that matches a group stands for all below it.
     zarr_format
         2 or 3; by default as it is, and what comes from elsewhere as the options say.
     overwrite
         Delete what is at the target. By default that there is a node is an error.
     resume
-        Continue where a copy with the same arguments was interrupted; begin, if there was none.
+        Continue where a copy with the same arguments was interrupted; begin, if there was none. A
+        copy that is complete is left as it is: one with the metadata of all nodes; values are not
+        compared.
     dry_run
         Only find out what would be done.
     memory_bytes
@@ -183,7 +196,7 @@ def copy_to(
     Returns
     -------
     Copy
-        What was done to each node.
+        What was done to each node, which links became copies, and what was left out.
 
     Raises
     ------
@@ -192,8 +205,8 @@ def copy_to(
     ExistsError
         If there is a node at the target, or an interrupted copy.
     ArgumentError
-        If settings do not fit an array, the target is part of the source, or what is to be
-        resumed is another copy; nothing has changed then.
+        If no member is included, settings do not fit an array, the target is part of the source,
+        or what is to be resumed is another copy; nothing has changed then.
 
     Notes
     -----
@@ -218,6 +231,7 @@ def copy_to(
         raise ArgumentError(f"memory_bytes {memory_bytes!r} is not a positive integer")
     if scratch is not None and not os.path.isdir(scratch):  # noqa: PTH112 (of any kind of path)
         raise ArgumentError(f"scratch {os.fspath(scratch)!r} is not a folder that exists")
+    choice = Choice.of(include, exclude)
     with ExitStack() as opened:
         origin = origin_of(source, path)
         if isinstance(source, str | os.PathLike):
@@ -238,7 +252,7 @@ def copy_to(
         if isinstance(target, str | os.PathLike):
             opened.callback(close, goal)
         _check_apart(origin, goal, at)
-        steps = steps_for(origin, goal, select, settings, zarr_format=form)
+        steps = steps_for(origin, goal, select, settings, zarr_format=form, choice=choice)
         work = Work(
             origin,
             goal,
@@ -252,15 +266,36 @@ def copy_to(
         if dry_run:
             return _result(origin, nodes, done=False)
         journal = Journal(goal, at, origin.fingerprint(), _hash(steps))
-        _begin(journal, goal, at, overwrite=overwrite, resume=resume)
-        _carry_out(work, steps, journal)
-    result = _result(origin, nodes, done=True)
+        was_complete = resume and not journal.exists and _is_complete(steps, goal, at)
+        if not was_complete:
+            _begin(journal, goal, at, overwrite=overwrite, resume=resume)
+            _carry_out(work, steps, journal)
+    skipped = {join(at, node.path) for node in origin.skipped if node.attribute is None}
+    nodes = [node for node in nodes if node.path not in skipped]
+    result = _result(origin, nodes, done=True, was_complete=was_complete)
     warn_of(result.skipped, stacklevel=3)
     return result
 
 
-def _result(origin: Origin, nodes: list[CopiedNode], *, done: bool) -> Copy:
-    return Copy(tuple(nodes), done, tuple(origin.links), tuple(origin.skipped))
+def _result(
+    origin: Origin, nodes: list[CopiedNode], *, done: bool, was_complete: bool = False
+) -> Copy:
+    return Copy(tuple(nodes), done, tuple(origin.links), tuple(origin.skipped), was_complete)
+
+
+def _is_complete(steps: list[Step], goal: Store, at: str) -> bool:
+    """Tell whether all nodes of a copy are there, with the metadata that they are to have.
+
+    The metadata of an array is stored after its chunks, so that they are complete, too.
+    """
+    for step in steps:
+        path = join(at, step.name) if step.name else at
+        found = drive.run(find(path, zarr_format=step.new.zarr_format), goal)
+        if isinstance(found, GroupMeta):
+            found = replace(found, consolidated=None)
+        if found is None or create.documents(found) != create.documents(step.new):
+            return False
+    return True
 
 
 def _carry_out(work: Work, steps: list[Step], journal: Journal) -> None:

@@ -13,8 +13,10 @@ import numpy as np
 from tessarr import drive, transfer
 from tessarr.array import bind
 from tessarr.copying.origin import Stored
+from tessarr.copying.report import Skipped
 from tessarr.copying.scratch import pieces_for
-from tessarr.flow import create
+from tessarr.errors import DataError
+from tessarr.flow import create, edit
 from tessarr.flow.open import find
 from tessarr.keys import join
 from tessarr.metadata.node import ArrayMeta
@@ -77,14 +79,30 @@ class Work:
         at = join(self.path, step.name) if step.name else self.path
         before = self.done
         if not self._is_there(at, step):
-            if step.as_stored:
-                self._move(step, at, journal)
-            elif isinstance(step.new, ArrayMeta):
-                self._recode(step, step.new, journal)
-            within = None if at == self.path else self.path
-            drive.run(create.create(at, step.new, within=within), self.goal)
+            if self._copy_elements(step, at, journal):
+                within = None if at == self.path else self.path
+                drive.run(create.create(at, step.new, within=within), self.goal)
             journal.save(now=True)
         self._tell(before + step.size_bytes - self.done)
+
+    def _copy_elements(self, step: Step, at: str, journal: Journal) -> bool:
+        """Copy the elements of an array; return whether they could be read.
+
+        An unreadable array of an HDF5 file is left out and reported: the file may have others.
+        """
+        if step.as_stored:
+            self._move(step, at, journal)
+        elif isinstance(step.new, ArrayMeta):
+            try:
+                self._recode(step, step.new, journal)
+            except DataError as error:
+                if not step.name or isinstance(self.origin, Stored):
+                    raise
+                self.origin.skipped.append(Skipped(step.name, error.message))
+                drive.run(edit.delete(at), self.goal)
+                journal.forget(step.name)
+                return False
+        return True
 
     def _is_there(self, at: str, step: Step) -> bool:
         """Tell whether a node is complete: it is when it has a document."""

@@ -412,8 +412,6 @@ def test_an_interrupted_copy_goes_on_where_it_was(rows, tmp_path, kind):
 def test_resuming_begins_where_there_is_nothing_to_resume(rows, tmp_path):
     tessarr.copy_to(rows, tmp_path / "new", resume=True)
     np.testing.assert_array_equal(opened(tmp_path / "new")[...], VALUES)
-    with pytest.raises(ExistsError):
-        tessarr.copy_to(rows, tmp_path / "new", resume=True)
 
 
 def test_a_source_that_has_changed_is_not_resumed(rows, tmp_path):
@@ -455,6 +453,39 @@ def test_a_hierarchy_is_resumed_at_any_point(tmp_path, after):
     new = tessarr.open_group(tmp_path / "new", "r")
     for name in "abc":
         np.testing.assert_array_equal(new[f"g/{name}"][...], VALUES)
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip", "memory"])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_resume_of_a_complete_copy_leaves_it_as_it_is(tmp_path, kind, zarr_format):
+    group = tessarr.create_group(tmp_path / "old", attributes={"title": "t"})
+    group.create_array("g/a", data=VALUES, chunks=(20, 20), attributes={"u": [1.5]})
+    group.create_array("text", data=["a", "b"], dtype=str)
+    tessarr.consolidate_metadata(tmp_path / "old")
+    target = {
+        "folder": tmp_path / "new",
+        "zip": tmp_path / "new.zip",
+        "memory": MemoryStore(),
+    }[kind]
+    done = tessarr.copy_to(tmp_path / "old", target, zarr_format=zarr_format)
+    assert not done.was_complete
+    again = tessarr.copy_to(tmp_path / "old", target, zarr_format=zarr_format, resume=True)
+    assert again.was_complete
+    assert again.nodes == done.nodes
+    np.testing.assert_array_equal(tessarr.open_group(target, "r")["g/a"][...], VALUES)
+
+
+def test_resume_where_the_target_is_another_copy_is_an_error(rows, tmp_path):
+    tessarr.copy_to(rows, tmp_path / "new")
+    for settings in ({"chunks": (5, 5)}, {"select": slice(0, 10)}):
+        with pytest.raises(ExistsError, match="there is a node at the root of"):
+            tessarr.copy_to(rows, tmp_path / "new", resume=True, **settings)
+    group = tessarr.create_group(tmp_path / "group")
+    group["a"] = VALUES
+    tessarr.copy_to(tmp_path / "group", tmp_path / "part")
+    group["b"] = VALUES
+    with pytest.raises(ExistsError, match="there is a node at the root of"):
+        tessarr.copy_to(tmp_path / "group", tmp_path / "part", resume=True)
 
 
 def test_a_foreign_document_in_place_of_the_journal_is_an_error(rows, tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import tessarr
 from tessarr.cli import main
 from tessarr.copying import CopiedLink, Skipped
-from tessarr.errors import NotFoundError, TessarrWarning, UnsupportedError
+from tessarr.errors import ArgumentError, NotFoundError, TessarrWarning, UnsupportedError
 
 VALUES = np.arange(6000, dtype="i4").reshape(60, 100)
 
@@ -298,3 +298,107 @@ def test_copy_of_a_name_that_the_file_lacks_is_an_error(path, tmp_path):
         file["a"] = VALUES
     with pytest.raises(NotFoundError, match="no array or group at path 'b' of <HDF5 file"):
         tessarr.copy_to(path, tmp_path / "new", path="b")
+
+
+def test_copy_of_damaged_chunk_leaves_that_array_out_and_copies_the_rest(path):
+    with h5py.File(path, "w") as file:
+        file["a"] = VALUES
+        bad = file.create_dataset("g/bad", data=VALUES, chunks=(10, 100), fletcher32=True)
+        place = bad.id.get_chunk_info(3).byte_offset
+        file["z"] = VALUES
+    damaged = bytearray(path.read_bytes())
+    damaged[place + 5] ^= 0xFF
+    path.write_bytes(damaged)
+    done, new = copied(path)
+    assert [node.path for node in done.nodes] == ["", "a", "g", "z"]
+    assert [node.path for node in done.skipped] == ["g/bad"]
+    assert "cannot read dataset '/g/bad' of HDF5" in done.skipped[0].reason
+    assert list(new["g"]) == []
+    assert not (path.with_suffix(".zarr3") / "g" / "bad").exists()
+    assert not (path.with_suffix(".zarr3") / ".tessarr-copy").exists()
+    np.testing.assert_array_equal(new["z"][...], VALUES)
+
+
+def test_copy_of_filter_that_is_not_installed_leaves_that_array_out(path, monkeypatch):
+    with h5py.File(path, "w") as file:
+        file["a"] = VALUES
+        file.create_dataset("b", data=VALUES, chunks=(10, 100), compression="lzf")
+    monkeypatch.setattr("h5py.h5z.filter_avail", lambda number: number != h5py.h5z.FILTER_LZF)
+    done, new = copied(path)
+    assert [node.path for node in done.skipped] == ["b"]
+    assert done.skipped[0].reason == (
+        "the HDF5 filter 32000 (lzf) is not installed: pip install hdf5plugin"
+    )
+    assert list(new) == ["a"]
+
+
+# Members that are included or excluded
+
+
+CHOICES = [
+    ({"include": "run1"}, ["run1", "run1/raw", "run1/raw/x", "run1/t"]),
+    ({"include": "raw"}, ["run1", "run1/raw", "run1/raw/x", "run2", "run2/raw"]),
+    ({"include": ["x", "/run2/t"]}, ["run1", "run1/raw", "run1/raw/x", "run2", "run2/t"]),
+    ({"exclude": "raw"}, ["run1", "run1/t", "run2", "run2/t", "t"]),
+    ({"exclude": ("/t", "run?/raw")}, ["run1", "run1/t", "run2", "run2/t"]),
+    ({"include": "run*", "exclude": "**/raw/**"}, ["run1", "run1/t", "run2", "run2/t"]),
+    ({"include": "[!r]*", "exclude": "/run1/"}, ["run2", "run2/t", "t"]),
+]
+
+
+@pytest.mark.parametrize("kind", ["HDF5", "Zarr"])
+@pytest.mark.parametrize(("choice", "expected"), CHOICES)
+def test_copy_with_include_and_exclude_takes_what_the_patterns_say(
+    tmp_path, kind, choice, expected
+):
+    path = tmp_path / "source"
+    with h5py.File(path, "w") if kind == "HDF5" else tessarr.open_group(path, "w") as source:
+        for name in ("run1/raw/x", "run1/t", "run2/raw", "run2/t", "t"):
+            source[name] = np.arange(3)
+    done = tessarr.copy_to(path, tmp_path / "new", **choice)
+    assert sorted(node.path for node in done.nodes) == ["", *expected]
+    found = tessarr.open_group(tmp_path / "new", "r")
+    assert sorted(name for name, _ in found.members(max_depth=None)) == expected
+
+
+def test_copy_with_exclude_does_not_report_what_it_leaves_out(path):
+    with_odd_members(path)
+    done, _ = copied(path, exclude=[name.rpartition("/")[2] for name in SKIPPED])
+    assert {node.path for node in done.skipped} == {"good"}
+
+
+def test_copy_command_with_exclude_succeeds_where_a_member_cannot_be_copied(path, capsys):
+    with h5py.File(path, "w") as file:
+        file["good"] = VALUES
+        file.create_dataset("g/ref", data=file["good"].ref, dtype=h5py.ref_dtype)
+    for options in (
+        ["--exclude", "ref"],
+        ["--include", "go*"],
+        ["--include=good", "--exclude=g/*"],
+    ):
+        target = str(path.with_suffix(".zarr"))
+        assert main(["copy", str(path), target, "--overwrite", *options]) == 0
+        assert capsys.readouterr().out == "copied 1 array of 23.4K\n"
+
+
+def test_copy_with_exclude_copies_zarr_beside_a_broken_array(tmp_path):
+    group = tessarr.open_group(tmp_path / "old", "w")
+    group["good"] = VALUES
+    group["broken"] = VALUES
+    (tmp_path / "old" / "broken" / "zarr.json").write_text("{")
+    tessarr.copy_to(tmp_path / "old", tmp_path / "new", exclude="broken")
+    np.testing.assert_array_equal(tessarr.open_group(tmp_path / "new", "r")["good"][...], VALUES)
+
+
+@pytest.mark.parametrize("wrong", ["", "/", [""], [5], 5])
+def test_copy_with_pattern_that_is_no_text_is_an_error(path, wrong):
+    with pytest.raises(ArgumentError, match="a pattern of paths is a text such as"):
+        tessarr.copy_to(path, path.with_suffix(".zarr"), exclude=wrong)
+
+
+def test_copy_with_include_that_matches_nothing_is_an_error(path):
+    with h5py.File(path, "w") as file:
+        file["a"] = VALUES
+    with pytest.raises(ArgumentError, match="include='b': no array or group of the source"):
+        tessarr.copy_to(path, path.with_suffix(".zarr"), include="b")
+    assert not path.with_suffix(".zarr").exists()
