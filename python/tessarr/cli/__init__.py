@@ -191,7 +191,8 @@ def parser() -> argparse.ArgumentParser:
         prog="tessarr",
         description="Look at Zarr arrays and groups, compare, check, copy and change them.",
         epilog="Exit codes: 0 success; 1 it failed, copy left something out, or verify, diff or "
-        "consolidate --check found something; 2 wrong usage, and of verify and diff that they failed; 130 interrupted.",
+        "consolidate --check found something; 2 wrong usage, and of verify and diff that they "
+        "failed; 130 interrupted.",
     )
     whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     whole.add_argument("--traceback", action="store_true", help="let errors show where they began")
