@@ -9,6 +9,9 @@ warning.
 
 from __future__ import annotations
 
+import json
+import math
+import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
@@ -29,6 +32,7 @@ __all__ = [
     "lengths",
     "pointer",
     "read_extension",
+    "read_text",
 ]
 
 INT64_MAX: Final = 2**63 - 1
@@ -46,9 +50,24 @@ ABSENT: Final = Absent.ABSENT
 
 Required: TypeAlias = Literal[Absent.ABSENT]
 
+Wanted: TypeAlias = Literal["integer", "number", "boolean"]
+"""What a member or a parameter has to be."""
+
+_INTEGER: Final = re.compile(r"-?[0-9]{1,40}")
+_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,39})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?")
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
 
 class Problems:
     """The faults of one document, in the order they were found.
+
+    Parameters
+    ----------
+    strict : bool
+        Whether nothing is tolerated: what a user writes is not a stored document.
 
     Examples
     --------
@@ -58,9 +77,10 @@ class Problems:
     (1, '/shape/0: -1 is negative')
     """
 
-    __slots__ = ("_extensions", "defects", "found")
+    __slots__ = ("_extensions", "_strict", "defects", "found")
 
-    def __init__(self) -> None:
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
         self.found: list[Problem] = []
         self.defects: list[str] = []
         self._extensions: list[str] = []
@@ -103,6 +123,9 @@ class Problems:
 
     def tolerate(self, loc: str, defect: str) -> None:
         """Note a defect that has only one sensible reading."""
+        if self._strict:
+            self.add(loc, defect)
+            return
         self.defects.append(f"{loc}: {defect}" if loc else defect)
 
     def check(self, what: str, *, path: str | None = None, key: str | None = None) -> None:
@@ -187,6 +210,8 @@ class Members:
         Its JSON pointer.
     problems : Problems
         Where faults go.
+    ignores_unknown : bool
+        Whether members that nobody asked for are a defect and not a fault.
 
     Examples
     --------
@@ -198,9 +223,17 @@ class Members:
     ['/configuration/level: 12 is not an integer of 0 to 9', "/configuration/x: unknown member 'x'"]
     """
 
-    __slots__ = ("_asked", "loc", "problems", "value")
+    __slots__ = ("_asked", "_ignores_unknown", "loc", "problems", "value")
 
-    def __init__(self, value: Mapping[str, Any], loc: str, problems: Problems) -> None:
+    def __init__(
+        self,
+        value: Mapping[str, Any],
+        loc: str,
+        problems: Problems,
+        *,
+        ignores_unknown: bool = False,
+    ) -> None:
+        self._ignores_unknown = ignores_unknown
         self.value = value
         self.loc = loc
         self.problems = problems
@@ -233,7 +266,7 @@ class Members:
         self, name: str, low: int, high: int | None, default: int | Required | None = ABSENT
     ) -> int | None:
         """Return an integer of `low` to `high` (``None``: no upper limit)."""
-        value = self.require(name) if default is ABSENT else self.get(name)
+        value = self._stated(name, "integer", default)
         if value is ABSENT:
             return None if isinstance(default, Absent) else default
         if is_integer(value) and value >= low and (high is None or value <= high):
@@ -244,13 +277,18 @@ class Members:
 
     def boolean(self, name: str, default: bool | Required = ABSENT) -> bool | None:
         """Return a boolean."""
-        value = self.require(name) if default is ABSENT else self.get(name)
+        value = self._stated(name, "boolean", default)
         if value is ABSENT:
             return None if isinstance(default, Absent) else default
         if isinstance(value, bool):
             return value
         self._refuse(name, value, "true or false", right_type=False)
         return None
+
+    def _stated(self, name: str, wanted: Wanted, default: object) -> Any:
+        """Return a member, a number or boolean in text as such."""
+        value = self.require(name) if default is ABSENT else self.get(name)
+        return read_text(value, wanted, self.at(name), self.problems)
 
     def choice(
         self, name: str, choices: Collection[str | None], default: str | Required | None = ABSENT
@@ -298,10 +336,13 @@ class Members:
     def done(self) -> None:
         """Note every member that was not asked for."""
         for name in self.value:
-            if name not in self._asked:
-                self.problems.add(
-                    self.at(name), f"unknown member {describe(name)}", "unknown_member"
-                )
+            if name in self._asked:
+                continue
+            what = f"unknown member {describe(name)}"
+            if self._ignores_unknown:
+                self.problems.tolerate(self.at(name), f"{what}, ignored")
+            else:
+                self.problems.add(self.at(name), what, "unknown_member")
 
     def _refuse(self, name: str, value: object, wanted: str, *, right_type: bool) -> None:
         kind = "invalid_value" if right_type else "wrong_type"
@@ -347,7 +388,10 @@ def read_extension(value: Any, what: str, loc: str, problems: Problems) -> Exten
     members = Members(value, loc, problems)
     name = members.require("name")
     configuration = members.get("configuration", {})
-    must_understand = members.boolean("must_understand", default=True)
+    must_understand = members.get("must_understand", default=True)
+    if not isinstance(must_understand, bool):
+        what = f"{describe(must_understand)} is not true or false"
+        problems.add(members.at("must_understand"), what, "wrong_type")
     members.done()
     if not isinstance(name, str) or not name:
         if name is not ABSENT:
@@ -361,6 +405,46 @@ def read_extension(value: Any, what: str, loc: str, problems: Problems) -> Exten
     at = loc if bare else members.at("configuration")
     inner = Members(configuration, at, problems)
     return Extension(name, inner, must_understand is not False)
+
+
+def read_text(value: Any, wanted: Wanted, loc: str, problems: Problems) -> Any:
+    """Return the number or boolean that a text says, as a defect; any other value unchanged.
+
+    Parameters
+    ----------
+    value : JSON
+        The value.
+    wanted : {"integer", "number", "boolean"}
+        What it has to be.
+    loc : str
+        Its JSON pointer.
+    problems : Problems
+        Where the defect goes.
+
+    Examples
+    --------
+    >>> problems = Problems()
+    >>> [read_text(text, "number", "", problems) for text in ("4", "1.5", "x", 7)]
+    [4, 1.5, 'x', 7]
+    >>> read_text("NO", "boolean", "/checksum", problems), problems.defects[-1]
+    (False, "/checksum: the text 'NO', taken for false")
+    """
+    found = _said(value.strip(), wanted) if isinstance(value, str) else None
+    if found is None:
+        return value
+    problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(found)}")
+    return found
+
+
+def _said(text: str, wanted: Wanted) -> bool | float | None:
+    """Return the number or boolean that a text says, or None."""
+    if wanted == "boolean":
+        return _BOOLEANS.get(text.lower())
+    pattern = _INTEGER if wanted == "integer" else _NUMBER
+    if pattern.fullmatch(text) is None:
+        return None
+    number: float = int(text) if wanted == "integer" else json.loads(text)
+    return number if math.isfinite(number) else None
 
 
 def lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int, ...] | None:

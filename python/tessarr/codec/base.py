@@ -32,6 +32,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
+import re
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
@@ -40,11 +41,12 @@ import numpy as np
 
 from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import DataError
+from tessarr.problems import ABSENT, read_text
 from tessarr.registry import Registry, call_public
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType
-    from tessarr.problems import Members, Problems
+    from tessarr.problems import Members, Problems, Wanted
     from tessarr.types import BytesLike, JSONObject, Shape, ZarrFormat
 
 __all__ = [
@@ -172,18 +174,18 @@ class Codec(ABC):
         """
         before = len(members.problems)
         known: Any = cls
+        config = dict(members.value)
         if dataclasses.is_dataclass(known):
-            for field in dataclasses.fields(known):
-                if field.name == "spelling":
-                    continue
-                if field.default is MISSING and field.default_factory is MISSING and field.init:
-                    members.require(field.name)
-                members.get(field.name)
+            config = {
+                field.name: value
+                for field in dataclasses.fields(known)
+                if field.name != "spelling" and (value := _stated(field, members)) is not ABSENT
+            }
             members.done()
         if len(members.problems) > before:
             return None
         try:
-            return cls.from_config(dict(members.value))
+            return cls.from_config(config)
         except WrongParameter as error:
             members.problems.add(members.at(error.parameter), error.problem, error.problem_kind)
         except (TypeError, ValueError, KeyError) as error:
@@ -234,6 +236,30 @@ class Codec(ABC):
     def engine(self) -> dict[str, object] | None:
         """Return the codec as the engine takes it, or None if the engine lacks it."""
         return None
+
+
+_WANTED: Final[dict[frozenset[str], Wanted]] = {
+    frozenset({"int"}): "integer",
+    frozenset({"bool"}): "boolean",
+    frozenset({"float"}): "number",
+    frozenset({"int", "float"}): "number",
+}
+"""What parameters have to be, by the names in their annotations."""
+
+
+def _stated(field: dataclasses.Field[Any], members: Members) -> Any:
+    """Return the parameter of a document for a field of a codec, or ABSENT for the default."""
+    if field.default is MISSING and field.default_factory is MISSING and field.init:
+        members.require(field.name)
+    value, problems = members.get(field.name), members.problems
+    annotation = field.type if isinstance(field.type, str) else _annotation(field.type)
+    names = frozenset(re.findall(r"[\w.]+", annotation))
+    wanted = _WANTED.get(names - {"None"})
+    return value if wanted is None else read_text(value, wanted, members.at(field.name), problems)
+
+
+def _annotation(found: Any) -> str:
+    return found.__name__ if isinstance(found, type) else str(found)
 
 
 class ArrayArrayCodec(Codec):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from tessarr.codec.base import register_codec
 from tessarr.codec.native import NativeCodec
 from tessarr.codec.parameters import check_choice, check_integer
-from tessarr.problems import ABSENT
+from tessarr.problems import ABSENT, describe, is_integer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
@@ -107,11 +107,16 @@ class Blosc(NativeCodec):
         shuffle = members.choice("shuffle", _SHUFFLES)
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES)
         # Without a shuffle there is nothing that the size of elements could mean.
-        needed = shuffle != "noshuffle"
-        typesize = members.integer("typesize", 1, _MAX_TYPESIZE, ABSENT if needed else None)
+        typesize: int | None = None
+        stated = members.get("typesize")
+        if stated is None or (is_integer(stated) and stated == 0):
+            what = f"{describe(stated)}, taken for the size of the elements"
+            members.problems.tolerate(members.at("typesize"), what)
+        elif stated is not ABSENT or shuffle != "noshuffle":
+            typesize = members.integer("typesize", 1, _MAX_TYPESIZE)
+            if typesize is None:
+                return None
         if cname is None or clevel is None or shuffle is None or blocksize is None:
-            return None
-        if typesize is None and needed:
             return None
         return cls(cname, clevel, _SHUFFLES[shuffle], blocksize, typesize)
 

@@ -82,7 +82,7 @@ def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec |
     try:
         if codec is not None:
             configuration = {name: item for name, item in value.items() if name != "id"}
-            return codec.read(Members(configuration, loc, problems), 2)
+            return codec.read(Members(configuration, loc, problems, ignores_unknown=True), 2)
         return _numcodec(value, first=first)
     except UnsupportedError as error:
         hint = f": {error.__notes__[0]}" if getattr(error, "__notes__", None) else ""

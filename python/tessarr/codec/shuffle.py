@@ -25,7 +25,8 @@ class Shuffle(NativeCodec):
     Parameters
     ----------
     elementsize : int, optional
-        Bytes of an item; by default those of the array's elements. 0 and 1 change nothing.
+        Bytes of an item. None and 0, which netCDF writes, mean those of the elements that the
+        codec encodes; 1 changes nothing.
 
     Examples
     --------
@@ -46,7 +47,10 @@ class Shuffle(NativeCodec):
         # numcodecs' default in format 2; zarr-python asks the array in format 3.
         default = 4 if zarr_format == 2 else None
         before = len(members.problems)
-        elementsize = members.integer("elementsize", 0, 2**31 - 1, default)
+        if members.get("elementsize") is None:
+            elementsize: int | None = 0
+        else:
+            elementsize = members.integer("elementsize", 0, 2**31 - 1, default)
         members.done()
         return cls(elementsize) if len(members.problems) == before else None
 
@@ -54,7 +58,7 @@ class Shuffle(NativeCodec):
         return size
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> Shuffle:
-        if self.elementsize is not None:
+        if self.elementsize:
             return self
         # Elements of any length are bytes, which stay as they are.
         any_length = spec.data_type.elements is not None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.dtype.base import DataType, register
-from tessarr.problems import describe, is_integer
+from tessarr.problems import describe, is_integer, read_text
 
 if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
@@ -46,6 +46,7 @@ class Boolean(DataType):
         loc: str,
         problems: Problems,
     ) -> bytes | None:
+        value = read_text(value, "boolean", loc, problems)
         if isinstance(value, bool):
             return b"\x01" if value else b"\0"
         if is_integer(value) and value in (0, 1):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.dtype.base import DataType, register
-from tessarr.problems import describe, is_integer
+from tessarr.problems import describe, is_integer, read_text
 
 if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
@@ -64,6 +64,8 @@ class Integer(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
+        if zarr_format == 2:
+            value = read_text(value, "number", loc, problems)
         if isinstance(value, float) and zarr_format == 2 and value.is_integer():
             problems.tolerate(loc, f"an integer fill value is written as {value!r}")
             value = int(value)
@@ -131,6 +133,7 @@ def integer_from_json(
     value: Any, limits: tuple[int, int], name: str, loc: str, problems: Problems
 ) -> int | None:
     """Return an integer of metadata that lies within `limits`, or None and a problem."""
+    value = read_text(value, "integer", loc, problems)
     if not is_integer(value):
         problems.add(loc, f"{describe(value)} is not an integer", "wrong_type")
         return None
@@ -174,6 +177,8 @@ def float_from_json(
         match = _HEX.fullmatch(value) if zarr_format == 3 else None
         if match is not None:
             return _float_from_hex(match.group(1), dtype, loc, problems)
+        value = read_text(value, "number", loc, problems)
+    if isinstance(value, str):
         allowed = "'NaN', 'Infinity' or '-Infinity'"
         if zarr_format == 3:
             allowed = f"'NaN', 'Infinity', '-Infinity' or '0x' and {dtype.itemsize * 2} digits"

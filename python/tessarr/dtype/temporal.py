@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tessarr.dtype.base import DataType, register
-from tessarr.problems import ABSENT, describe, is_integer
+from tessarr.problems import ABSENT, describe, is_integer, read_text
 
 if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
@@ -80,6 +80,7 @@ class Temporal(DataType):
     ) -> bytes | None:
         if value == "NaT":
             return self._item(_NAT)
+        value = read_text(value, "integer", loc, problems)
         if not is_integer(value):
             problems.add(loc, f"{describe(value)} is not an integer or 'NaT'", "wrong_type")
             return None

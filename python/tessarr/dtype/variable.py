@@ -83,8 +83,7 @@ class Text(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
-        if zarr_format == 2 and is_integer(value) and value == 0:
-            problems.tolerate(loc, "the fill value of text is written as 0, taken for ''")
+        if zarr_format == 2 and is_integer(value) and value == 0:  # zarr-python 2 writes no other
             return b""
         if not isinstance(value, str):
             problems.add(loc, f"{describe(value)} is not a string", "wrong_type")
@@ -156,8 +155,7 @@ class VariableBytes(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
-        if zarr_format == 2 and is_integer(value) and value == 0:
-            problems.tolerate(loc, "the fill value of bytes is written as 0, taken for b''")
+        if zarr_format == 2 and is_integer(value) and value == 0:  # likewise
             return b""
         if isinstance(value, str):
             try:

@@ -12,6 +12,7 @@ from tessarr.flow.copies import DOCUMENTS, copied_from
 from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
 from tessarr.flow.replace import replace
 from tessarr.keys import join
+from tessarr.metadata import v2
 from tessarr.metadata.consolidated import (
     MEMBER,
     ZMETADATA,
@@ -143,7 +144,7 @@ def consolidate(
         own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
         named = zip(DOCUMENTS[2], own, strict=True)
         nodes[""] = {
-            name: _json.load(content, what=f"metadata {join(path, name)!r}", tokens=True)[0]
+            name: v2.load(content, name, what=f"metadata {join(path, name)!r}")[0]
             for name, content in named
             if content is not None
         }

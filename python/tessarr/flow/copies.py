@@ -17,6 +17,7 @@ from tessarr.drive import Flow, Get
 from tessarr.flow.open import prefix_of
 from tessarr.flow.replace import replace
 from tessarr.keys import ancestors, join
+from tessarr.metadata import v2
 from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, restate
 from tessarr.user_warnings import warn_user
 
@@ -159,7 +160,7 @@ def _update(group: str, path: str, zarr_format: ZarrFormat, *, below: bool) -> F
             for name, content in zip(names, answers, strict=False):
                 if content is not None:
                     what = f"metadata {join(at, name)!r}"
-                    own[name], _ = _json.load(content, what=what, tokens=zarr_format == 2)
+                    own[name], _ = v2.load(content, name, what=what)
             stated[at[prefix:]] = own if own.keys() != {".zattrs"} else {}
         new = restate(document, zarr_format, stated, below=path[prefix:] if below else None)
         return dump(new, zarr_format), None

@@ -15,6 +15,7 @@ from tessarr.errors import NotJSONError
 from tessarr.flow import copies
 from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of, remember
 from tessarr.flow.replace import replace
+from tessarr.metadata import v2
 from tessarr.metadata.attributes import plain_attributes
 from tessarr.metadata.node import ArrayMeta
 from tessarr.problems import Problems
@@ -212,7 +213,8 @@ def _edit(
         if old is None and required:
             raise missing(path, required)
         # What is kept as it is need not be JSON by the letter: attributes may hold NaN.
-        document = {} if old is None else _json.load(old, what=f"metadata {key!r}")[0]
+        name = key.rpartition("/")[2]
+        document = {} if old is None else v2.load(old, name, what=f"metadata {key!r}")[0]
         new = change(document)
         return _dump(new, key, indent=indent), new
 

@@ -15,6 +15,7 @@ from tessarr.drive import Flow, Get, ListDir
 from tessarr.errors import MetadataError, UnsupportedError
 from tessarr.flow.open import parse_v2, parse_v3, prefix_of
 from tessarr.keys import is_node_name, join, split
+from tessarr.metadata import v2
 from tessarr.metadata.node import Found, GroupMeta
 from tessarr.types import ZarrFormat
 from tessarr.user_warnings import warn_user
@@ -53,7 +54,7 @@ class Stored(NamedTuple):
         found = {self.name: value}
         if self.attributes is not None:
             what = f"metadata {join(path, '.zattrs')!r}"
-            found[".zattrs"], _ = _json.load(self.attributes, what=what, tokens=True)
+            found[".zattrs"], _ = v2.load(self.attributes, ".zattrs", what=what)
         return found
 
 

@@ -92,7 +92,7 @@ def extension_of(value: Any, find: Callable[[str], Any], what: str) -> Any:
         kind = f"unsupported_{what.replace(' ', '_')}"
         message = f"{name!r} is not supported{packages.hint(name)}"
         raise UnsupportedError(message, kind=kind, extension=name)
-    problems = Problems()
+    problems = Problems(strict=True)
     read = extension.from_json(Members(configuration, "", problems))
     if read is None or len(problems):
         raise ArgumentError(problems.told("; "))

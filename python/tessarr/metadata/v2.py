@@ -38,6 +38,7 @@ __all__ = [
     "check_codecs",
     "dump",
     "fill_json",
+    "load",
     "parse_array",
     "parse_group",
     "read_array",
@@ -51,6 +52,9 @@ __all__ = [
 ARRAY: Final = ".zarray"
 GROUP: Final = ".zgroup"
 ATTRIBUTES: Final = ".zattrs"
+_N5_RAW: Final = {"type": "raw"}
+"""How n5-zarr states that there is no compressor."""
+
 INDENT: Final = 4
 """How far members of documents are indented that are written here."""
 
@@ -157,8 +161,21 @@ def read_attributes(value: Any, *, where: str, defects: Iterable[str] = ()) -> J
 
 def _load(document: bytes, where: str, name: str) -> tuple[Any, list[str]]:
     key = keys.join(where, name)
-    tokens = name == ATTRIBUTES
-    return _json.load(document, what=f"metadata {key!r}", path=where, key=key, tokens=tokens)
+    return load(document, name, what=f"metadata {key!r}", path=where, key=key)
+
+
+def load(
+    document: bytes, name: str, *, what: str, path: str | None = None, key: str | None = None
+) -> tuple[Any, list[str]]:
+    """Return the JSON of the document called `name`, and its defects.
+
+    Attributes may hold NaN and infinities, and an empty document of them holds none; the rest
+    is as for `tessarr._json.load`.
+    """
+    is_attributes = name == ATTRIBUTES
+    if is_attributes and not document.strip():
+        return {}, ["it is empty, taken for {}"]
+    return _json.load(document, what=what, path=path, key=key, tokens=is_attributes)
 
 
 def _members(value: Any, where: str, name: str, defects: Iterable[str]) -> tuple[Members, str, str]:
@@ -243,18 +260,25 @@ def _parse_type(members: Members, filters: list[Codec] | None) -> DataType | Non
     return dtype.from_json(value, 2, "/dtype", members.problems)
 
 
+def _optional(members: Members, name: str) -> Any:
+    """Return a member that may be null; one that is missing is null, too."""
+    value = members.get(name)
+    if value is ABSENT:
+        members.problems.tolerate("", f"member {name!r} is missing, taken for null")
+        return None
+    return value
+
+
 def _parse_fill(members: Members, data_type: DataType | None) -> bytes | None:
-    value = members.require("fill_value")
-    if value is ABSENT or value is None or data_type is None:
+    value = _optional(members, "fill_value")
+    if value is None or data_type is None:
         return None
     return data_type.fill_from_json(value, 2, "/fill_value", members.problems)
 
 
 def _parse_filters(members: Members) -> list[Codec] | None:
-    value = members.require("filters")
+    value = _optional(members, "filters")
     problems = members.problems
-    if value is ABSENT:
-        return None
     if value is None:
         return []
     if not isinstance(value, list):
@@ -272,8 +296,11 @@ def _parse_filters(members: Members) -> list[Codec] | None:
 
 
 def _parse_compressor(members: Members, *, first: bool) -> Codec | None:
-    value = members.require("compressor")
-    if value is ABSENT or value is None:
+    value = _optional(members, "compressor")
+    if value is None:
+        return None
+    if value == _N5_RAW:
+        members.problems.tolerate("/compressor", f"{_N5_RAW}, taken for null")
         return None
     return read_v2(value, "/compressor", members.problems, first=first)
 

@@ -173,6 +173,11 @@ def _parse_array(members: Members) -> ArrayMeta | None:
 def _parse_fill(
     value: Any, data_type: DataType, codecs: Chain | None, problems: Problems
 ) -> bytes | None:
+    if value is None and data_type.fill_from_json(None, 3, "", Problems()) is None:
+        default = data_type.default_fill()
+        text = describe(data_type.fill_to_json(default, 3))
+        problems.tolerate("/fill_value", f"null, taken for the default of {data_type}: {text}")
+        return default
     fill = data_type.fill_from_json(value, 3, "/fill_value", problems)
     if fill is None or codecs is None or not data_type.is_packed(value):
         return fill

@@ -31,7 +31,7 @@ BAD = [
     ("json2", {"separators": [","]}, "/separators"),
     ("json2", {"indent": "x"}, "/indent"),
     ("json2", {"strict": 1.5}, "/strict"),
-    ("msgpack2", {"raw": "yes"}, "/raw"),
+    ("msgpack2", {"raw": "maybe"}, "/raw"),
     ("pickle", {"protocol": 99}, "/protocol"),
     ("categorize", {"labels": ["a"]}, ""),
     ("categorize", {"labels": "ab", "dtype": "|O"}, "/labels"),

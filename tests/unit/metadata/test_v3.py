@@ -273,7 +273,7 @@ def test_big_endian_is_swapped():
         ({"shuffle": 1}, "/shuffle"),
         ({"shuffle": None}, "/shuffle"),
         ({"blocksize": -1}, "/blocksize"),
-        ({"typesize": 0}, "/typesize"),
+        ({"typesize": -1}, "/typesize"),
         ({"x": 1}, "/x"),
     ],
 )

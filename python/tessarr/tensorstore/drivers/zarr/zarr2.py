@@ -177,7 +177,7 @@ class Zarr2(Constraints):
 def _codecs(stated: tuple[Any, list[Any]]) -> Both:
     """Return filters and compressor of their JSON, the compressor first."""
     compressor, filters = stated
-    problems = Problems()
+    problems = Problems(strict=True)
     found = [read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)]
     last = compressor and read_v2(compressor, "/compressor", problems, first=not filters)
     problems.check("metadata")

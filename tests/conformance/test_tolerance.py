@@ -1,0 +1,446 @@
+"""The rule of reading (docs/guide/tolerance.md): defects with one meaning cause a warning."""
+
+from __future__ import annotations
+
+import bz2
+import gzip as gz
+import json
+import lzma
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from conformance.made import (
+    LITTLE,
+    V2,
+    blosc,
+    document,
+    gzip,
+    open_v2,
+    open_v3,
+    problems_v2,
+    problems_v3,
+    same_bits,
+    tolerated,
+    zstd,
+)
+from tessarr import codecs, stores
+from tessarr.errors import ArgumentError, MetadataError, TessarrWarning
+from tessarr.metadata import v2, v3
+
+VALUES = np.arange(100, 106, dtype="<i4")
+RAW = VALUES.tobytes()
+
+
+def one(stored: bytes | None, /, *without: str, dtype: str = "<i4", **changes: Any) -> Any:
+    """Open an array of format 2 with one chunk of six elements."""
+    items = {} if stored is None else {"0": stored}
+    return open_v2(items, *without, shape=[6], chunks=[6], dtype=dtype, **changes)
+
+
+def stated_anew(array: Any) -> dict[str, Any]:
+    """Return the document that Tessarr writes for an array like this one."""
+    return (v2 if array.zarr_format == 2 else v3).to_json(array.metadata)
+
+
+def shuffled(data: bytes, size: int) -> bytes:
+    return np.frombuffer(data, "u1").reshape(-1, size).T.tobytes()
+
+
+# Codecs whose configuration holds the size of elements
+
+
+@pytest.mark.covers("V2-FILT-06")
+@pytest.mark.parametrize("size", [0, None, 4])
+def test_shuffle_elementsize_0_is_the_size_of_the_data_type(size: Any) -> None:
+    """NCZarr writes 0, without a warning on reading; new documents state the size."""
+    array = one(shuffled(RAW, 4), filters=[{"id": "shuffle", "elementsize": size}])
+    same_bits(array[...], VALUES)
+    array[0] = 7
+    assert array.store.get("0") == shuffled(array[...].tobytes(), 4)
+    assert stated_anew(array)["filters"] == [{"id": "shuffle", "elementsize": 4}]
+
+
+@pytest.mark.covers("V2-FILT-06")
+def test_shuffle_elementsize_text_is_the_number() -> None:
+    with tolerated("/filters/0/elementsize: the text '4', taken for 4"):
+        array = one(shuffled(RAW, 4), filters=[{"id": "shuffle", "elementsize": "4"}])
+    same_bits(array[...], VALUES)
+    with tolerated("the text '0', taken for 0"):
+        array = one(shuffled(RAW, 4), filters=[{"id": "shuffle", "elementsize": "0"}])
+    same_bits(array[...], VALUES)
+
+
+@pytest.mark.covers("V2-FILT-06")
+@pytest.mark.parametrize(
+    ("dtype", "filters", "size"),
+    [
+        ("<f8", [], 8),
+        (">i2", [], 2),
+        ("|S3", [], 3),
+        ([["a", "<i4"], ["b", "|u1"]], [], 5),
+        ("<i4", [{"id": "delta", "dtype": "<i4", "astype": "<i2"}], 2),
+        ("<f8", [{"id": "fixedscaleoffset", "scale": 1, "offset": 0, "astype": "|u1"}], 1),
+    ],
+)
+def test_shuffle_elementsize_0_follows_the_codecs_before_it(
+    dtype: Any, filters: Any, size: int
+) -> None:
+    """The elements that shuffle encodes count, not those of the array."""
+    chain = [*filters, {"id": "shuffle", "elementsize": 0}]
+    array = one(None, dtype=dtype, filters=chain, fill_value=None)
+    chain = [*filters, {"id": "shuffle", "elementsize": size}]
+    expected = one(None, dtype=dtype, filters=chain, fill_value=None)
+    values = np.arange(100, 106).astype("i4").astype(array.dtype)
+    for target in (array, expected):
+        target[...] = values
+    assert array.store.get("0") == expected.store.get("0")
+    assert stated_anew(array)["filters"][-1] == {"id": "shuffle", "elementsize": size}
+    same_bits(array[...], expected[...])
+
+
+def test_new_array_states_the_size_that_shuffle_0_means() -> None:
+    array = tessarr.create_array(
+        None, data=VALUES, zarr_format=2, filters=[codecs.Shuffle(0)], compressors=None
+    )
+    assert json.loads(array.store.get(".zarray"))["filters"][0]["elementsize"] == 4
+    assert array.store.get("0") == shuffled(RAW, 4)
+
+
+@pytest.mark.covers("V3-BLOSC-01")
+@pytest.mark.parametrize("size", [0, None])
+def test_blosc_typesize_0_is_the_size_of_the_data_type(size: Any) -> None:
+    with tolerated("/typesize: .*, taken for the size of the elements"):
+        array = open_v3(codecs=[LITTLE, blosc(typesize=size)])
+    array[...] = 5
+    assert array.store.get("c/0/0")[3] == 4
+    assert stated_anew(array)["codecs"][1]["configuration"]["typesize"] == 4
+
+
+@pytest.mark.parametrize("dtype", ["absent", None])
+def test_filters_without_types_take_those_of_the_array(dtype: Any) -> None:
+    types = {} if dtype == "absent" else {"dtype": None, "astype": None}
+    chunk = np.diff(VALUES, prepend=0).astype("<i4")
+    same_bits(one(chunk.tobytes(), filters=[{"id": "delta", **types}])[...], VALUES)
+    offset = {"id": "fixedscaleoffset", "scale": 1, "offset": 100, **types}
+    same_bits(one((VALUES - 100).tobytes(), filters=[offset])[...], VALUES)
+
+
+# Text where a number or a boolean has to be
+
+
+PARAMETERS: list[tuple[dict[str, Any], str, str]] = [
+    ({"id": "zlib"}, "level", "3"),
+    ({"id": "gzip"}, "level", "-1"),
+    ({"id": "bz2"}, "level", "3"),
+    ({"id": "lz4"}, "acceleration", "2"),
+    ({"id": "zstd"}, "level", "3"),
+    ({"id": "zstd", "level": 1}, "checksum", "NO"),
+    ({"id": "zstd", "level": 1}, "checksum", "true"),
+    ({"id": "lzma"}, "format", "1"),
+    ({"id": "lzma"}, "check", "-1"),
+    ({"id": "lzma"}, "preset", " 3 "),
+    ({"id": "blosc"}, "clevel", "3"),
+    ({"id": "blosc"}, "shuffle", "2"),
+    ({"id": "blosc"}, "blocksize", "0"),
+]
+FILTERS: list[tuple[dict[str, Any], str, str]] = [
+    ({"id": "bitround"}, "keepbits", "3"),
+    ({"id": "quantize"}, "digits", "2"),
+    ({"id": "fixedscaleoffset", "offset": 0}, "scale", "1e1"),
+    ({"id": "fixedscaleoffset", "scale": 1}, "offset", "2.5"),
+]
+
+
+def said(text: str) -> Any:
+    words = {"NO": False, "true": True}
+    return words[text] if text in words else json.loads(text)
+
+
+@pytest.mark.covers("V2-COMP-01")
+@pytest.mark.parametrize(("codec", "name", "text"), PARAMETERS)
+def test_text_in_a_compressor_is_the_number_it_says(
+    codec: dict[str, Any], name: str, text: str
+) -> None:
+    with tolerated(f"/compressor/{name}: the text"):
+        array = one(None, compressor={**codec, name: text})
+    expected = one(None, compressor={**codec, name: said(text)})
+    assert array.metadata == expected.metadata
+    array[...] = VALUES
+    same_bits(array[...], VALUES)
+    assert stated_anew(array)["compressor"] == stated_anew(expected)["compressor"]
+
+
+@pytest.mark.covers("V2-FILT-01")
+@pytest.mark.parametrize(("codec", "name", "text"), FILTERS)
+def test_text_in_a_filter_is_the_number_it_says(
+    codec: dict[str, Any], name: str, text: str
+) -> None:
+    with tolerated(f"/filters/0/{name}: the text"):
+        array = one(None, dtype="<f8", filters=[{**codec, name: text}])
+    assert array.metadata == one(None, dtype="<f8", filters=[{**codec, name: said(text)}]).metadata
+
+
+@pytest.mark.covers("V3-GZIP-01", "V3-ZSTD-01", "V3-BLOSC-01")
+@pytest.mark.parametrize(
+    ("stated", "meant"),
+    [
+        (gzip("5"), gzip(5)),  # type: ignore[arg-type]
+        (zstd(level="-5", checksum=False), zstd(level=-5, checksum=False)),
+        (zstd(level=1, checksum="NO"), zstd(level=1, checksum=False)),
+        (zstd(level=1, checksum="YES"), zstd(level=1, checksum=True)),
+        (blosc(clevel="9"), blosc(clevel=9)),
+        (blosc(typesize="4"), blosc(typesize=4)),
+        (blosc(blocksize="0"), blosc(blocksize=0)),
+    ],
+)
+def test_text_in_a_codec_of_format_3_is_what_it_says(stated: Any, meant: Any) -> None:
+    with tolerated("/codecs/1/configuration/.*: the text"):
+        array = open_v3(codecs=[LITTLE, stated])
+    assert array.metadata == open_v3(codecs=[LITTLE, meant]).metadata
+    array[...] = 5
+    assert (array[...] == 5).all()
+
+
+@pytest.mark.parametrize("text", ["", "x", "4.5", "0x4", "1_0", "4 4", "NaN", "9" * 60, "²"])
+def test_text_that_is_no_integer_is_refused(text: str) -> None:
+    found = problems_v2(compressor={"id": "zlib", "level": text})
+    assert found == {"/compressor/level": "wrong_type"}
+    assert problems_v2(compressor={"id": "bz2", "level": text}) == {
+        "/compressor/level": "wrong_type"
+    }
+
+
+@pytest.mark.parametrize("text", ["10", "-2"])
+def test_text_of_a_number_out_of_range_is_refused(text: str) -> None:
+    assert problems_v2(compressor={"id": "zlib", "level": text}) == {
+        "/compressor/level": "invalid_value"
+    }
+
+
+@pytest.mark.covers("V2-META-02", "V2-META-03", "V3-META-03", "V3-META-05", "V3-EXT-06")
+def test_text_in_members_that_say_where_data_are_is_refused() -> None:
+    """Formats, shapes, chunks and must_understand are exact, as all writers write them."""
+    assert list(problems_v2(zarr_format="2")) == ["/zarr_format"]
+    assert list(problems_v2(shape=["5", 4])) == ["/shape/0"]
+    assert list(problems_v2(chunks=[2, "3"])) == ["/chunks/1"]
+    assert list(problems_v3(zarr_format="3")) == ["/zarr_format"]
+    assert list(problems_v3(shape=["6", 4])) == ["/shape/0"]
+    odd = {"name": "odd", "must_understand": "false"}
+    assert list(problems_v3(codecs=[LITTLE, odd])) == ["/codecs/1/must_understand"]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"compressors": {"id": "zlib", "level": "4"}},
+        {"compressors": {"id": "zlib", "level": 4, "x": 1}},
+        {"compressors": {"name": "gzip", "configuration": {"level": "4"}}},
+        {"fill_value": "0"},
+    ],
+)
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_text_from_a_user_is_refused(settings: dict[str, Any], zarr_format: Any) -> None:
+    """Tessarr reads such documents and does not write them."""
+    with pytest.raises(ArgumentError):
+        tessarr.create_array(None, shape=3, dtype="i4", zarr_format=zarr_format, **settings)
+
+
+# Fill values
+
+
+@pytest.mark.covers("V2-FILL-02", "V2-FILL-03", "V2-FILL-04", "V2-FILL-05")
+@pytest.mark.parametrize(
+    ("dtype", "stated", "fill"),
+    [
+        ("<i4", "0", 0),
+        ("|i1", "-7", -7),
+        (">u8", str(2**64 - 1), 2**64 - 1),
+        ("<i4", "5.0", 5),
+        ("<f4", "0", 0.0),
+        ("<f8", "-1.5e3", -1500.0),
+        ("|b1", "true", True),
+        ("|b1", "0", False),
+        ("<c16", ["1", "-2.5"], 1 - 2.5j),
+        ("<M8[s]", "5", np.datetime64(5, "s")),
+    ],
+)
+def test_text_as_fill_value_of_format_2_is_what_it_says(dtype: str, stated: Any, fill: Any) -> None:
+    """n5-zarr writes every fill value as text."""
+    with pytest.warns(TessarrWarning, match="/fill_value.*: the text") as caught:
+        array = one(None, dtype=dtype, fill_value=stated)
+    assert len(caught) == 1
+    assert array[0] == fill
+    again = stated_anew(array)["fill_value"]
+    assert not isinstance(again, str)
+
+
+@pytest.mark.covers("V3-FILL-02", "V3-FILL-03", "V3-FILL-05", "V3-FILL-09")
+@pytest.mark.parametrize(
+    ("data_type", "stated", "fill"),
+    [
+        ("int32", "0", 0),
+        ("uint8", "255", 255),
+        ("float32", "0", 0.0),
+        ("float64", "2.5", 2.5),
+        ("bool", "false", False),
+        ("complex64", ["1", "NaN"], complex(1, np.nan)),
+    ],
+)
+def test_text_as_fill_value_of_format_3_is_what_it_says(
+    data_type: str, stated: Any, fill: Any
+) -> None:
+    with tolerated("/fill_value.*: the text"):
+        array = open_v3(data_type=data_type, fill_value=stated)
+    np.testing.assert_array_equal(array[0, 0], np.array(fill, data_type))
+
+
+@pytest.mark.covers("V2-FILL-02", "V2-FILL-03")
+@pytest.mark.parametrize(
+    ("dtype", "stated"),
+    [
+        ("<i4", "0.5"),
+        ("|i1", "128"),
+        ("<i4", "true"),
+        ("<f4", "1e400"),
+        ("<f4", "0x0"),
+        ("|S3", "0"),
+    ],
+)
+def test_text_as_fill_value_that_fits_no_type_is_refused(dtype: str, stated: str) -> None:
+    assert list(problems_v2(dtype=dtype, fill_value=stated)) == ["/fill_value"]
+
+
+@pytest.mark.parametrize(
+    ("data_type", "codec", "fill"),
+    [
+        ("string", {"name": "vlen-utf8"}, ""),
+        ("bytes", {"name": "vlen-bytes"}, b""),
+        ({"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}, LITTLE, ""),
+        (
+            {"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}},
+            LITTLE,
+            np.datetime64("NaT"),
+        ),
+        ("bfloat16", LITTLE, 0),
+    ],
+)
+def test_fill_value_null_of_extension_types_is_their_default(
+    data_type: Any, codec: Any, fill: Any
+) -> None:
+    with tolerated("/fill_value: null, taken for the default of"):
+        array = open_v3(data_type=data_type, fill_value=None, codecs=[codec])
+    expected = tessarr.create_array(None, shape=1, dtype=array.metadata.data_type)
+    assert array.metadata.fill_value == expected.metadata.fill_value
+    assert str(array[0, 0]) == str(fill)
+
+
+# Members that are absent, or that nobody knows
+
+
+@pytest.mark.covers("V2-META-01")
+@pytest.mark.parametrize(
+    "without",
+    [("filters",), ("compressor",), ("fill_value",), ("filters", "compressor", "fill_value")],
+)
+def test_absent_members_of_format_2_are_null(without: tuple[str, ...]) -> None:
+    with pytest.warns(TessarrWarning, match="is missing, taken for null") as caught:
+        array = one(RAW, *without)
+    assert len(caught) == 1
+    for name in without:
+        assert f"member '{name}' is missing" in str(caught[0].message)
+        assert stated_anew(array)[name] is None
+    same_bits(array[...], VALUES)
+
+
+@pytest.mark.covers("V2-COMP-01")
+@pytest.mark.parametrize(
+    ("codec", "unknown", "stored"),
+    [
+        ({"id": "zlib", "level": 1}, {"useZlib": True}, zlib.compress(RAW)),
+        ({"id": "gzip", "level": 1}, {"x": [1]}, gz.compress(RAW)),
+        ({"id": "bz2", "level": 1}, {"blockSize": 9}, bz2.compress(RAW)),
+        ({"id": "lzma", "preset": 1}, {"delta": 4}, lzma.compress(RAW)),  # GDAL
+        (
+            {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
+            {"nthreads": 1},  # jzarr
+            codecs.Blosc().encode(VALUES),
+        ),
+        ({"id": "zstd", "level": 1}, {"nbThreads": 4}, codecs.Zstd().encode(RAW)),
+    ],
+    ids=["zlib", "gzip", "bz2", "lzma", "blosc", "zstd"],
+)
+def test_unknown_members_of_a_codec_of_format_2_are_ignored(
+    codec: dict[str, Any], unknown: dict[str, Any], stored: bytes
+) -> None:
+    (name,) = unknown
+    with tolerated(f"/compressor/{name}: unknown member '{name}', ignored"):
+        array = one(stored, compressor=codec | unknown)
+    same_bits(array[...], VALUES)
+    assert name not in stated_anew(array)["compressor"]
+
+
+@pytest.mark.covers("V2-FILT-01")
+def test_unknown_members_of_filters_of_format_2_are_ignored() -> None:
+    with tolerated("/filters/0/foo: unknown member 'foo', ignored"):
+        array = one(RAW, filters=[{"id": "delta", "dtype": "<i4", "foo": 1}])
+    same_bits(array[...], np.cumsum(VALUES).astype("<i4"))
+
+
+@pytest.mark.covers("V3-EXT-11")
+def test_unknown_members_of_a_codec_of_format_3_are_refused() -> None:
+    """The specification says so, and what they change is not known."""
+    assert problems_v3(codecs=[LITTLE, zstd(level=1, x=1)]) == {
+        "/codecs/1/configuration/x": "unknown_member"
+    }
+
+
+def test_all_defects_of_a_document_are_one_warning() -> None:
+    with tolerated("level: the text '3', taken for 3; /compressor/nthreads: unknown member") as _:
+        one(None, "filters", compressor={"id": "zlib", "level": "3", "nthreads": 1})
+
+
+def test_compressor_of_type_raw_is_none() -> None:
+    """n5-zarr states "raw" as N5 does."""
+    with tolerated("/compressor: .*'raw'.*, taken for null"):
+        array = one(RAW, compressor={"type": "raw"})
+    same_bits(array[...], VALUES)
+    assert stated_anew(array)["compressor"] is None
+    assert problems_v2(compressor={"type": "gzip"}) == {"/compressor": "missing_member"}
+
+
+# Empty documents
+
+
+@pytest.mark.covers("V2-ATTR-01")
+@pytest.mark.parametrize("text", [b"", b" \n"])
+def test_empty_zattrs_are_no_attributes(text: bytes) -> None:
+    """They are read, listed, edited, copied and consolidated."""
+    store = stores.MemoryStore(
+        {
+            ".zgroup": b'{"zarr_format": 2}',
+            "a/.zarray": document(V2, shape=[50 + len(text), 4]),
+            "a/.zattrs": text,
+            "g/.zgroup": b'{"zarr_format": 2, "text": %d}' % len(text),
+            "g/.zattrs": text,
+        }
+    )
+    for name in ("a", "g"):
+        with tolerated("it is empty, taken for {}"):
+            node = tessarr.open(store, mode="r+", path=name)
+        assert not node.attrs
+    assert sorted(tessarr.open_group(store, mode="r")) == ["a", "g"]
+    group = tessarr.consolidate_metadata(store)
+    assert not group["a"].attrs
+    node.attrs["x"] = 1
+    assert json.loads(store.get("g/.zattrs") or b"") == {"x": 1}
+
+
+@pytest.mark.parametrize("key", ["zarr.json", ".zarray", ".zgroup"])
+def test_other_empty_documents_are_refused(key: str) -> None:
+    """A write that was cut short cannot be told from an array of any shape."""
+    with pytest.raises(MetadataError, match="not JSON"):
+        tessarr.open(stores.MemoryStore({key: b""}), mode="r")
