@@ -15,7 +15,6 @@ from tessarr.errors import NotJSONError
 from tessarr.options import current, options
 from tessarr.problems import Problems, describe
 from tessarr.user_warnings import warn_user
-from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
