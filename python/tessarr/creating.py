@@ -118,7 +118,7 @@ class Plan:
             path, self.meta, overwrite=self.overwrite, within=within, store=self.store
         )
         drive.run(flow, self.store)
-        opened: dict[str, Any] = {"read_only": False, **self.opened}
+        opened: dict[str, Any] = {"read_only": False, "present": "document", **self.opened}
         if self.values is None:
             return bind(self.meta, self.store, path, **opened)
         writable: dict[str, Any] = {**opened, "read_only": False}

@@ -389,4 +389,4 @@ def migrate_1to2(
     opened, at = locate(store, "r+", path)
     drive.run(migrate.migrate(at, order=order), opened)
     meta = drive.run(open_flow.array(at, zarr_format=2), opened)
-    return bind_array(meta, opened, at, read_only=False)
+    return bind_array(meta, opened, at, read_only=False, present="document")

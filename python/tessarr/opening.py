@@ -416,6 +416,7 @@ class _Opening:
         opened = {**self.opened}
         read_only = opened.pop("read_only", False) or read_only
         if isinstance(found, ArrayMeta):
+            opened["present"] = "document"
             return bind_array(found, self.store, self.path, read_only=read_only, **opened)
         copies = _copies(found, self.path) if self.copies else None
         return bind(found, self.store, self.path, read_only=read_only, copies=copies, **opened)

@@ -21,6 +21,7 @@ __all__ = [
     "JSONObject",
     "MemoryOrder",
     "Missing",
+    "Present",
     "SelectionLike",
     "Shape",
     "ShapeLike",
@@ -47,6 +48,9 @@ ZarrFormat: TypeAlias = Literal[2, 3]
 
 Missing: TypeAlias = Literal["fill", "refuse_chunks", "refuse"]
 """What is read where nothing is stored: see `tessarr.create_array`."""
+
+Present: TypeAlias = Literal["document", "folder"]
+"""What has to be in a folder as long as an opened array is there."""
 
 MemoryOrder: TypeAlias = Literal["C", "F"]
 """How the elements of a chunk are laid out."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tessarr.dtype.names import DataTypeLike
     from tessarr.store import Store, StoreLike
     from tessarr.synchronizer import Synchronizer
-    from tessarr.types import Missing, ShapeLike, ZarrFormat
+    from tessarr.types import Missing, Present, ShapeLike, ZarrFormat
 
 __all__ = ["Array", "bind"]
 
@@ -98,6 +98,7 @@ class Array(Changing):
         "_meta",
         "_missing",
         "_path",
+        "_present",
         "_read_only",
         "_store",
         "_synchronizer",
@@ -146,6 +147,7 @@ class Array(Changing):
             synchronizer=synchronizer,
             cache_metadata=cache_metadata,
             missing=missing,
+            present="document",
         )
 
     @classmethod
@@ -237,6 +239,7 @@ class Array(Changing):
             missing=given.get("missing", self._missing),
             synchronizer=self._synchronizer,
             cache_metadata=self._cache_metadata,
+            present=self._present,
             viewed=self._viewed,
         )
 
@@ -352,6 +355,7 @@ class Array(Changing):
             missing=self._missing,
             synchronizer=arguments.get("synchronizer") or self._synchronizer,
             cache_metadata=True,
+            present=self._present,
             viewed=(self, method, arguments),
         )
 
@@ -378,6 +382,7 @@ class Array(Changing):
             "missing": self._missing,
             "synchronizer": self._synchronizer,
             "cache_metadata": self._cache_metadata,
+            "present": self._present,
         }
         stored = documents(self._meta), self._store, self._path, self._meta.is_v1
         return type(self)._restored, (*stored, settings)
@@ -413,6 +418,7 @@ def _bind(
     cache_metadata: bool = True,
     missing: Missing = "fill",
     keeps_past: bool = False,
+    present: Present | None = None,
     viewed: Viewed | None = None,
 ) -> A:
     """Return the array that metadata describes, in a store; nothing is read.
@@ -436,6 +442,9 @@ def _bind(
     keeps_past
         Whether what others have appended to the last chunks stays where these are written, also
         while the array does not know of it. With a synchronizer it always does.
+    present
+        What has to be in a folder as long as the array is there: its "document", or at least its
+        "folder", where it was opened by copies of the metadata. None: nothing has to be.
     viewed
         What it is a view of.
     """
@@ -461,7 +470,8 @@ def _bind(
         chunks, below = chunk_store(store, path, meta.storage_transformers)
     read_only = read_only or store.read_only or meta.is_v1
     description = compiled(meta, write_empty_chunks, missing)
-    array = ArrayBase.__new__(cls, description, chunks, open_flow.prefix_of(below), read_only)
+    prefix = open_flow.prefix_of(below)
+    array = ArrayBase.__new__(cls, description, chunks, prefix, read_only)
     array._meta = meta
     array._store = store
     array._path = path
@@ -472,6 +482,10 @@ def _bind(
     array._cache_metadata = cache_metadata
     array._viewed = viewed
     array._copies = None
+    array._present = present
+    if present is not None and not meta.storage_transformers:
+        document = "meta" if meta.is_v1 else _DOCUMENT[meta.zarr_format]
+        array._check_presence(path if present == "folder" else prefix + document)
     if synchronizer is not None:
         from tessarr.synchronizer import check
 
@@ -483,6 +497,9 @@ def _bind(
         array._configure(read_only, direct=False)
     return array
 
+
+_DOCUMENT: Final = {3: "zarr.json", 2: ".zarray"}
+"""The document that makes a node an array, by format."""
 
 bind: Final = partial(_bind, Array)
 """Return the array that metadata describes, as `_bind` does."""

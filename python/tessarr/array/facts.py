@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tessarr.codec import ArrayBytesCodec, Codec
     from tessarr.describe import ArrayInfo
     from tessarr.metadata.stages import Stages
-    from tessarr.types import ChunkLengths, MemoryOrder, Missing, Shape
+    from tessarr.types import ChunkLengths, MemoryOrder, Missing, Present, Shape
 
 __all__ = ["Facts", "Number", "Viewed"]
 
@@ -79,6 +79,7 @@ class Facts(Number, Node[ArrayMeta]):
     if TYPE_CHECKING:
         _write_empty_chunks: bool
         _missing: Missing
+        _present: Present | None
         _cache_metadata: bool
         _viewed: Viewed | None
 

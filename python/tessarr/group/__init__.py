@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.consolidated import Consolidated
     from tessarr.store import Store, StoreLike
-    from tessarr.types import ZarrFormat
+    from tessarr.types import Present, ZarrFormat
 
 __all__ = ["Group", "bind"]
 
@@ -437,7 +437,8 @@ def bind(
         group = Group.__new__(Group)
         group._set(meta, store, path, read_only=read_only, copies=copies, how=how or _NOTHING)
         return group
-    found = bind_array(meta, store, path, read_only=read_only, **how)
+    present: Present = "document" if copies is None else "folder"
+    found = bind_array(meta, store, path, read_only=read_only, present=present, **how)
     found._copies = copies
     return found
 

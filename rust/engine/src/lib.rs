@@ -17,6 +17,7 @@ pub mod operation;
 pub mod overlay;
 pub mod pipeline;
 pub mod pool;
+pub mod presence;
 pub mod read;
 pub mod reduce;
 pub mod scratch;

@@ -9,6 +9,7 @@ use crate::departures::{self, Departing};
 use crate::error::Result;
 use crate::grid::{self, Cuts};
 use crate::pool;
+use crate::presence::Check;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
 use crate::store::{Opened, Store, Want};
@@ -36,6 +37,8 @@ pub struct Operation<'a> {
     pub keeps_past: bool,
     /// Asked about every 50 ms.
     pub interrupt: Option<Interrupt<'a>>,
+    /// How a chunk that is not stored is told from an array that is gone; None: not at all.
+    pub check: Option<Check<'a>>,
 }
 
 /// The address of the caller's buffer, for all workers.
@@ -220,7 +223,7 @@ pub struct Chunk<'k, 's> {
 impl<'a> Operation<'a> {
     /// Nobody interrupts it, and what it writes is fill past the edge.
     pub fn new(array: &'a Array, store: &'a dyn Store, prefix: &'a str) -> Self {
-        Operation { array, store, prefix, keeps_past: false, interrupt: None }
+        Operation { array, store, prefix, keeps_past: false, interrupt: None, check: None }
     }
 }
 

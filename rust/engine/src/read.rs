@@ -149,7 +149,10 @@ impl<'a> Reader<'a> {
                 parts.begin(); // once more where it was replaced meanwhile
                 match object {
                     Some(object) => self.level(parts, Source::of(&*object).of_key(key), scratch),
-                    None if self.array.missing == Missing::Fill => self.fill(parts),
+                    None if self.array.missing == Missing::Fill => {
+                        self.operation.check_missing(key)?;
+                        self.fill(parts)
+                    }
                     None => Err(missing()),
                 }
             },

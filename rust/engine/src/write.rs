@@ -94,6 +94,9 @@ impl<'a> Writer<'a> {
         let full = new.is_full(self.operation.bounds());
         let need = Need::of_current(!full);
         let made = self.operation.store.update(key, need, &mut |object| {
+            if need.current && object.is_none() {
+                self.operation.check_missing(key)?;
+            }
             let change = self.change(new, object.map(Source::of), full, scratch)?;
             Ok(match change {
                 Change::Delete if need.current && object.is_none() => Change::Keep,

@@ -17,6 +17,7 @@ use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::operation::{Interrupt, Operation};
 use tessarr_engine::overlay;
 use tessarr_engine::pool::{self, Pile};
+use tessarr_engine::presence::Presence;
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::space::Dim;
 use tessarr_engine::store::Store as EngineStore;
@@ -56,6 +57,8 @@ pub(crate) struct ArrayBase {
     keeps_past: AtomicBool,
     /// Small reads that wait for a thread.
     waiting: Pile<Transfer>,
+    /// How a chunk that is not stored is told from an array that is gone, if it is.
+    presence: OnceLock<Presence>,
     /// What keeps aside what is written.
     above: OnceLock<Arc<overlay::Overlay>>,
 }
@@ -110,7 +113,8 @@ impl ArrayBase {
         interrupt: Option<Interrupt<'a>>,
     ) -> Operation<'a> {
         let keeps_past = self.keeps_past.load(Ordering::Relaxed);
-        Operation { keeps_past, interrupt, ..Operation::new(&state.array, store, &self.prefix) }
+        let check = self.presence.get().map(Presence::check);
+        Operation { keeps_past, interrupt, check, ..Operation::new(&state.array, store, &self.prefix) }
     }
 
     fn transfer<'a>(
@@ -124,6 +128,9 @@ impl ArrayBase {
     ) -> tessarr_engine::Result<Arena> {
         let operation = self.operation(state, store, interrupt);
         let at = memory.address;
+        if writes {
+            operation.check_array()?;
+        }
         // SAFETY: `requests` made the selection from the shape and strides of what is at
         // the address, which the operation keeps alive, and which is writable for a read.
         unsafe {
@@ -229,6 +236,7 @@ impl ArrayBase {
             direct,
             keeps_past: AtomicBool::new(false),
             waiting: Pile::default(),
+            presence: OnceLock::new(),
             above: OnceLock::new(),
         }
     }
@@ -236,6 +244,12 @@ impl ArrayBase {
     /// From now on let what stands past the edge stay in chunks that are written.
     fn _keep_past(&self) {
         self.keeps_past.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on a chunk that is not stored, and a write, are errors where nothing has the path of a key.
+    fn _check_presence(&self, document: String) {
+        // An array that is checked is so for good.
+        let _ = self.presence.set(Presence::new(document));
     }
 
     /// From now on keep aside what is written.

@@ -349,6 +349,14 @@ impl Store for LocalStore {
         Err(vanishing("lock", &path).into())
     }
 
+    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
+        self.keys().check(key)?;
+        Ok(Some(match fs::metadata(self.path(key)) {
+            Err(error) => !tree::is_absence(&error),
+            Ok(_) => true,
+        }))
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         ASKED.count(Call::List, 0);
         self.keys().check_prefix(prefix)?;

@@ -172,6 +172,12 @@ pub trait Store: Send + Sync + Debug {
         Ok(())
     }
 
+    /// Whether a file or a folder has the path of `key`, where a file system answers at once; None: the
+    /// store has no such paths, or has changes that are not made yet.
+    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
+        self.inner().map_or(Ok(None), |inner| inner.is_at_path(key))
+    }
+
     /// Keys and prefixes one level below `prefix`.
     fn list_dir(&self, prefix: &str) -> Result<Listing>;
 

@@ -116,6 +116,10 @@ impl Store for PrefixStore {
         self.inner.hold(&self.key(key)?, work)
     }
 
+    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
+        self.inner.is_at_path(&self.key(key)?)
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let mut keys = self.inner.list(&self.prefix(prefix)?)?;
         self.strip(&mut keys);

@@ -110,6 +110,10 @@ impl Store for SplitStore {
         self.side(key).update(key, need, updater)
     }
 
+    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
+        self.side(key).is_at_path(key)
+    }
+
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.side(key).hold(key, work)

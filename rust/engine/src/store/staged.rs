@@ -388,6 +388,10 @@ impl Store for StagedStore {
         }
     }
 
+    fn is_at_path(&self, _key: &str) -> Result<Option<bool>> {
+        Ok(None)
+    }
+
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.with(|stage| stage.check_open())?;
