@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["format_of", "remedy"]
+__all__ = ["format_of", "is_zip", "remedy"]
 
 _SIGNATURES: Final = {
     b"\x89HDF\r\n\x1a\n": "HDF5",
@@ -15,6 +15,8 @@ _SIGNATURES: Final = {
 }
 
 _TO_COPY: Final = ("HDF5", "NumPy")
+
+_EMPTY_ZIP: Final = b"PK\x05\x06"
 
 
 def format_of(path: object) -> str | None:
@@ -31,6 +33,24 @@ def format_of(path: object) -> str | None:
     return found if found in _TO_COPY else None
 
 
+def is_zip(path: str) -> bool:
+    """Tell whether a path is that of a Zip file, whatever its name; one of NumPy is none.
+
+    Examples
+    --------
+    >>> is_zip("no/such/file.zarr")
+    False
+    """
+    if not os.path.isfile(path) or path.lower().endswith(".npz"):  # noqa: PTH113 (pathlib is slow)
+        return False
+    try:
+        with Path(path).open("rb") as opened:
+            start = opened.read(len(_EMPTY_ZIP))
+    except OSError:
+        return False
+    return start == _EMPTY_ZIP or _SIGNATURES.get(start) == "Zip"
+
+
 def remedy(path: str) -> str:
     """Return what to say of a file where the folder of a store should be."""
     found = _signed(path)
@@ -44,7 +64,7 @@ def remedy(path: str) -> str:
             f"**numpy.load({Path(path).name!r})) makes a store of them"
         )
     if found == "Zip":
-        return f", which is a Zip file: open it as {'zip://' + path!r}, or name it .zip"
+        return f", which is a Zip file: open it by its path, or as {'zip://' + path!r}"
     if path.lower().endswith((".sqlite", ".sqlite3", ".db")):
         return ", which is a file, but no SQLite database"
     return ", which is a file: a store is a folder"

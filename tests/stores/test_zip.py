@@ -19,6 +19,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from stores.zips import METHODS, contents, opened, zipped
+from tessarr.cli import main
 from tessarr.errors import (
     ArgumentError,
     DataError,
@@ -329,6 +330,50 @@ def test_by_its_path(tmp_path: Path) -> None:
     assert isinstance(tessarr.create_group(folder).store, LocalStore)
     with pytest.raises(StoreError, match="is a folder, not a Zip file"):
         ZipStore(folder)
+
+
+@pytest.mark.parametrize("name", ["a.zarr", "a.ozx", "a.OZX", "a"])
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_zip_file_of_any_name_is_opened_by_its_path(
+    tmp_path: Path, name: str, method: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the file begins with counts, in Python and in the command."""
+    folder = LocalStore(tmp_path / "folder")
+    tessarr.create_group(folder, attributes={"x": 1}).create_array("b", data=[1, 2])
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w", method) as file:
+        for key, value in folder.items():
+            file.writestr(key, value)
+    for known_as in (path, str(path), f"file://{path}"):
+        group = tessarr.open_group(known_as, "r")
+        assert isinstance(group.store, ZipStore)
+        assert group.get_array("b")[:].tolist() == [1, 2]
+    assert tessarr.open_array(path, "r", path="b")[:].tolist() == [1, 2]
+    with tessarr.open_group(path, "r+") as group:
+        group.get_array("b")[0] = 7
+    assert tessarr.open_array(path, path="b")[:].tolist() == [7, 2]
+    tessarr.copy_to(path, tmp_path / "copy")
+    assert tessarr.open_array(tmp_path / "copy", "r", path="b")[0] == 7
+    assert main(["cat", f"{path}/b"]) == 0
+    assert capsys.readouterr().out == "7\n2\n"
+    with tessarr.open_group(path, "w") as group:
+        group.attrs["new"] = True
+    assert zipfile.is_zipfile(path)
+    assert dict(tessarr.open_group(path, "r").attrs) == {"new": True}
+
+
+def test_empty_zip_file_of_any_name_is_a_zip_store(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    zipfile.ZipFile(path, "w").close()
+    with pytest.raises(NotFoundError, match="at the root of ZipStore"):
+        tessarr.open(path, "r")
+
+
+def test_new_file_called_ozx_is_a_zip_file(tmp_path: Path) -> None:
+    """That is what OME-Zarr calls a Zip file."""
+    with tessarr.open_group(tmp_path / "a.ozx", "a") as group:
+        group.create_array("b", data=[1])
+    assert zipfile.is_zipfile(tmp_path / "a.ozx")
 
 
 @pytest.mark.slow

@@ -295,14 +295,13 @@ def test_what_is_missing_says_what_to_do(tmp_path: Path) -> None:
     [
         (b"\x89HDF\r\n\x1a\n", r"a file of HDF5: tessarr\.copy_to\('my\.data', 'my\.zarr'\)"),
         (b"\x93NUMPY\x01\x00", r"a file of NumPy: tessarr\.copy_to\('my\.data', 'my\.zarr'\)"),
-        (b"PK\x03\x04", "a Zip file: open it as 'zip:///.*', or name it .zip"),
     ],
 )
 @pytest.mark.parametrize("mode", ["r", "r+", "a"])
 def test_files_of_other_formats_are_told_as_what_they_are(
     tmp_path: Path, start: bytes, told: str, mode: Any
 ) -> None:
-    """Who opens their HDF5, .npy or Zip file is told how to go on."""
+    """Who opens their HDF5 or .npy file is told how to go on."""
     (tmp_path / "my.data").write_bytes(start)
     with pytest.raises(NotFoundError, match=told):
         tessarr.open(tmp_path / "my.data", mode)

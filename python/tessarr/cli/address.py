@@ -189,7 +189,7 @@ def _inside(folder: Path) -> str:
     found = [
         str(inside)
         for inside in sorted(folder.iterdir())
-        if (inside.is_dir() and _is_node(inside)) or inside.suffix in {".zip", ".zarr"}
+        if (inside.is_dir() and _is_node(inside)) or inside.suffix in {".zip", ".ozx", ".zarr"}
     ]
     return f"; in this folder there are {_listed(found)}" if found else ""
 

@@ -272,7 +272,9 @@ def open_url(
     url: str, storage_options: Mapping[str, Any], *, read_only: bool
 ) -> tuple[FsspecStore, str]:
     """Return the store of a URL, and the path in it: a Zip file is looked into."""
-    if "::" in url or not url.lower().endswith(".zip"):
+    from tessarr.store.in_file import ZIP_SUFFIXES
+
+    if "::" in url or not url.lower().endswith(ZIP_SUFFIXES):
         return FsspecStore.from_url(url, storage_options, read_only=read_only), ""
     from tessarr.store.zip import only_folder
 

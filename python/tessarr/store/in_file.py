@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tessarr.errors import ArgumentError
+from tessarr.files import is_zip
 from tessarr.keys import node_path
 
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
-__all__ = ["completed", "file_of", "open_path", "open_url"]
+__all__ = ["ZIP_SUFFIXES", "completed", "file_of", "open_path", "open_url"]
+
+ZIP_SUFFIXES: Final = (".zip", ".ozx")
+"""What the names of Zip files end in; OME-Zarr calls them ``.ozx``."""
+
+_SQLITE_SUFFIXES: Final = (".sqlite", ".sqlite3", ".db")
 
 
 def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
@@ -21,8 +27,8 @@ def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | Non
     Parameters
     ----------
     path
-        Ends in ``.zip``, ``.sqlite``, ``.sqlite3`` or ``.db``. That of a file which
-        exists says little: what is no database is none.
+        Of any kind. A Zip file is recognised by its first bytes, a database by its content;
+        new files are made where it ends in ``.zip``, ``.ozx``, ``.sqlite`` or ``.sqlite3``.
     mode
         As for `open_store`.
     durable
@@ -31,8 +37,10 @@ def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | Non
     suffix = Path(path).suffix.lower()
     if Path(path).is_dir():
         return None
-    if suffix == ".zip":
+    if suffix in ZIP_SUFFIXES or is_zip(path):
         return _zip(path, mode=mode, durable=durable)
+    if suffix not in _SQLITE_SUFFIXES:
+        return None
     from tessarr.store.sqlite import SQLiteStore, is_sqlite
 
     if is_sqlite(path) or (suffix != ".db" and not Path(path).exists()):
@@ -74,7 +82,7 @@ def completed(place: object, *, wanted: bool) -> bool:
         return False
     text = os.fspath(place)
     path = (file_of(text) or ("", ""))[0] if "://" in text else text
-    if not path.lower().endswith(".zip") or not Path(path).is_file():
+    if not Path(path).is_file() or not (path.lower().endswith(ZIP_SUFFIXES) or is_zip(path)):
         return False
     from tessarr.store.zip import ZipStore
 

@@ -31,7 +31,7 @@ Opener: TypeAlias = "Callable[..., Any]"
 _openers: Registry[Opener] = Registry("store", "tessarr.stores")
 
 _SCHEMES_OF_FILES: Final = frozenset({"sqlite", "zip"})
-_SUFFIXES_OF_FILES: Final = (".zip", ".sqlite", ".sqlite3", ".db")
+_SUFFIXES_OF_FILES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
 
 # Also chained URLs, whose first part may have nothing behind the scheme: "simplecache::s3://…".
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:://|::(?=.*://))")
@@ -48,8 +48,8 @@ def open_store(
     Parameters
     ----------
     store : str, os.PathLike, Store, mapping, object or None
-        A path of a folder, of a Zip file if it ends in ``.zip``, of an SQLite database if it
-        ends in ``.sqlite``, ``.sqlite3``, or exists and ends in ``.db``; ``file:///path``
+        A path of a folder, of a Zip file if it is one or ends in ``.zip`` or ``.ozx``, of an
+        SQLite database if it ends in ``.sqlite``, ``.sqlite3``, or exists and ends in ``.db``; ``file:///path``
         (percent-encoded); ``memory://name`` or ``memory://name/path`` (one store per name in
         the process); ``sqlite:///path/of/file`` and ``zip:///path/of/file``, with a path inside
         ``zip://path/inside::file``; any other URL that fsspec knows, also a chained one, and
@@ -191,7 +191,7 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
 
 def _at_path(path: str, mode: str) -> tuple[Store, str]:
     durable = current().durable
-    if path.lower().endswith(_SUFFIXES_OF_FILES):
+    if path.lower().endswith(_SUFFIXES_OF_FILES) or os.path.isfile(path):  # noqa: PTH113 (slow)
         from tessarr.store import in_file
 
         found = in_file.open_path(path, mode=mode, durable=durable)
