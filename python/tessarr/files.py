@@ -11,18 +11,22 @@ __all__ = ["format_of", "is_zip", "remedy"]
 _SIGNATURES: Final = {
     b"\x89HDF\r\n\x1a\n": "HDF5",
     b"\x93NUMPY": "NumPy",
+    b"CDF\x01": "netCDF-3",
+    b"CDF\x02": "netCDF-3",
+    b"CDF\x05": "netCDF-3",
     b"PK\x03\x04": "Zip",
 }
 
-_TO_COPY: Final = ("HDF5", "NumPy")
+_TO_COPY: Final = ("HDF5", "NumPy", "netCDF-3")
 
 _EMPTY_ZIP: Final = b"PK\x05\x06"
 
 
 def format_of(path: object) -> str | None:
-    """Return the format of a file that can be copied from: "HDF5", as netCDF-4 is, or "NumPy".
+    """Return the format of a file that can be copied from: "HDF5", "netCDF-3" or "NumPy".
 
-    None is for all other files, for what is no path of a file, and for what cannot be read.
+    netCDF-4 files are HDF5 files. None is for all other files, for what is no path of a file, and
+    for what cannot be read.
 
     Examples
     --------

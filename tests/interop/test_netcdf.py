@@ -10,12 +10,13 @@ import pytest
 
 import tessarr
 from tessarr.cli import main
+from tessarr.copying import netcdf3
+from tessarr.errors import DataError, NotFoundError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-xr = pytest.importorskip("xarray", reason="the files are written and compared by xarray")
-pytest.importorskip("zarr", reason="xarray reads Zarr through zarr-python")
+pytestmark = pytest.mark.slow
 
 ENGINES = ["netcdf4", "h5netcdf"]
 MODULES = {"netcdf4": "netCDF4", "h5netcdf": "h5netcdf"}
@@ -27,13 +28,19 @@ def engine(request) -> str:
     return request.param
 
 
+def xr():
+    """Return xarray, which writes and compares the files; zarr-python reads the copies for it."""
+    pytest.importorskip("zarr", reason="xarray reads Zarr through zarr-python")
+    return pytest.importorskip("xarray", reason="the files are written and compared by xarray")
+
+
 def opened(path: Path, **settings):
     """Open a copy by its consolidated metadata."""
-    return xr.open_zarr(path, consolidated=True, chunks=None, **settings).load()
+    return xr().open_zarr(path, consolidated=True, chunks=None, **settings).load()
 
 
 def loaded(path: Path, engine: str, **settings):
-    with xr.open_dataset(path, engine=engine, **settings) as dataset:
+    with xr().open_dataset(path, engine=engine, **settings) as dataset:
         return dataset.load()
 
 
@@ -54,7 +61,7 @@ def default():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(3, 4, 5)).astype("f4")
     values[0, 1] = np.nan
-    return xr.Dataset(
+    return xr().Dataset(
         {
             "t2m": (("time", "lat", "lon"), values, {"units": "K", "levels": [1.5, 2.5]}),
             "count": (("lat", "lon"), np.arange(20, dtype="i2").reshape(4, 5), {"one": 1}),
@@ -73,7 +80,7 @@ def default():
 
 
 def packed():
-    dataset = xr.Dataset(
+    dataset = xr().Dataset(
         {
             "packed": ("x", np.array([1.5, np.nan, -3.25, 0.0])),
             "other": ("x", np.array([1.5, np.nan, 250.0, 0.0], "f4")),
@@ -94,7 +101,7 @@ def packed():
 
 
 def times():
-    return xr.Dataset(
+    return xr().Dataset(
         {
             "start": ("x", np.array(["2001-02-03T04:05:06", "NaT", "1999-01-01"], "M8[ns]")),
             "length": ("x", np.array([1, 2, 3], "m8[h]").astype("m8[ns]")),
@@ -104,7 +111,7 @@ def times():
 
 
 def strings():
-    return xr.Dataset(
+    return xr().Dataset(
         {
             "text": ("x", np.array(["a", "", "größer"], object)),
             "bytes": ("x", np.array([b"abc", b"de", b""])),
@@ -137,7 +144,7 @@ def test_copy_of_netcdf_file_with_compression_and_unlimited_dimension_is_identic
 @pytest.mark.filterwarnings("ignore:Creating variable with default fill_value 0")  # of h5netcdf
 def test_copy_of_netcdf_enumeration_is_identical_and_keeps_member_names(tmp_path, engine):
     members = {"clear": 0, "cloudy": 1, "unknown": 255}
-    dataset = xr.Dataset({"sky": ("x", np.array([0, 1, 255], "u1"), {"units": "1"})})
+    dataset = xr().Dataset({"sky": ("x", np.array([0, 1, 255], "u1"), {"units": "1"})})
     dataset.sky.encoding["dtype"] = np.dtype("u1", metadata={"enum": members, "enum_name": "sky_t"})
     check_same(dataset, tmp_path, engine)
     for zarr_format in (2, 3):
@@ -150,12 +157,12 @@ def test_copy_of_netcdf_enumeration_is_identical_and_keeps_member_names(tmp_path
 
 
 def test_copy_of_netcdf_groups_is_identical_in_xarray(tmp_path, engine):
-    tree = xr.DataTree.from_dict(
+    tree = xr().DataTree.from_dict(
         {
             "/": default(),
             "/model": packed(),
             "/model/run": strings().rename(x="station"),
-            "/empty": xr.Dataset(),
+            "/empty": xr().Dataset(),
         }
     )
     source = tmp_path / "source.nc"
@@ -164,8 +171,8 @@ def test_copy_of_netcdf_groups_is_identical_in_xarray(tmp_path, engine):
         target = tmp_path / f"copy{zarr_format}.zarr"
         assert main(["copy", str(source), str(target), "--format", str(zarr_format)]) == 0
         with (
-            xr.open_datatree(source, engine=engine) as expected,
-            xr.open_datatree(target, engine="zarr", consolidated=True) as found,
+            xr().open_datatree(source, engine=engine) as expected,
+            xr().open_datatree(target, engine="zarr", consolidated=True) as found,
         ):
             assert found.identical(expected)
         for group in ("model", "model/run"):
@@ -240,3 +247,74 @@ def test_copy_of_variables_named_like_dimensions_is_identical(tmp_path):
         name: expected[name].dims for name in expected.variables
     }
     np.testing.assert_array_equal(group["z"][...], [0, 1, 2])
+
+
+# netCDF-3
+
+
+@pytest.fixture(params=["netCDF4", "scipy"])
+def reader(request, monkeypatch) -> str:
+    """A package that reads netCDF-3, with the other one hidden."""
+    pytest.importorskip("netCDF4", reason="the package that writes the files, and reads them")
+    pytest.importorskip("scipy", reason="a package that reads netCDF-3")
+    if request.param == "scipy":
+        monkeypatch.setattr(netcdf3, "_ByNetCDF4", absent)
+    return request.param
+
+
+def absent(path: str):
+    raise ImportError(path)
+
+
+@pytest.mark.parametrize("kind", ["NETCDF3_CLASSIC", "NETCDF3_64BIT"])
+@pytest.mark.parametrize("name", DATASETS)
+def test_copy_of_netcdf_3_file_is_identical_in_xarray(tmp_path, reader, kind, name):
+    source = tmp_path / "source.nc"
+    dataset = DATASETS[name]()
+    dataset.attrs.pop("names", None)  # SciPy writes no lists of text,
+    dataset = dataset.drop_vars("other", errors="ignore")  # nor unsigned integers
+    dataset.to_netcdf(source, engine="scipy", format=kind)
+    expected = loaded(source, "scipy")
+    for zarr_format in (2, 3):
+        target = tmp_path / f"copy{zarr_format}.zarr"
+        assert main(["copy", str(source), str(target), "--format", str(zarr_format)]) == 0
+        assert opened(target).identical(expected)
+
+
+def test_copy_of_netcdf_3_file_with_unlimited_dimension_is_identical(tmp_path, reader):
+    source = tmp_path / "source.nc"
+    dataset = default()
+    dataset.to_netcdf(source, "w", "NETCDF3_64BIT", engine="netcdf4", unlimited_dims=["time"])
+    tessarr.copy_to(source, tmp_path / "copy.zarr", chunks={"time": 1})
+    assert opened(tmp_path / "copy.zarr").identical(loaded(source, "scipy"))
+
+
+def test_copy_of_cdf_5_file_is_identical_in_xarray(tmp_path):
+    netcdf = pytest.importorskip("netCDF4", reason="the package that writes and reads CDF-5")
+    source = tmp_path / "source.nc"
+    with netcdf.Dataset(source, "w", format="NETCDF3_64BIT_DATA") as file:
+        file.createDimension("x", 2)
+        file.createVariable("v", "i8", ("x",))[:] = [1, 2**60]
+    assert source.read_bytes()[:4] == b"CDF\x05"
+    tessarr.copy_to(source, tmp_path / "copy.zarr")
+    assert opened(tmp_path / "copy.zarr").identical(loaded(source, "netcdf4"))
+
+
+def test_copy_of_damaged_netcdf_3_file_is_an_error(tmp_path, reader):
+    source = tmp_path / "source.nc"
+    default().to_netcdf(source, engine="scipy")
+    source.write_bytes(source.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"cannot read .*source\.nc' as netCDF-3: "):
+        tessarr.copy_to(source, tmp_path / "copy.zarr")
+    assert not (tmp_path / "copy.zarr").exists()
+
+
+def test_copy_of_one_netcdf_3_variable_is_that_array(tmp_path, reader):
+    source = tmp_path / "source.nc"
+    default().to_netcdf(source, engine="scipy")
+    tessarr.copy_to(source, tmp_path / "lon.zarr", path="lon")
+    copied = tessarr.open_array(tmp_path / "lon.zarr", "r")
+    assert copied.attrs.asdict() == {"units": "degrees_east", "_FillValue": "AAAAAAAA+H8="}
+    np.testing.assert_array_equal(copied[...], np.linspace(0, 360, 5))
+    with pytest.raises(NotFoundError, match="no array or group at path 'none' of <netCDF-3 file"):
+        tessarr.copy_to(source, tmp_path / "none.zarr", path="none")

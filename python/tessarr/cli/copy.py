@@ -35,9 +35,10 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     copy = verbs.add_parser(
         "copy",
         help="copy to any store, with other chunks, codecs or format",
-        description="Copy an array, or a group with all that is below, or a file of HDF5 or "
-        "NumPy (.npy). What is not asked to change stays what it is, and chunks that stay the same "
-        "are copied as they are stored. An interrupted copy is continued by --resume.",
+        description="Copy an array, or a group with all that is below, or a file of HDF5, "
+        "netCDF or NumPy (.npy). What is not asked to change stays what it is, and chunks that "
+        "stay the same are copied as they are stored. An interrupted copy is continued by "
+        "--resume.",
     )
     _add_arguments(copy)
     copy.add_argument("--format", type=int, choices=(2, 3), help="the format of the copy")

@@ -178,7 +178,7 @@ def _begin(
         way.skipped += sum(node.attribute is None for node in way.left_out)
         told = None if way.dry_run else way.copied_bytes
         way.say(summary(way.copied, way.skipped, told))
-    warn_of(way.left_out, stacklevel=4)
+    warn_of(way.left_out)
     return way.copied, way.skipped, way.copied_bytes
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from tessarr import drive, files
 from tessarr.array import Array, bind
-from tessarr.copying import hdf5, netcdf
+from tessarr.copying import hdf5, netcdf, netcdf3
 from tessarr.copying.choice import EVERYTHING, Choice
 from tessarr.copying.journal import fingerprint
 from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
@@ -179,21 +180,26 @@ def origin_of(source: Any, path: str | None) -> Origin:
     ----------
     source
         An array or group of Tessarr, h5py or zarr-python; an array of another library; a file
-        of HDF5, or of NumPy (``.npy``); or a store, as for `tessarr.open`.
+        of HDF5, of netCDF, or of NumPy (``.npy``); or a store, as for `tessarr.open`.
     path
         Of the node in it.
     """
     form = files.format_of(source)
     if form is not None:
-        source = hdf5.open_file(source) if form == "HDF5" else _mapped(source)
+        source = _OPENERS[form](source)
     node = source
     if isinstance(source, Array | Group):
         if path and isinstance(source, Group):
             node = source[path]
         elif path:
             raise ArgumentError(f"there is nothing at path {path!r} of an array")
-    elif _is_foreign(source):
-        node = _below(source, path) if path else source
+    elif form is not None or _is_foreign(source):
+        try:
+            node = _below(source, path) if path else source
+        except BaseException:
+            if form is not None and hasattr(source, "close"):
+                source.close()
+            raise
     else:
         node = open_node(source, "r", path=path, use_consolidated=False)
     if isinstance(node, Array | Group):
@@ -224,6 +230,13 @@ def _mapped(path: Any) -> np.ndarray[Any, Any]:
     except ValueError as error:
         raise DataError(f"cannot read {str(path)!r} as a file of NumPy: {error}") from error
     return found
+
+
+_OPENERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "HDF5": hdf5.open_file,
+    "NumPy": _mapped,
+    "netCDF-3": netcdf3.open_file,
+}
 
 
 def _is_foreign(source: Any) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tessarr.errors import TessarrWarning
+from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,19 +92,11 @@ def skip_attribute(skipped: list[Skipped], path: str) -> Callable[[str, str], No
     return skip
 
 
-def warn_of(skipped: Sequence[Skipped], *, stacklevel: int) -> None:
-    """Warn of what a copy left out, if it left out anything.
-
-    Parameters
-    ----------
-    skipped
-        What it left out.
-    stacklevel
-        How far above this function the user's line is; 2 is the caller.
-    """
+def warn_of(skipped: Sequence[Skipped]) -> None:
+    """Warn of what a copy left out, if it left out anything."""
     if not skipped:
         return
     shown = "; ".join(map(str, skipped[:_MOST_NAMED]))
     more = len(skipped) - _MOST_NAMED
     rest = f"; and {more:,} more" if more > 0 else ""
-    warnings.warn(f"{NOT_COPIED}{shown}{rest}", TessarrWarning, stacklevel=stacklevel)
+    warn_user(f"{NOT_COPIED}{shown}{rest}")

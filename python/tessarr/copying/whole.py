@@ -156,8 +156,8 @@ def copy_to(
     ----------
     source
         An array or a group of Tessarr, h5py or zarr-python; an array of Dask, xarray, NumPy or any
-        other library; the path of a file of HDF5, or of NumPy (``.npy``); or a store, as for
-        `tessarr.open`.
+        other library; the path of a file of HDF5, of netCDF, or of NumPy (``.npy``); or a store,
+        as for `tessarr.open`.
     target
         Where to, as for `tessarr.open`.
     path, target_path
@@ -273,7 +273,7 @@ def copy_to(
     skipped = {join(at, node.path) for node in origin.skipped if node.attribute is None}
     nodes = [node for node in nodes if node.path not in skipped]
     result = _result(origin, nodes, done=True, was_complete=was_complete)
-    warn_of(result.skipped, stacklevel=3)
+    warn_of(result.skipped)
     return result
 
 

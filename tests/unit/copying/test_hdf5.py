@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import h5py
@@ -402,3 +403,19 @@ def test_copy_with_include_that_matches_nothing_is_an_error(path):
     with pytest.raises(ArgumentError, match="include='b': no array or group of the source"):
         tessarr.copy_to(path, path.with_suffix(".zarr"), include="b")
     assert not path.with_suffix(".zarr").exists()
+
+
+# netCDF-3
+
+
+@pytest.mark.parametrize("version", [1, 2, 5])
+def test_copy_of_netcdf_3_without_a_package_that_reads_it_says_what_to_do(
+    tmp_path, monkeypatch, version
+):
+    for name in ("netCDF4", "scipy", "scipy.io"):
+        monkeypatch.setitem(sys.modules, name, None)
+    (tmp_path / "old.nc").write_bytes(b"CDF" + bytes([version]) + bytes(28))
+    with pytest.raises(UnsupportedError, match=r"without the package netCDF4.* nccopy -k nc4 old"):
+        tessarr.copy_to(tmp_path / "old.nc", tmp_path / "new.zarr")
+    with pytest.raises(ValueError, match=r"is a file of netCDF-3: tessarr.copy_to\('old.nc'"):
+        tessarr.open(tmp_path / "old.nc", "r")
