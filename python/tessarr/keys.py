@@ -33,6 +33,7 @@ __all__ = [
     "join",
     "node_path",
     "register",
+    "reserved",
     "split",
 ]
 
@@ -87,17 +88,28 @@ def is_node_name(name: str, zarr_format: ZarrFormat) -> bool:
 
     Examples
     --------
-    >>> is_node_name("a", 3), is_node_name("__hidden", 3), is_node_name("zarr.json", 3)
+    >>> is_node_name("a", 3), is_node_name("...", 3), is_node_name("zarr.json", 3)
     (True, False, False)
     """
     return bool(name) and "/" not in name and _refuse(name, zarr_format) is None
 
 
+def reserved(path: str) -> list[str]:
+    """Return the names in a path that format 3 reserves; there are nodes of such names.
+
+    xarray stores an array without a name as ``__xarray_dataarray_variable__``.
+
+    Examples
+    --------
+    >>> reserved("a/__b")
+    ['__b']
+    """
+    return [name for name in path.split("/") if name.startswith("__")]
+
+
 def _refuse(name: str, zarr_format: ZarrFormat | None) -> str | None:
     if name in {".", ".."} or (zarr_format == 3 and _PERIODS.fullmatch(name)):
         return f"{name!r} is not a name"
-    if zarr_format == 3 and name.startswith("__"):
-        return f"{name!r} starts with '__', which is reserved"
     if zarr_format is not None and name in _RESERVED[zarr_format]:
         return f"{name!r} is the name of a metadata document"
     if "\0" in name:

@@ -8,9 +8,9 @@ import unicodedata
 import pytest
 
 import tessarr
-from conformance.made import V2, V3, document, keys, refusal
+from conformance.made import V2, V3, document, keys, refusal, tolerated
 from tessarr import stores
-from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError, TessarrWarning
 
 GROUP = b'{"zarr_format": 3, "node_type": "group"}'
 
@@ -83,7 +83,7 @@ def test_what_is_not_listed():
     store = stores.MemoryStore(
         {
             "zarr.json": GROUP,
-            "__hidden/zarr.json": GROUP,
+            "__pycache__/file": b"",
             ".../zarr.json": GROUP,
             "no/file": b"",
             "file": b"",
@@ -104,7 +104,7 @@ def test_a_hierarchy_may_be_one_array():
 
 
 @pytest.mark.covers("V3-NAME-01", "ALL-12")
-@pytest.mark.parametrize("name", ["...", ".", "..", "__a", "__", "zarr.json", "a/__b", "a/.../b"])
+@pytest.mark.parametrize("name", ["...", ".", "..", "zarr.json", "a/.../b"])
 @pytest.mark.parametrize("kind", ["array", "group"])
 def test_names_that_are_refused(name, kind):
     store = stores.MemoryStore()
@@ -117,6 +117,49 @@ def test_names_that_are_refused(name, kind):
     with pytest.raises(ArgumentError):
         getattr(group, f"create_{kind}")(name, **settings)
     assert store.list("") == ["zarr.json"]
+
+
+@pytest.mark.covers("V3-NAME-01")
+@pytest.mark.parametrize("name", ["__a", "__", "a/__b", "__a/b"])
+@pytest.mark.parametrize("kind", ["array", "group"])
+def test_reserved_names_are_created_with_one_warning(name, kind):
+    """As xarray writes them: they are read, listed, copied and moved."""
+    settings = {"shape": (2,)} if kind == "array" else {}
+    with tolerated("reserves names that begin with '__'"):
+        getattr(tessarr, f"create_{kind}")(None, path=name, **settings)
+    group = tessarr.create_group(None)
+    with tolerated("reserves names that begin with '__'"):
+        node = getattr(group, f"create_{kind}")(name, **settings)
+    assert node.path == name
+    assert name in group
+    assert [path for path, _ in group.members(None)][-1] == name
+    assert type(group[name]) is type(node)
+    group[name].attrs["x"] = 1
+    found = tessarr.consolidate_metadata(group.store)
+    assert found[name].attrs["x"] == 1
+    with tolerated("reserves names"):
+        group.move(name, "__moved")
+    assert "__moved" in list(group)
+    target = stores.MemoryStore()
+    with pytest.warns(TessarrWarning, match="reserves names"):
+        tessarr.copy_to(group.store, target)
+    assert tessarr.open(target, mode="r", path="__moved").attrs["x"] == 1
+    if kind == "group":
+        node = group["__moved"]
+        node.create_group("below")  # without a warning: the name above is not new
+    del group["__moved"]
+    assert "__moved" not in group
+
+
+@pytest.mark.covers("V3-NAME-01", "V3-GRP-05")
+def test_reserved_names_are_read_and_listed_without_a_warning():
+    store = stores.MemoryStore(
+        {"zarr.json": GROUP, "__xarray_dataarray_variable__/zarr.json": document(V3)}
+    )
+    group = tessarr.open_group(store, mode="r")
+    assert list(group) == ["__xarray_dataarray_variable__"]
+    assert group["__xarray_dataarray_variable__"][0, 0] == 0
+    assert [name for name, _ in group.arrays()] == list(group)
 
 
 @pytest.mark.covers("V3-NAME-01")

@@ -302,7 +302,7 @@ def test_keys_that_format_2_lacks() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["__x", "...", "zarr.json"])
+@pytest.mark.parametrize("name", ["...", "zarr.json"])
 def test_names_that_format_3_lacks(name: str) -> None:
     store = MemoryStore()
     tessarr.create_group(store, path=f"a/{name}", zarr_format=2)

@@ -16,16 +16,25 @@ from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, parse_v3, prefix_of
-from tessarr.keys import ancestors, node_path, split
+from tessarr.keys import ancestors, node_path, reserved, split
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tessarr.types import Shape
 
-__all__ = ["Wording", "ancestors_of", "commit", "create", "create_all", "documents"]
+__all__ = [
+    "Wording",
+    "ancestors_of",
+    "commit",
+    "create",
+    "create_all",
+    "documents",
+    "warn_of_reserved",
+]
 
 
 def create(
@@ -66,6 +75,8 @@ def create(
     found = yield from exists(path, v1=True)
     if found and not overwrite:
         raise _exists(path, store)
+    if form == 3:
+        warn_of_reserved(path, within)
     keepers = yield from copies.keepers(path, form)
     yield from ancestors_of(path, meta, within)
     if found:
@@ -73,6 +84,17 @@ def create(
     if not (yield from commit(prefix_of(path), own)):
         raise _exists(path, store)
     yield from copies.update(keepers, path, below=True)
+
+
+def warn_of_reserved(path: str, within: str | None = None) -> None:
+    """Warn of names that the specification of format 3 reserves, but those of `within`."""
+    known = prefix_of(within or "")
+    names = reserved(path.removeprefix(known))
+    if names:
+        warn_user(
+            f"creating {path!r}: format 3 reserves names that begin with '__', such as "
+            f"{names[0]!r}; other readers may not list the node"
+        )
 
 
 def create_all(

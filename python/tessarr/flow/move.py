@@ -54,6 +54,8 @@ def move(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     form = meta.zarr_format
     leaves = yield from copies.keepers(source, 3, 2)
     enters = yield from copies.keepers(target, form)
+    if form == 3:
+        create.warn_of_reserved(target)
     yield from create.ancestors_of(target, meta)
     if (yield Rename(prefix_of(source), prefix_of(target))):
         yield from copies.update(leaves, source, below=True)

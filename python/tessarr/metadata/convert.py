@@ -95,6 +95,9 @@ def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted
             found.lacks("", f"path {path!r} means another node in format {to}")
     except ArgumentError as error:
         found.lacks("", str(error))
+    if to == 3 and keys.reserved(path):
+        name = keys.reserved(path)[0]
+        found.notes.append(f"format 3 reserves names that begin with '__', such as {name!r}")
     with copied_attributes():
         problems = Problems()
         plain_attributes(meta.attributes, problems)

@@ -104,5 +104,5 @@ def test_array_and_group_at_once_is_warned_of(empty_store: Any) -> None:
 def test_reserved_names_are_no_members(empty_store: Any) -> None:
     store = empty_store
     run(create("", GroupMeta(3)), store)
-    store.items["__hidden/zarr.json"] = b"not looked at"
+    store.items[".../zarr.json"] = b"not looked at"
     assert run(walk.names("", 3), store) == []
