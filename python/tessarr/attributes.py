@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tessarr import drive
-from tessarr.errors import NotFoundError
+from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import edit
 from tessarr.flow.open import prefix_of
 from tessarr.synchronizer import held
@@ -129,7 +129,10 @@ class Attributes(MutableMapping[str, Any]):
         **attributes
             More of them.
         """
-        new = dict(other, **attributes)
+        try:
+            new = dict(other, **attributes)
+        except ValueError as error:
+            raise ArgumentError(f"attributes are names and values: {error}") from error
         self._change(lambda old: {**old, **new})
 
     def remove(self, *names: str) -> None:

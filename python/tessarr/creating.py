@@ -21,6 +21,7 @@ from tessarr.indexing.array_likes import (
     strip_unit,
     values_in_memory,
 )
+from tessarr.indexing.assign import is_of_value
 from tessarr.layout import normalize_shape
 from tessarr.likeness import type_of
 from tessarr.metadata.build import AUTO, array_meta, fill_bytes, is_auto
@@ -171,7 +172,7 @@ class _Data:
         if isinstance(source, np.ndarray):
             values = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
         else:
-            values = np.asarray(source, _record_type(dtype))
+            values = _array_of(source, _record_type(dtype))
         return cls(source, values, _type_of(values, settings) if dtype is None else dtype)
 
     @property
@@ -249,6 +250,16 @@ def _objects_of(source: Any) -> np.ndarray[Any, Any]:
     if isinstance(source, np.ma.MaskedArray):
         return source.astype(object)
     return np.asarray(source, object)
+
+
+def _array_of(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(source, dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        if is_of_value(error):
+            raise
+        what = "an array" if dtype is None else f"records of {dtype}"
+        raise ArgumentError(f"cannot make {what} of data: {error}", kind="cannot_cast") from error
 
 
 def _own_fill(data: Any) -> Any:

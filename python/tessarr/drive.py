@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from tessarr.errors import DataError, MetadataError, Problem, TessarrError
+from tessarr.errors import ArgumentError, DataError, MetadataError, Problem, TessarrError
 from tessarr.options import current
 from tessarr.store import LocalStore
 
@@ -211,6 +211,9 @@ def document(store: Store, request: Get) -> bytes | None:
     except DataError as error:
         _refuse_large(error, request.key)
         raise
+    except UnicodeEncodeError as error:
+        message = f"{request.key!a} is not a key: {error.reason}"
+        raise ArgumentError(message, kind="invalid_path") from error
 
 
 def seen_document(store: Store, key: str) -> tuple[bytes, Seen] | None:
@@ -249,6 +252,9 @@ def _change(store: Store, request: Change) -> Any:
     except DataError as error:
         _refuse_large(error, request.key)
         raise
+    except UnicodeEncodeError as error:
+        message = f"{request.key!a} is not a key: {error.reason}"
+        raise ArgumentError(message, kind="invalid_path") from error
     return answer
 
 

@@ -7,6 +7,7 @@ a remote store is the difference between one round trip and hundreds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from tessarr import drive
@@ -23,7 +24,7 @@ from tessarr.opening import open_group
 from tessarr.options import current
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any, Literal
 
     from tessarr.drawing import Tree
@@ -110,6 +111,8 @@ def _format_of(path: str) -> Flow[ZarrFormat | None]:
 
 
 def _stated(nodes: Mapping[str, Any]) -> ZarrFormat | None:
+    if not isinstance(nodes, Mapping):
+        raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
     metas = (meta_of(value, path) for path, value in nodes.items())
     return next((meta.zarr_format for meta in metas if meta is not None), None)
 

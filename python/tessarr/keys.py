@@ -28,6 +28,7 @@ __all__ = [
     "Separator",
     "V2Keys",
     "ancestors",
+    "check_path",
     "find_key_encoding",
     "is_node_name",
     "join",
@@ -73,6 +74,7 @@ def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
     Traceback (most recent call last):
     tessarr.errors.ArgumentError: path 'a/../b' is not allowed: '..' is not a name
     """
+    check_path(path)
     text = path.replace("\\", "/") if zarr_format == 2 else path
     names = [name for name in text.split("/") if name]
     for name in names:
@@ -81,6 +83,18 @@ def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
             message = f"path {path!r} is not allowed: {reason}"
             raise ArgumentError(message, kind="invalid_path", path=path)
     return "/".join(names)
+
+
+def check_path(path: object) -> None:
+    """Check that the path of a node is text.
+
+    Raises
+    ------
+    TypeError
+        If it is not.
+    """
+    if not isinstance(path, str):
+        raise TypeError(f"the path in a store is a string, not {type(path).__name__}")
 
 
 def is_node_name(name: str, zarr_format: ZarrFormat) -> bool:

@@ -205,7 +205,8 @@ def guess_chunk_shape(shape: Shape, item_bytes: int, most_bytes: int = _MAX_BYTE
     """
     lengths = [max(length, 1) for length in shape]
     total_bytes = math.prod(lengths) * item_bytes
-    target = _BASE_BYTES * 2 ** math.log10(total_bytes / _MIB)
+    # Of lengths that no array can have the quotient would be too large for a float.
+    target = _BASE_BYTES * 2 ** (math.log10(total_bytes) - math.log10(_MIB))
     target = min(max(target, _MIN_BYTES), most_bytes)
     axis = 0
     while any(length > 1 for length in lengths):

@@ -10,6 +10,7 @@ import numpy as np
 from tessarr.array import Array
 from tessarr.codec import ArrayArrayCodec, ArrayBytesCodec, Codec, listed, of
 from tessarr.codec.blosc import Blosc
+from tessarr.errors import ArgumentError
 from tessarr.layout import normalize_shape
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def settings_like(a: Any, given: Mapping[str, Any], *, whole: bool = False) -> d
     [('chunks', (2, 3)), ('compressors', []), ('dtype', 'i4'), ('order', 'C'),
      ('shape', (4, 6)), ('zarr_format', 2)]
     """
-    shape = np.shape(a)
+    shape = _shape_of(a)
     like: dict[str, Any] = {"shape": shape, "dtype": type_of(a), "chunks": chunks_of(a)}
     if hasattr(a, "filters") and hasattr(a, "fill_value"):  # of a Zarr library
         source = _format_of(a)
@@ -112,6 +113,13 @@ def filled_like(a: Any, fill_value: Any, given: Mapping[str, Any]) -> dict[str, 
     elif "fillvalue" not in settings:
         settings.setdefault("fill_value", getattr(a, "fill_value", "auto"))
     return settings_like(a, settings)
+
+
+def _shape_of(a: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(a)
+    except ValueError as error:
+        raise ArgumentError(f"data is no array: {error}", kind="cannot_cast") from error
 
 
 def _ruled_out(shape: tuple[int, ...], like: dict[str, Any], given: Mapping[str, Any]) -> set[str]:

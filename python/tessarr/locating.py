@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
-from tessarr.keys import join, node_path
+from tessarr.keys import check_path, join, node_path
 from tessarr.store.given import split
 from tessarr.store.url import open_store
 
@@ -60,6 +60,8 @@ def locate(
         if below:
             raise ArgumentError(f"chunk_store {chunk_store!r} names a path, which is {path!r}")
         opened = split(opened, chunks)
+    if path is not None:
+        check_path(path)
     if path:
         at = _below(opened, at, path.strip("/"))
     return opened, node_path(at, zarr_format) if at else ""

@@ -25,6 +25,7 @@ from tessarr.array import bind as bind_array
 from tessarr.errors import ArgumentError, ExistsError, MetadataError
 from tessarr.flow import open as open_flow
 from tessarr.group import bind
+from tessarr.keys import check_path
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.url import folder_of
@@ -241,8 +242,8 @@ def open_like(a: Any, path: StoreLike, store: StoreLike = None, **settings: Any)
     like = filled_like(a, "keep", settings)
     if store is None:
         return open_array(path, **like)
-    if not isinstance(path, str):
-        raise TypeError(f"the path in a store is a string, not {path!r}")
+    check_path(path)
+    assert isinstance(path, str)
     return open_array(store, path=path, **like)
 
 

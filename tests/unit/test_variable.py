@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import pickle
 import sys
 import warnings
@@ -15,7 +16,7 @@ import pytest
 import tessarr
 from tessarr import codecs
 from tessarr.codec.elements import join
-from tessarr.errors import ArgumentError, DataError, UnsupportedError
+from tessarr.errors import ArgumentError, CastError, DataError, MetadataError, UnsupportedError
 
 STRINGS = hasattr(np.dtypes, "StringDType")
 WORDS = ["a", "é\0", "", "日本語", "x" * 99]
@@ -339,3 +340,27 @@ def test_codecs_of_users_take_text(shards):
         array.store.put("c/1/1", b"too\nfew")
         with pytest.raises(ValueError, match="reshape"):
             array[...]
+
+
+@pytest.mark.parametrize("codec", [codecs.JSON(), codecs.MsgPack()])
+def test_object_that_a_document_cannot_hold_is_refused(codec) -> None:
+    """The error is one of Tessarr and a TypeError; nothing is stored."""
+    a = tessarr.create_array(None, shape=2, dtype=object, object_codec=codec, zarr_format=2)
+    a[...] = [1, 2]
+    for value in ({1, 2}, object(), 2**70 if isinstance(codec, codecs.MsgPack) else {(1, 2): 3}):
+        with pytest.raises(CastError, match="cannot be stored as"):
+            a[0] = value
+        with pytest.raises(CastError):
+            codec.encode(np.array([value, 1], object))
+    assert a[...].tolist() == [1, 2]
+
+
+def test_fill_value_that_messagepack_cannot_hold_is_a_fault_of_the_document() -> None:
+    """A document of format 2 may state an integer of any size."""
+    store = tessarr.stores.MemoryStore()
+    settings = {"dtype": object, "object_codec": codecs.MsgPack(), "zarr_format": 2}
+    tessarr.create_array(store, shape=2, **settings)
+    document = json.loads(bytes(store.get(".zarray")))
+    store.put(".zarray", json.dumps({**document, "fill_value": 10**30}).encode())
+    with pytest.raises(MetadataError, match="an integer of 100 bits"):
+        tessarr.open_array(store)

@@ -12,7 +12,7 @@ from tessarr.array.changing import Changing
 from tessarr.array.compiled import compiled, settled, with_text
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.flow import open as open_flow
-from tessarr.keys import join, node_path
+from tessarr.keys import check_path, join, node_path
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.registry import call_public
@@ -135,6 +135,8 @@ class Array(Changing):
         opened, at = open_store(store, mode)
         if chunk_store is not None:
             opened = split(opened, open_store(chunk_store, mode)[0])
+        if path is not None:
+            check_path(path)
         if path:
             at = node_path(join(at, path.strip("/")), zarr_format)
         return _bind(

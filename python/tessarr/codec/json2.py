@@ -12,7 +12,7 @@ import numpy as np
 from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
 from tessarr.codec.elements import check_objects, document, from_document
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
-from tessarr.dtype.objects import Objects, plain_item
+from tessarr.dtype.objects import Objects, cannot_store, plain_item
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
@@ -97,18 +97,21 @@ class JSON(ArrayBytesCodec):
         check_objects(self, spec, loc, problems)
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
-        text = json.dumps(
-            document(np.asarray(array, object)),
-            skipkeys=self.skipkeys,
-            ensure_ascii=self.ensure_ascii,
-            check_circular=self.check_circular,
-            allow_nan=self.allow_nan,
-            sort_keys=self.sort_keys,
-            indent=self.indent,
-            separators=tuple(self.separators or ()),  # type: ignore[arg-type]
-            default=plain_item,
-        )
-        return text.encode(self.encoding)
+        try:
+            text = json.dumps(
+                document(np.asarray(array, object)),
+                skipkeys=self.skipkeys,
+                ensure_ascii=self.ensure_ascii,
+                check_circular=self.check_circular,
+                allow_nan=self.allow_nan,
+                sort_keys=self.sort_keys,
+                indent=self.indent,
+                separators=tuple(self.separators or ()),  # type: ignore[arg-type]
+                default=plain_item,
+            )
+            return text.encode(self.encoding)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise cannot_store("JSON", error) from error
 
     def decode(
         self, data: BytesLike, spec: ArraySpec | None = None, /, out: Any = None

@@ -10,7 +10,7 @@ import numpy as np
 from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
 from tessarr.codec.elements import check_objects, document, from_document
 from tessarr.codec.parameters import check_choice
-from tessarr.dtype.objects import Objects, import_msgpack, plain_item
+from tessarr.dtype.objects import Objects, cannot_store, import_msgpack, plain_item
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
@@ -63,12 +63,16 @@ class MsgPack(ArrayBytesCodec):
         check_objects(self, spec, loc, problems)
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
-        packed: bytes = import_msgpack().packb(
-            document(np.asarray(array, object)),
-            use_bin_type=self.use_bin_type,
-            use_single_float=self.use_single_float,
-            default=plain_item,
-        )
+        msgpack = import_msgpack()
+        try:
+            packed: bytes = msgpack.packb(
+                document(np.asarray(array, object)),
+                use_bin_type=self.use_bin_type,
+                use_single_float=self.use_single_float,
+                default=plain_item,
+            )
+        except (TypeError, ValueError, OverflowError) as error:
+            raise cannot_store("MessagePack", error) from error
         return packed
 
     def decode(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.copying.log import log_to, summary
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.keys import node_path
+from tessarr.keys import check_path, node_path
 from tessarr.store.url import open_store
 
 if TYPE_CHECKING:
@@ -125,6 +125,7 @@ def _patterns(given: str | Iterable[str] | None, flags: int) -> list[re.Pattern[
 
 
 def _place(store: StoreLike, path: str, mode: Any) -> tuple[Store, str]:
+    check_path(path)
     opened, at = open_store(store, mode)
     whole = "/".join(part for part in (at, path.strip("/")) if part)
     return opened, f"{node_path(whole)}/" if whole else ""

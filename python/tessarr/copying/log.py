@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -33,12 +33,23 @@ def log_to(log: LogLike) -> Generator[Callable[[str], object]]:
     elif callable(log):
         yield log
     elif isinstance(log, str | os.PathLike):
-        with Path(log).open("w", encoding="utf-8") as file:
+        with _opened(log) as file:
             yield lambda line: file.write(f"{line}\n")
     elif hasattr(log, "write"):
         yield lambda line: log.write(f"{line}\n")
     else:
         raise ArgumentError(f"log={log!r} is no function, no path, and nothing to write to")
+
+
+def _opened(log: str | os.PathLike[str]) -> TextIO:
+    try:
+        return Path(log).open("w", encoding="utf-8")
+    except OSError as error:
+        raise StoreError(
+            f"cannot write log {log!r}: {error.strerror}", errno=error.errno
+        ) from error
+    except ValueError as error:
+        raise ArgumentError(f"cannot write log {log!r}: {error}") from error
 
 
 def summary(copied: int, skipped: int, copied_bytes: int | None) -> str:

@@ -128,6 +128,8 @@ def copy_all(  # noqa: PLR0917 (likewise)
     ((1, 0, 16), np.float64(2.0))
     """
     way = _Way(shallow, without_attrs, if_exists, dry_run, settings)
+    if not hasattr(source, "attrs") or hasattr(source, "shape"):
+        raise TypeError(f"copy_all copies the members of a group, not {type(source).__name__}")
     source = _readable(source, way)
     members = [(name, source[name]) for name in sorted(source)]
     counts = _begin(source, dest, members, log, way)
@@ -168,6 +170,9 @@ def _begin(
     if _is_h5py(dest) and way.if_exists == "skip_initialized":
         raise ArgumentError("HDF5 does not tell which chunks are there: give if_exists='skip'")
     _check_apart(source, dest)
+    for _, node in nodes:
+        if not hasattr(node, "attrs"):
+            raise TypeError(f"{type(node).__name__} is no array and no group")
     with log_to(log) as way.say:
         for name, node in nodes:
             _copy(node, dest, name or _name_of(node), way, top=node is source)

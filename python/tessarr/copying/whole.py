@@ -229,6 +229,8 @@ def copy_to(
     """
     if memory_bytes is not None and (type(memory_bytes) is not int or memory_bytes < 1):
         raise ArgumentError(f"memory_bytes {memory_bytes!r} is not a positive integer")
+    if not isinstance(scratch, str | os.PathLike | None):
+        raise TypeError(f"scratch is a folder, not {type(scratch).__name__}")
     if scratch is not None and not os.path.isdir(scratch):  # noqa: PTH112 (of any kind of path)
         raise ArgumentError(f"scratch {os.fspath(scratch)!r} is not a folder that exists")
     choice = Choice.of(include, exclude)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
+from tessarr.brief import brief
 from tessarr.dtype.base import OBJECT, DataType, register
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError, CastError, UnsupportedError
 from tessarr.problems import describe, is_integer
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
-__all__ = ["Form", "Objects", "Ragged", "import_msgpack", "plain_item"]
+__all__ = ["Form", "Objects", "Ragged", "cannot_store", "import_msgpack", "plain_item"]
 
 _FLOAT: Final = np.dtype("<f8")
 
@@ -87,9 +88,13 @@ class Ragged(DataType):
         return b"" if is_integer(value) and value == 0 else self.element(value)
 
     def element(self, value: Any) -> bytes:
-        array = np.asarray(() if value is None else value, self.item)
+        try:
+            array = np.asarray(() if value is None else value, self.item)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise cannot_store(f"an array of {self.item}", error) from error
         if array.ndim != 1:
-            raise ValueError(f"an element has {array.ndim} axes, where it has to have one")
+            what = f"an element has {array.ndim} axes, where it has to have one"
+            raise ArgumentError(what, kind="shape_mismatch")
         return array.tobytes()
 
     def default_fill(self) -> bytes:
@@ -152,7 +157,11 @@ class Objects(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
-        return _PACK[self.form](value)
+        try:
+            return _PACK[self.form](value)
+        except ArgumentError as error:
+            problems.add(loc, str(error))
+            return None
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         value = _UNPACK[self.form](fill)
@@ -165,8 +174,8 @@ class Objects(DataType):
     def cast_fill(self, value: Any) -> bytes:
         try:
             packed = _PACK[self.form](value)
-        except TypeError as error:
-            raise ValueError(f"{value!r} cannot be stored: {error}") from error
+        except ArgumentError as error:
+            raise ValueError(f"{brief(value)} cannot be stored: {error}") from error
         self.fill_to_json(packed, 2)
         return packed
 
@@ -180,16 +189,27 @@ class Objects(DataType):
         return _UNPACK[self.form](fill)
 
 
+def cannot_store(form: str, error: Exception) -> ArgumentError:
+    """Return the error that an object cannot be stored, as a library said."""
+    made = CastError if isinstance(error, TypeError) else ArgumentError
+    return made(f"an element cannot be stored as {form}: {error}", kind="cannot_cast")
+
+
 def _pack_json(value: Any) -> bytes:
     """Return an object as JSON."""
-    return json.dumps(value, separators=(",", ":"), default=plain_item).encode()
+    try:
+        return json.dumps(value, separators=(",", ":"), default=plain_item).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise cannot_store("JSON", error) from error
 
 
 def plain_item(value: Any) -> Any:
     """Return a scalar or an array of NumPy as documents can hold it."""
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise TypeError(f"an object of type {type(value).__name__} cannot be stored")
+    if isinstance(value, int):  # MessagePack takes those of at most 64 bits
+        raise TypeError(f"it has an integer of {value.bit_length()} bits")
+    raise TypeError(f"it has an object of type {type(value).__name__}")
 
 
 def import_msgpack() -> Any:
@@ -211,8 +231,19 @@ def import_msgpack() -> Any:
 
 
 def _pack_msgpack(value: Any) -> bytes:
-    packed: bytes = import_msgpack().packb(value, use_bin_type=True, default=plain_item)
+    msgpack = import_msgpack()
+    try:
+        packed: bytes = msgpack.packb(value, use_bin_type=True, default=plain_item)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise cannot_store("MessagePack", error) from error
     return packed
+
+
+def _pickle(value: Any) -> bytes:
+    try:
+        return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    except pickle.PicklingError as error:
+        raise cannot_store("a pickle", error) from error
 
 
 def _unpack_msgpack(data: bytes) -> Any:
@@ -223,7 +254,7 @@ def _unpack_msgpack(data: bytes) -> Any:
 _PACK: Final[dict[Form, Callable[[Any], bytes]]] = {
     "json": _pack_json,
     "msgpack": _pack_msgpack,
-    "pickle": lambda value: pickle.dumps(value, pickle.HIGHEST_PROTOCOL),
+    "pickle": _pickle,
 }
 _UNPACK: Final[dict[Form, Callable[[bytes], Any]]] = {
     "json": json.loads,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tessarr.keys import join, node_path
 from tessarr.metadata.node import GroupMeta
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from typing import Self
 
     from tessarr.dtype.names import DataTypeLike
@@ -441,6 +442,8 @@ def metas_of(
         Which they have to have.
     """
     metas: dict[str, NodeMeta] = {}
+    if not isinstance(nodes, Mapping):
+        raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
     for name, value in nodes.items():
         below = node_path(name, zarr_format)
         path = join(base, below) if below else base

@@ -10,7 +10,7 @@ from tessarr import drive
 from tessarr.array import Array
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import open as open_flow
-from tessarr.keys import join, node_path
+from tessarr.keys import check_path, join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.node import Node, Unreadable
 
@@ -380,9 +380,12 @@ class Members(Node[GroupMeta]):
 
     def _child(self, name: str | bytes) -> str:
         if isinstance(name, bytes):  # h5py takes both
-            name = name.decode()
-        if not isinstance(name, str):
-            raise TypeError(f"the name of a member is a string, not {name!r}")
+            try:
+                name = name.decode()
+            except UnicodeDecodeError as error:
+                message = f"the name of a member is text, not {name!r}: {error}"
+                raise ArgumentError(message, kind="invalid_path") from error
+        check_path(name)
         below = node_path(name, self._meta.zarr_format)
         if name.startswith("/"):
             return below

@@ -23,6 +23,7 @@ __all__ = [
     "converted",
     "empty",
     "has_dtype",
+    "is_of_value",
     "objects",
     "plain_values",
     "read_target",
@@ -185,8 +186,8 @@ def converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
             return single
         with np.errstate(invalid="ignore", over="call", call=_warn_of_overflow):
             return np.asarray(value, dtype=dtype)
-    except (ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, TessarrError) or _is_of_python(error):
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        if isinstance(error, TessarrError) or is_of_value(error):
             raise
         raise _refusal(value, dtype, error) from error
 
@@ -197,7 +198,7 @@ def _warn_of_overflow(*_: object) -> None:
     warn_user("numbers are stored as infinity: they do not fit the data type", RuntimeWarning)
 
 
-def _is_of_python(error: BaseException) -> bool:
+def is_of_value(error: BaseException) -> bool:
     """Tell whether an error was raised by a method of the value, rather than by NumPy."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is not None
 
@@ -228,7 +229,7 @@ def _first_refused(value: object, dtype: np.dtype[Any]) -> tuple[object, tuple[i
         for index, element in np.ndenumerate(objects(value, _DEEPEST)):
             try:
                 np.asarray(element, dtype=dtype)
-            except (ValueError, TypeError, OverflowError):
+            except (ValueError, TypeError, OverflowError, RuntimeError):
                 return element, index
     return value, ()
 

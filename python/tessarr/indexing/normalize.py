@@ -161,7 +161,10 @@ def mask(key: object, shape: Shape) -> Selection:
     >>> mask([[True, False], [True, True]], (2, 2)).shape
     (3,)
     """
-    values = np.asarray(key)
+    try:
+        values = np.asarray(key)
+    except ValueError as error:
+        raise SelectionError(f"a mask has to be an array: {error}") from error
     if values.dtype.kind != "b" or values.shape != shape:
         raise SelectionError(
             f"a mask has to be boolean and of shape {shape}, "

@@ -476,19 +476,19 @@ def fill_bytes(data_type: DataType, value: Any) -> bytes:
 
     Raises
     ------
-    ValueError
+    ArgumentError
         If it is none of the data type.
     """
     try:
         return data_type.cast_fill(value)
-    except ValueError:
+    except (ValueError, TypeError, OverflowError) as error:
         # The JSON forms of format 3 are understood too: "NaN", "0x7fc00001".
         if not isinstance(value, str | list | dict) or data_type.numpy.kind not in "fcV":
-            raise
+            raise ArgumentError(str(error), kind="cannot_cast") from error
     problems = Problems()
     fill = data_type.fill_from_json(value, 3, "", problems)
     if fill is None:
-        raise ValueError(problems.told("; "))
+        raise ArgumentError(problems.told("; "), kind="cannot_cast")
     return fill
 
 

@@ -19,6 +19,7 @@ from tessarr.codec.read import of as codec_of
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import grid_of
 from tessarr.metadata import v2
+from tessarr.metadata.build import fill_bytes
 from tessarr.metadata.node import check_codecs, check_sizes
 from tessarr.metadata.stages import rebuilt, stages
 from tessarr.problems import Problems
@@ -68,7 +69,7 @@ def view(
             raise ArgumentError("cannot view shards with other chunks")
         grid = grid_of(layout.chunk_lengths(chunks, lengths, data_type.item_bytes))
     if fill_value is not None:
-        fill: bytes | None = data_type.cast_fill(fill_value)
+        fill: bytes | None = fill_bytes(data_type, fill_value)
     else:
         fill = _same_fill(meta, data_type, as_bytes=filters is None)
     chain, last_is_filter = _chain(

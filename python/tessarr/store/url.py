@@ -197,4 +197,7 @@ def _at_path(path: str, mode: str) -> tuple[Store, str]:
         found = in_file.open_path(path, mode=mode, durable=durable)
         if found is not None:
             return found
-    return LocalStore(path, read_only=mode == "r", durable=durable), ""
+    try:
+        return LocalStore(path, read_only=mode == "r", durable=durable), ""
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{path!a} is not the path of a folder: {error.reason}") from error
