@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from tessarr.copying import netcdf
 from tessarr.copying.report import CopiedLink, Skipped
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
-from tessarr.keys import is_node_name
+from tessarr.keys import is_node_name, split
 from tessarr.likeness import type_of
 from tessarr.metadata.build import array_meta
 
@@ -50,7 +51,7 @@ def open_file(path: Any) -> Any:
     return h5py.File(path, "r")
 
 
-@dataclass(slots=True)
+@dataclass
 class Contents:
     """What a copy finds below a group.
 
@@ -67,6 +68,15 @@ class Contents:
     nodes: dict[str, Any] = field(default_factory=dict)
     links: list[CopiedLink] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+
+    @cached_property
+    def names(self) -> dict[str, list[str]]:
+        """The names of the members of each group, by its path."""
+        found: dict[str, list[str]] = {"": []}
+        for path in self.nodes:
+            parent, name = split(path)
+            found.setdefault(parent, []).append(name)
+        return found
 
 
 def contents_of(group: Any) -> Contents:
@@ -268,15 +278,12 @@ class Group:
         self.source = group
         self.contents = contents
         self.path = path
-        prefix = f"{path}/" if path else ""
-        below = (node for node in contents.nodes if node.startswith(prefix) and node != path)
-        self._names = [at[len(prefix) :] for at in below if "/" not in at[len(prefix) :]]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self.contents.names.get(self.path, ()))
 
     def __getitem__(self, name: str) -> Any:
         at = _joined(self.path, name)

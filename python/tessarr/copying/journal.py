@@ -104,7 +104,7 @@ class Journal:
         return _Runs(done.setdefault(name, []))
 
     def forget(self, path: str) -> None:
-        """Forget which pieces of an array are stored: they have been deleted."""
+        """Forget which pieces of an array are stored: all of them, or none any more."""
         done: dict[str, list[list[int]]] = self._state["done"]
         for name in [name for name in done if name.rsplit(":", 2)[0] == path]:
             del done[name]

@@ -21,6 +21,7 @@ from tessarr.errors import NotJSONError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from collections.abc import Set as AbstractSet
 
     from tessarr.types import ZarrFormat
 
@@ -203,6 +204,8 @@ def encode_fill_value(value: Any, dtype: np.dtype[Any]) -> Any:
     >>> encode_fill_value(np.nan, np.dtype("f4")), encode_fill_value(-99.0, np.dtype("i2"))
     ('AAAAAAAA+H8=', -99)
     """
+    if value is None:
+        return None
     try:
         if dtype.kind == "f":
             return _as_base64(float(value))
@@ -243,17 +246,20 @@ def array_attributes(
     is_alone
         Whether the group that holds the array is not copied, so that it cannot hold enumerations.
     """
-    found = plain_attributes(array, skip)
+    in_netcdf = is_netcdf(array)
+    found = plain_attributes(array, skip, without={FILL_VALUE} if in_netcdf else set())
     members = enum_members(array)
-    if members is not None and (is_alone or not is_netcdf(array)):
+    if members is not None and (is_alone or not in_netcdf):
         found = {**_flags(members), **found}
-    if FILL_VALUE in found and is_netcdf(array):
-        del found[FILL_VALUE]
-        mark = encode_fill_value(_missing_mark(array), dtype)
-        if zarr_format == 3 and mark is not None:
-            found[FILL_VALUE] = mark
+    if in_netcdf and FILL_VALUE in array.attrs:
+        mark = _missing_mark(array)
+        encoded = encode_fill_value(mark, dtype)
+        if mark is None:
+            skip(FILL_VALUE, "its value is no element of the array")
+        elif zarr_format == 3 and encoded is not None:
+            found[FILL_VALUE] = encoded
     names = dimension_names_of(array)
-    if zarr_format == 2 and names is None and not array.shape and is_netcdf(array):
+    if zarr_format == 2 and names is None and not array.shape and in_netcdf:
         names = ()
     if zarr_format == 2 and names is not None and None not in names:
         found["_ARRAY_DIMENSIONS"] = list(names)
@@ -291,14 +297,16 @@ def _flags(members: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def plain_attributes(node: Any, skip: Callable[[str, str], None]) -> dict[str, Any]:
-    """Return the attributes of a node as JSON has them, without the internal ones."""
+def plain_attributes(
+    node: Any, skip: Callable[[str, str], None], without: AbstractSet[str] = frozenset()
+) -> dict[str, Any]:
+    """Return the attributes of a node as JSON has them, without the internal and some others."""
     attrs: Any = getattr(node, "attrs", {})
     in_netcdf = is_netcdf(node)
     internal = _INTERNAL | _SCALE if _is_h5py(node) and _has_scale_class(attrs) else _INTERNAL
     found: dict[str, Any] = {}
     for name in attrs:
-        if name in internal:
+        if name in internal or name in without:
             continue
         try:
             value = attrs[name]

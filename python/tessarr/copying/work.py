@@ -82,6 +82,7 @@ class Work:
             if self._copy_elements(step, at, journal):
                 within = None if at == self.path else self.path
                 drive.run(create.create(at, step.new, within=within), self.goal)
+                journal.forget(step.name)  # its metadata says that it is complete
             journal.save(now=True)
         self._tell(before + step.size_bytes - self.done)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 
@@ -132,6 +133,43 @@ def test_copy_of_netcdf_attribute_that_is_nan_keeps_it_with_a_warning(path, zarr
     assert np.isnan(new["floats"].attrs["missing_value"])
 
 
+FILLS = {
+    "u1": (np.array([255], "u1"), 255, 255),
+    "f8": (np.float64(-1), "AAAAAAAA8L8=", -1),
+    "c8": (np.array([1 + 2j], "c8"), ["AAAAAAAA8D8=", "AAAAAAAAAEA="], 1 + 2j),
+    "S1": (np.bytes_(b"x"), None, b"x"),
+    "text": ("missing", None, "missing"),
+}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("kind", FILLS)
+def test_copy_of_netcdf_fill_value_of_each_type_is_encoded_as_xarray_does(path, kind, zarr_format):
+    """Xarray encodes numbers in format 3, and takes the fill value of format 2."""
+    value, encoded, fill_value = FILLS[kind]
+    netcdf_by_hand(path)
+    with h5py.File(path, "a") as file:
+        dtype = h5py.string_dtype() if kind == "text" else kind
+        file.create_dataset("v", (2,), dtype).attrs["_FillValue"] = value
+    done, new = copied(path, zarr_format, include="v")
+    assert not done.skipped
+    assert new["v"].fill_value == fill_value
+    assert new["v"].attrs.get("_FillValue") == (encoded if zarr_format == 3 else None)
+
+
+@pytest.mark.parametrize("wrong", ["none", np.array([1, 2])])
+def test_copy_of_netcdf_fill_value_that_is_no_element_is_reported(path, wrong):
+    netcdf_by_hand(path)
+    with h5py.File(path, "a") as file:
+        file["scalar"].attrs["_FillValue"] = wrong
+    done, new = copied(path, include="scalar")
+    assert done.skipped == (
+        Skipped("scalar", "its value is no element of the array", "_FillValue"),
+    )
+    assert new["scalar"].attrs.asdict() == {}
+    assert new["scalar"][()] == 4
+
+
 def test_copy_of_plain_hdf5_attribute_of_one_element_stays_a_list(path):
     with h5py.File(path, "w") as file:
         file["v"] = VALUES
@@ -216,6 +254,48 @@ def test_copy_command_of_members_that_zarr_cannot_hold_lists_them_and_fails(path
     assert "\nskipped /good, attribute 'ref': a reference" in shown.out
     assert not shown.err
     np.testing.assert_array_equal(tessarr.open_group(target, "r")["good"][...], VALUES)
+
+
+def test_copy_command_with_json_lists_what_it_leaves_out(path, capsys):
+    with_odd_members(path)
+    with h5py.File(path, "a") as file:
+        file["link"] = h5py.SoftLink("/good")
+    assert main(["copy", str(path), str(path.with_suffix(".zarr")), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert {node["path"] for node in told["skipped"] if node["attribute"] is None} == SKIPPED
+    assert told["links"] == [{"path": "link", "kind": "soft", "target": "/good"}]
+
+
+def test_copy_dry_run_lists_what_it_would_leave_out(path, capsys):
+    with_odd_members(path)
+    assert main(["copy", str(path), str(path.with_suffix(".zarr")), "--dry-run"]) == 1
+    assert "\nskipped /g/ref: its elements are references" in capsys.readouterr().out
+    assert not path.with_suffix(".zarr").exists()
+
+
+def test_copy_of_a_part_of_a_dataset_takes_that_part(path):
+    netcdf_by_hand(path)
+    target = path.with_suffix(".zarr")
+    tessarr.copy_to(path, target, path="packed", select=(slice(1, None), slice(0, 2)))
+    assert tessarr.open_array(target, "r")[...].tolist() == [[4, 5]]
+
+
+def test_copy_of_hdf5_file_that_is_interrupted_is_resumed(path):
+    with h5py.File(path, "w") as file:
+        for name in "abc":
+            file.create_dataset(name, data=VALUES, chunks=(10, 100))
+    target = path.with_suffix(".zarr")
+
+    def stop(done, total):
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tessarr.copy_to(path, target, progress=stop)
+    assert not tessarr.copy_to(path, target, resume=True).was_complete
+    assert tessarr.copy_to(path, target, resume=True).was_complete
+    for name in "abc":
+        np.testing.assert_array_equal(tessarr.open_group(target, "r")[name][...], VALUES)
 
 
 def test_copy_of_one_dataset_of_references_is_an_error(path):
