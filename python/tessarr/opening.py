@@ -402,7 +402,7 @@ class _Opening:
                     self.zarr_format,
                     other=found is not None,
                     store=self.store,
-                    hint=self._hint(mode),
+                    hint="" if found is not None else self._hint(mode),
                 )
         assert create is not None
         try:
@@ -434,6 +434,11 @@ class _Opening:
             return remedy(folder)
         if folder is not None and mode in ("r", "r+") and not os.path.lexists(folder):
             return ", which does not exist"
+        from tessarr.flow.walk import hint_below
+
+        below = hint_below(self.path, self.store)
+        if below:
+            return below
         if mode == "a" and not self.store.read_only:
             return "; to create one, give its shape, or data"
         return ""

@@ -68,6 +68,18 @@ def test_ls_keys(data: Path, run: Run) -> None:
     assert "there is no array or group" in err
 
 
+def test_ls_of_pickled_array_lists_the_others(here: Path, run: Run) -> None:
+    group = tessarr.create_group("old.zarr", zarr_format=2)
+    group.create_array("a", data=[1, 2])
+    with tessarr.options(allow_pickle=True):
+        pickled = np.array(["x", None], object)
+        group.create_array("b", data=pickled, object_codec=tessarr.codecs.Pickle())
+    for options in ([], ["-l"], ["-R"]):
+        code, out, err = run("ls", "old.zarr", *options)
+        assert (code, err) == (1, "tessarr: 1 of 2 nodes cannot be read\n")
+        assert [line.split()[-1] for line in out.splitlines()] == ["a", "b"]
+
+
 def test_ls_of_what_cannot_be_read(data: Path, run: Run) -> None:
     """It is listed, and the exit code says so."""
     (data / "data.zarr/cube/zarr.json").write_text("{")

@@ -246,3 +246,17 @@ def test_stores_of_other_writers(run: Run) -> None:
         assert not kinds & {"damaged", "outside", "leftover"}, (row, out)
         checked += 1
     assert checked > 10
+
+
+def test_verify_text_arrays_of_zarr_python_2_has_no_finding(here: Path, run: Run) -> None:
+    """Their default fill value of 0 is that writer's normal."""
+    array = tessarr.create_array(
+        "old.zarr", data=["a", "b"], dtype=str, zarr_format=2, fill_value=""
+    )
+    document = json.loads(array.store.get(".zarray") or b"")
+    array.store.put(".zarray", json.dumps({**document, "fill_value": 0}).encode())
+    assert run("verify", "old.zarr")[0] == 0
+    for verb in ("ls", "info", "cat", "tree"):
+        code, _, err = run(verb, "old.zarr")
+        assert (code, err) == (0, "")
+    assert tessarr.open_array("old.zarr", "r")[:].tolist() == ["a", "b"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tessarr.errors import (
     MetadataError,
     NotFoundError,
     ReadOnlyError,
+    UnsupportedError,
 )
 from tessarr.stores import MemoryStore
 
@@ -212,3 +214,77 @@ def test_an_array_of_any_type_can_be_required_twice(dtype):
     assert root.require_array("a", shape=3, dtype=dtype, exact=True).dtype == made.dtype
     with pytest.raises(TypeError, match="has data type"):
         root.require_array("a", shape=3, dtype="c16")
+
+
+def test_pickled_array_hides_no_other_member(store: Any) -> None:
+    """It is an `Unreadable` in every walk, and raises its error when it is used."""
+    group = tessarr.create_group(store, zarr_format=2)
+    group.create_array("a", data=[1, 2])
+    with tessarr.options(allow_pickle=True):
+        pickled = np.array(["x", None], object)
+        group.create_array("b", data=pickled, object_codec=tessarr.codecs.Pickle())
+    group.create_array("c/d", data=[3])
+    opened = tessarr.open_group(store, "r")
+    for names in (
+        [name for name, _ in opened.members()],
+        [name for name, _ in opened.items()],
+        [node.basename for node in opened.values()],
+    ):
+        assert names == ["a", "b", "c"]
+    visited: list[str] = []
+    opened.visititems(lambda path, _: visited.append(path))
+    assert visited == ["a", "b", "c", "c/d"]
+    assert [name for name, _ in opened.arrays(recurse=True)] == ["a", "c/d"]
+    assert [name for name, _ in opened.groups()] == ["c"]
+    bad: Any = dict(opened.members())["b"]
+    assert isinstance(bad, tessarr.Unreadable)
+    for use in (lambda: bad.shape, lambda: bad[0], lambda: opened["b"]):
+        with pytest.raises(UnsupportedError, match="is pickled"):
+            use()
+    with tessarr.options(allow_pickle=True):
+        assert dict(opened.items())["b"][0] == "x"
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_missing_group_error_names_the_nodes_below(zarr_format: Any, store: Any) -> None:
+    """A folder of arrays without a document of its own is no group."""
+    for name in ("x", "y"):
+        tessarr.create_array(store, path=f"top/{name}", shape=2, zarr_format=zarr_format)
+    tessarr.create_array(store, path="deep/er/z", shape=2, zarr_format=zarr_format)
+    for document in (".zgroup", ".zattrs", "zarr.json"):
+        for folder in ("", "top/", "deep/", "deep/er/"):
+            store.delete(folder + document)
+    below = r"at path 'top' .*; below it lie nodes: 'x', 'y'; open one of them"
+    for open_ in (tessarr.open, tessarr.open_group, tessarr.open_array):
+        with pytest.raises(NotFoundError, match=below):
+            open_(store, "r", path="top")
+    with pytest.raises(NotFoundError, match="below it lie nodes: 'er/z'"):
+        tessarr.open(store, "r", path="deep")
+    with pytest.raises(NotFoundError, match="below it lie nodes: 'top/x', 'top/y'"):
+        tessarr.open(store, "r")
+    root = tessarr.create_group(store, zarr_format=zarr_format)
+    with pytest.raises(NotFoundError, match=r"no array or group 'top' .*below it lie nodes: 'x'"):
+        root["top"]
+    with pytest.raises(NotFoundError, match=r"in group '/'$"):
+        root["none"]
+    assert not hasattr(root, "top")
+
+
+def test_missing_group_error_names_some_of_many_nodes_below(tmp_path: Path) -> None:
+    for i in range(20):
+        tessarr.create_array(tmp_path / f"a{i:02}", shape=1)
+    with pytest.raises(NotFoundError, match="'a06', 'a07' and 12 more; open"):
+        tessarr.open_group(tmp_path, "r")
+    with pytest.raises(NotFoundError, match=r"LocalStore\('.*read_only=True\)$"):
+        tessarr.open_group(tmp_path / "a00", "r", zarr_format=2)
+
+
+def test_missing_node_error_of_a_store_that_cannot_list() -> None:
+    """The hint is no reason for another error."""
+
+    class Far(dict[str, bytes]):
+        def __iter__(self) -> Any:
+            raise OSError("cannot list")
+
+    with pytest.raises(NotFoundError, match="there is no array or group at the root"):
+        tessarr.open(Far(), "r")

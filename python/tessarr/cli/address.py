@@ -17,6 +17,7 @@ from tessarr import drive
 from tessarr.array import Array
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.flow import open as open_flow
+from tessarr.flow.walk import BELOW
 from tessarr.group import Group
 from tessarr.keys import join
 from tessarr.locating import locate
@@ -144,7 +145,7 @@ def node_at(text: str, node: str | None = None, mode: Mode = "r", **settings: An
         hint = _hint(*place(text, node, far=True))
         if not hint:
             raise
-        message = f"{error.message}{hint}"
+        message = f"{error.message.partition(BELOW)[0]}{hint}"
         raise NotFoundError(message, kind=error.kind, path=error.path) from error
 
 

@@ -8,19 +8,30 @@ cost nothing.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tessarr import _json
-from tessarr.drive import Flow, Get, ListDir
+from tessarr.drive import Flow, Get, ListDir, Size, run
 from tessarr.errors import MetadataError, UnsupportedError
-from tessarr.flow.open import parse_v2, parse_v3, prefix_of
+from tessarr.flow.open import MARKERS, parse_v2, parse_v3, prefix_of
 from tessarr.keys import is_node_name, join, split
 from tessarr.metadata import v2
 from tessarr.metadata.node import Found, GroupMeta
 from tessarr.types import ZarrFormat
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
 from tessarr.user_warnings import warn_user
 
-__all__ = ["Stored", "documents", "members", "names"]
+__all__ = ["BELOW", "Stored", "below", "documents", "hint_below", "members", "names"]
+
+_MARKERS: Final = tuple(name for names in MARKERS.values() for name in names)
+_LEVELS_BELOW: Final = 3
+_FOLDERS_BELOW: Final = 100
+BELOW: Final = "; below it lie nodes"
+"""How the names of nodes below begin in an error."""
+_NAMED: Final = 8
+"""How many nodes an error names."""
 
 
 class Stored(NamedTuple):
@@ -63,6 +74,41 @@ def names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
     found = yield from _members([(path, zarr_format)], warn=True)
     prefix = prefix_of(path)
     return sorted(child[len(prefix) :] for child in found)
+
+
+def below(path: str) -> Flow[list[str]]:
+    """Return the paths of nodes below what is no node itself, relative to it; not of all levels.
+
+    The nodes of the first level that has some, among the first hundred folders.
+    """
+    level = [path]
+    prefix = prefix_of(path)
+    if any(size is not None for size in (yield tuple(Size(prefix + name) for name in _MARKERS))):
+        return []
+    for _ in range(_LEVELS_BELOW):
+        listings = yield tuple(ListDir(prefix_of(at)) for at in level)
+        level = sorted(at[:-1] for _, prefixes in listings for at in prefixes)[:_FOLDERS_BELOW]
+        documents = yield tuple(Size(f"{at}/{name}") for at in level for name in _MARKERS)
+        marked = {level[i // len(_MARKERS)] for i, size in enumerate(documents) if size is not None}
+        if marked or not level:
+            return [at[len(prefix) :] for at in level if at in marked]
+    return []
+
+
+def hint_below(path: str, store: Store) -> str:
+    """Return what an error about a missing node adds: which nodes lie below; "" for none."""
+    try:
+        found = run(below(path), store)
+    except Exception:  # noqa: BLE001 (a hint is no reason for another error)
+        return ""
+    if not found:
+        return ""
+    more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    names = ", ".join(repr(name) for name in found[:_NAMED])
+    return (
+        f"{BELOW}: {names}{more}; open one of them by its path, or make a group of it with "
+        "create_group"
+    )
 
 
 def members(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from tessarr import drive
 from tessarr.array import Array
-from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.errors import ArgumentError, MetadataError, NotFoundError, UnsupportedError
 from tessarr.flow import open as open_flow
 from tessarr.keys import check_path, join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -79,12 +79,17 @@ class Members(Node[GroupMeta]):
         path = self._child(name)
         meta = self._find(path)
         if meta is None:
-            raise NotFoundError(
-                f"there is no array or group {name!r} in group {self.name!r}",
-                kind="node_not_found",
-                path=path,
-            )
+            from tessarr.flow.walk import hint_below
+
+            raise self._none(name, path, hint_below(path, self._store))
         return self._bind(path, meta)
+
+    def _none(self, name: str, path: str, hint: str = "") -> NotFoundError:
+        return NotFoundError(
+            f"there is no array or group {name!r} in group {self.name!r}{hint}",
+            kind="node_not_found",
+            path=path,
+        )
 
     @overload
     def get(
@@ -140,11 +145,14 @@ class Members(Node[GroupMeta]):
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         try:
-            return self[name]
-        except (NotFoundError, ArgumentError):
+            found = self.get(name)
+        except ArgumentError:
+            found = None
+        if found is None:
             raise AttributeError(
                 f"{self!r} has neither an attribute nor a member {name!r}", name=name, obj=self
             ) from None
+        return found
 
     def __dir__(self) -> list[str]:
         members = (name for name in self if name.isidentifier() and not name.startswith("_"))
@@ -203,8 +211,8 @@ class Members(Node[GroupMeta]):
     ) -> tuple[tuple[str, Array | Self | Unreadable], ...]:
         """Return what is below the group, each with its path from here, sorted.
 
-        A node whose metadata cannot be read is an `tessarr.Unreadable`, which raises
-        the error when it is used.
+        A node that cannot be opened is a `tessarr.Unreadable`, which raises the error when it
+        is used: its metadata are damaged, or it needs a codec that is missing or not allowed.
 
         Parameters
         ----------
@@ -222,14 +230,16 @@ class Members(Node[GroupMeta]):
         """
         found = self._members(max_depth, stored=not use_consolidated_for_children)
         return tuple(
-            (
-                name,
-                Unreadable(join(self._path, name), meta)
-                if isinstance(meta, Exception)
-                else self._bind(join(self._path, name), meta),
-            )
-            for name, meta in found.items()
+            (name, self._bound(join(self._path, name), meta)) for name, meta in found.items()
         )
+
+    def _bound(self, path: str, meta: Found) -> Array | Self | Unreadable:
+        if isinstance(meta, Exception):
+            return Unreadable(path, meta)
+        try:
+            return self._bind(path, meta)
+        except (MetadataError, UnsupportedError) as error:  # of a pickled array, say
+            return Unreadable(path, error)
 
     def nmembers(self, max_depth: int | None = 0) -> int:
         """Return how many nodes are below the group, to the depth that `members` takes."""
