@@ -235,6 +235,7 @@ def test_a_killed_copy_to_a_zip_file(
     assert zipfile.ZipFile(target).testzip() is None
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_stopped_is_told_as_that(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

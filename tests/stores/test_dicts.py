@@ -38,6 +38,7 @@ def test_a_value_and_keys_below_it_do_not_go_together() -> None:
     assert store.root == {"a": {"b": b"1"}}
 
 
+@pytest.mark.slow
 def test_keys_nested_more_deeply_than_calls() -> None:
     """A key that one stored is also listed and removed."""
     store = DictStore()

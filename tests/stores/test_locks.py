@@ -59,6 +59,7 @@ for number in itertools.count():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("processes", "count"), [(2, 500), (5, 100)])
 def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) -> None:
     """Processes that increment one number together miss no increment."""
@@ -67,6 +68,7 @@ def test_processes_lose_no_update(tmp_path: Path, processes: int, count: int) ->
     assert os.listdir(tmp_path) == ["n"]
 
 
+@pytest.mark.slow
 def test_tensorstore_and_we_lose_no_update(tmp_path: Path) -> None:
     """TensorStore and Tessarr increment one number together, by the same locks."""
     pytest.importorskip("tensorstore", reason="needs TensorStore, whose lock protocol is tested")
@@ -75,6 +77,7 @@ def test_tensorstore_and_we_lose_no_update(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["n"]
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_whole_values_and_stops_nobody(tmp_path: Path) -> None:
     """After SIGKILL at random moments the value is one that was put, whole, or absent."""
     moments = random.Random(11)

@@ -114,6 +114,7 @@ def test_the_table_is_that_of_zarr_python_2(tmp_path: Path) -> None:
     assert set(rows) == {".zgroup", ".zattrs", "x/.zarray", "x/.zattrs", "x/0"}
 
 
+@pytest.mark.slow
 def test_processes_that_compare_and_set_lose_nothing(tmp_path: Path) -> None:
     """Each successful replacement of each process is in the result, in a file that is new."""
     path = tmp_path / "x.db"
@@ -121,6 +122,7 @@ def test_processes_that_compare_and_set_lose_nothing(tmp_path: Path) -> None:
     assert SQLiteStore(path).get("n") == b"150"
 
 
+@pytest.mark.slow
 def test_processes_that_write_parts_of_one_chunk_lose_nothing(tmp_path: Path) -> None:
     """Updates of one chunk are merged."""
     path = tmp_path / "x.db"
@@ -182,6 +184,7 @@ SQLiteStore(sys.argv[1]).hold("k", wait)
     assert not list(tmp_path.glob("*.__lock"))
 
 
+@pytest.mark.slow
 def test_a_killed_writer_leaves_whole_values(tmp_path: Path) -> None:
     """Whenever it is killed, every value is an old or a new one, and writing goes on."""
     path = tmp_path / "x.db"

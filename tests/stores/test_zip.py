@@ -99,6 +99,7 @@ def test_zstandard_and_xz(tmp_path: Path, method: int) -> None:
         opened(bytes(data))
 
 
+@pytest.mark.slow
 def test_the_best_that_methods_do_is_not_too_much() -> None:
     """What all methods make of nothing but zeros is read."""
     for method in METHODS[1:]:
@@ -577,6 +578,7 @@ def test_parts_are_read_by_themselves() -> None:
     assert file.reads == [31, 10, 2]
 
 
+@pytest.mark.slow
 def test_more_values_than_16_bits_count() -> None:
     """The file has the records of zip64 then, and only then."""
     data = bytearray()

@@ -43,6 +43,7 @@ def view(tmp_path: Path) -> Iterator[ts.TensorStore]:
     loop.close()
 
 
+@pytest.mark.slow
 def test_many_reads_and_writes_wait_for_others(view: ts.TensorStore) -> None:
     """What functions wait for is done, however many there are."""
     values = np.arange(8 * COUNT, dtype="u2").reshape(COUNT, 8)
@@ -63,6 +64,7 @@ def test_parts_of_one_chunk_are_written_one_after_another(view: ts.TensorStore) 
     assert view[3].read().result(LONGEST_S).tolist() == list(range(1, 9))
 
 
+@pytest.mark.slow
 def test_threads_that_wait_for_functions_let_others_work(view: ts.TensorStore) -> None:
     """Many copies and transactions, which wait for functions in threads, come to their end."""
     values = np.arange(8 * COUNT, dtype="u2").reshape(COUNT, 8)

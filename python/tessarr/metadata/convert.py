@@ -87,7 +87,7 @@ def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted
     >>> convert(GroupMeta(2, {"a": 1}), "g", 3).meta
     GroupMeta(zarr_format=3, attributes={'a': 1}, extra={}, consolidated=None)
     >>> [str(p) for p in convert(GroupMeta(2), "...", 3).problems.found]
-    ["path '...' is not allowed: '...' is only periods"]
+    ["path '...' is not allowed: '...' is not a name"]
     """
     found = Converted()
     try:
