@@ -163,6 +163,7 @@ def test_copy_of_netcdf_groups_is_identical_in_xarray(tmp_path, engine):
             "/model": packed(),
             "/model/run": strings().rename(x="station"),
             "/empty": xr().Dataset(),
+            "/inherits": xr().Dataset({"p": (("lat", "lon"), np.ones((4, 5)))}),
         }
     )
     source = tmp_path / "source.nc"
@@ -228,6 +229,46 @@ def test_copy_of_variable_shorter_than_its_unlimited_dimension_is_filled(tmp_pat
         target = tmp_path / f"copy{zarr_format}.zarr"
         tessarr.copy_to(tmp_path / "source.nc", target, zarr_format=zarr_format)
         assert opened(target).identical(expected)
+
+
+def with_bounds():
+    edges = np.array([[0, 1], [1, 2]], "M8[D]").astype("M8[ns]")
+    dataset = xr().Dataset(
+        {"v": ("time", [1.0, 2.0])},
+        coords={
+            "time": ("time", edges[:, 0], {"bounds": "limits"}),
+            "limits": (("time", "nv"), edges),
+        },
+    )
+    dataset.time.encoding = {"units": "days since 1960-01-01"}
+    return dataset
+
+
+def encoded(values, **encoding):
+    dataset = xr().Dataset({"v": ("x", np.array(values))})
+    dataset.v.encoding = encoding
+    return dataset
+
+
+EDGES = {
+    "empty": lambda: xr().Dataset({"v": (("x", "y"), np.zeros((0, 3)))}),
+    "empty text": lambda: xr().Dataset({"v": ("x", np.zeros(0, object))}),
+    "no coordinates": lambda: xr().Dataset({"v": (("x", "x2"), np.ones((3, 3)))}),
+    "names": lambda: xr().Dataset({"a b": ("x y", [1]), "päth": ((), 1), "c": ((), 2)}),
+    "calendar": lambda: xr().Dataset(
+        coords={"time": xr().date_range("2000-02-27", periods=3, calendar="noleap")}
+    ),
+    "bounds": with_bounds,
+    "unsigned": lambda: encoded([1, 200, np.nan], dtype="i1", _Unsigned="true", _FillValue=-1),
+    "no fill value": lambda: encoded([1, np.nan], _FillValue=None),
+    "other mark": lambda: encoded([1, np.nan], dtype="i2", missing_value=-5),
+    "characters": lambda: encoded(["abc", "d"], dtype="S1", char_dim_name="length"),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_copy_of_unusual_netcdf_file_is_identical_in_xarray(tmp_path, engine, name):
+    check_same(EDGES[name](), tmp_path, engine)
 
 
 def test_copy_of_variables_named_like_dimensions_is_identical(tmp_path):

@@ -26,7 +26,7 @@ __all__ = ["add_to"]
 
 _LENGTHS = "lengths for all axes, 100,200, or for some by name, time=10,lat=50; -1 is a whole axis"
 
-_OTHERS: Final = (".h5", ".hdf5", ".nc", ".npy", ".npz")
+_OTHERS: Final = (".h5", ".hdf5", ".nc", ".nc4", ".npy", ".npz")
 """Nobody means a folder that is named like this."""
 
 
