@@ -45,6 +45,7 @@ def is_zip(path: str) -> bool:
     >>> is_zip("no/such/file.zarr")
     False
     """
+    path = os.path.expanduser(path)  # noqa: PTH111 (pathlib is slow)
     if not os.path.isfile(path) or path.lower().endswith(".npz"):  # noqa: PTH113 (pathlib is slow)
         return False
     try:
@@ -78,11 +79,11 @@ def _signed(path: object) -> str | None:
     if not isinstance(path, str | os.PathLike) or "://" in str(path):
         return None
     try:
-        file = Path(path)
+        file = Path(path).expanduser()
         if not file.is_file():
             return None
         with file.open("rb") as opened:
             start = opened.read(max(map(len, _SIGNATURES)))
-    except (OSError, ValueError):  # not to be read, or no name of a file
+    except (OSError, ValueError, RuntimeError):  # not to be read, or no name of a file
         return None
     return next((name for sign, name in _SIGNATURES.items() if start.startswith(sign)), None)

@@ -22,6 +22,7 @@ from weakref import WeakValueDictionary
 
 from tessarr.flow.open import prefix_of
 from tessarr.registry import call_public
+from tessarr.store.mapping import expand_user
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -182,7 +183,7 @@ class ProcessSynchronizer:
     __slots__ = ("_held", "path")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        self.path = os.fspath(expand_user(path))
         self._held = threading.local()
 
     def __getitem__(self, key: str) -> AbstractContextManager[Any]:

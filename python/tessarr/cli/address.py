@@ -23,6 +23,8 @@ from tessarr.keys import join
 from tessarr.locating import locate
 from tessarr.metadata.node import GroupMeta
 from tessarr.opening import open as open_node
+from tessarr.store.mapping import expand_user
+from tessarr.store.url import is_url
 
 if TYPE_CHECKING:
     import argparse
@@ -68,14 +70,14 @@ def place(text: str, node: str | None = None, *, far: bool = False) -> tuple[str
     ('memory://name/a', 'b')
     """
     below = (node or "").strip("/")
-    if "://" in text:
+    if is_url(text):
         parts = urlsplit(text) if text.lower().startswith("file:") else None
         if parts is not None and parts.netloc in {"", "localhost"}:
             root, above = _split(unquote(parts.path, errors="surrogateescape"))
         else:
             root, above = _climbed(text) if far else (text, "")
         return (root if above else text), join(above, below) if below else above
-    root, above = _split(text)
+    root, above = _split(str(expand_user(text)))
     return root, join(above, below) if below else above
 
 
@@ -162,13 +164,13 @@ def array_at(text: str, node: str | None = None, mode: Mode = "r") -> Array:
 def _hint(root: str, path: str) -> str:
     """Return what may have been meant, where there is no node."""
     try:
-        if "://" not in root and not Path(root).exists():
+        if not is_url(root) and not Path(root).exists():
             folder = Path(root).absolute().parent
             names = sorted(found.name for found in folder.iterdir()) if folder.is_dir() else []
             return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
         store, at = locate(root, "r", None)
         parent = drive.run(open_flow.find(at), store)
-        if parent is None and not path and "://" not in root:
+        if parent is None and not path and not is_url(root):
             return _inside(Path(root))
         for name in path.split("/") if path else ():
             if parent is None or not isinstance(group := _bound(parent, store, at), Group):

@@ -17,6 +17,7 @@ from tessarr.flow import open as open_flow
 from tessarr.group import Group
 from tessarr.store import LocalStore
 from tessarr.store.sqlite import is_sqlite
+from tessarr.store.url import is_url
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,7 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     root, path = place(arguments.path, arguments.node)
-    whole = not path and "://" not in root and Path(root).is_file()
+    whole = not path and not is_url(root) and Path(root).is_file()
     reads = arguments.dry_run or whole
     store, path = store_at(arguments.path, arguments.node, "r" if reads else "r+")
     if arguments.force:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from tessarr.errors import ArgumentError, StoreError
+from tessarr.store.mapping import expand_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -43,7 +44,7 @@ def log_to(log: LogLike) -> Generator[Callable[[str], object]]:
 
 def _opened(log: str | os.PathLike[str]) -> TextIO:
     try:
-        return Path(log).open("w", encoding="utf-8")
+        return Path(expand_user(log)).open("w", encoding="utf-8")
     except OSError as error:
         raise StoreError(
             f"cannot write log {log!r}: {error.strerror}", errno=error.errno

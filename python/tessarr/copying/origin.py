@@ -19,6 +19,7 @@ from tessarr.group import Group
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.opening import open as open_node
 from tessarr.store.given import close
+from tessarr.store.mapping import expand_user
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,7 +187,7 @@ def origin_of(source: Any, path: str | None) -> Origin:
     """
     form = files.format_of(source)
     if form is not None:
-        source = _OPENERS[form](source)
+        source = _OPENERS[form](expand_user(source))
     node = source
     if isinstance(source, Array | Group):
         if path and isinstance(source, Group):

@@ -26,6 +26,7 @@ from tessarr.options import current
 from tessarr.store import LocalStore
 from tessarr.store.given import close
 from tessarr.store.in_file import completed
+from tessarr.store.mapping import expand_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -231,6 +232,7 @@ def copy_to(
         raise ArgumentError(f"memory_bytes {memory_bytes!r} is not a positive integer")
     if not isinstance(scratch, str | os.PathLike | None):
         raise TypeError(f"scratch is a folder, not {type(scratch).__name__}")
+    scratch = None if scratch is None else expand_user(scratch)
     if scratch is not None and not os.path.isdir(scratch):  # noqa: PTH112 (of any kind of path)
         raise ArgumentError(f"scratch {os.fspath(scratch)!r} is not a folder that exists")
     choice = Choice.of(include, exclude)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore, LocalStore
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.errors import ArgumentError, NotFoundError, StoreError, UnsupportedError
 from tessarr.packages import for_scheme
 from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
@@ -318,9 +318,13 @@ def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
             kind="missing_package",
             extension=scheme,
         ) from error
+    except OSError as error:  # what a chained file system is over has to be there
+        if isinstance(error, FileNotFoundError):
+            raise NotFoundError(f"cannot open {url!r}: {error}") from error
+        raise StoreError(f"cannot open {url!r}: {error}", errno=error.errno) from error
     except ValueError as error:
         if "protocol" not in str(error).lower():
-            raise
+            raise ArgumentError(f"cannot open {url!r}: {error}") from error
         raise UnsupportedError(
             f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported: neither "
             "Tessarr nor fsspec nor an installed package knows it",

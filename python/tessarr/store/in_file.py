@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tessarr.errors import ArgumentError
 from tessarr.files import is_zip
 from tessarr.keys import node_path
+from tessarr.store.mapping import expand_user
 
 if TYPE_CHECKING:
     from tessarr._engine import Store
@@ -34,6 +35,7 @@ def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | Non
     durable
         Whether changes wait for the disk.
     """
+    path = str(expand_user(path))
     suffix = Path(path).suffix.lower()
     if Path(path).is_dir():
         return None
@@ -81,7 +83,8 @@ def completed(place: object, *, wanted: bool) -> bool:
     if not wanted or not isinstance(place, str | os.PathLike):
         return False
     text = os.fspath(place)
-    path = (file_of(text) or ("", ""))[0] if "://" in text else text
+    path = (file_of(text) or ("", ""))[0] if "::" in text or "://" in text else text
+    path = str(expand_user(path))
     if not Path(path).is_file() or not (path.lower().endswith(ZIP_SUFFIXES) or is_zip(path)):
         return False
     from tessarr.store.zip import ZipStore

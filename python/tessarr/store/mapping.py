@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
-from os import getpid
+from os import PathLike, fspath, getpid
+from os.path import expanduser
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
@@ -13,7 +14,14 @@ from tessarr.registry import call_public
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
-__all__ = ["CountingStore", "ForeignStore", "LocalStore", "MemoryStore", "StoreMapping"]
+__all__ = [
+    "CountingStore",
+    "ForeignStore",
+    "LocalStore",
+    "MemoryStore",
+    "StoreMapping",
+    "expand_user",
+]
 
 
 class StoreMapping(MutableMapping[str, bytes]):
@@ -163,13 +171,27 @@ def _prefix(path: str) -> str:
     return "".join(f"{name}/" for name in names)
 
 
+def expand_user(path: str | PathLike[str]) -> str | PathLike[str]:
+    """Return a path with the home folder in the place of a leading ``~``, as a shell does.
+
+    A folder that is called ``~`` is ``./~``.
+
+    Examples
+    --------
+    >>> expand_user("~/data").endswith("/data"), expand_user("./~"), expand_user("a~")
+    (True, './~', 'a~')
+    """
+    text = fspath(path)
+    return expanduser(text) if text.startswith("~") else path  # noqa: PTH111 (keeps text)
+
+
 class LocalStore(_engine.LocalStore, StoreMapping):
     """A store in a folder: the file ``path/key`` holds the value of ``key``.
 
     Parameters
     ----------
     path : str or os.PathLike
-        The folder; the first write creates it.
+        The folder, with ``~`` for the home folder; the first write creates it.
     read_only : bool, default False
         Refuse every change (`ReadOnlyError`).
     durable : bool, default False
@@ -207,6 +229,11 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     >>> store.get("a/b"), store.list_dir("")
     (b'value', ([], ['a/']))
     """
+
+    def __new__(cls, path: str | PathLike[str], **settings: Any) -> Self:
+        if fspath(path).startswith("~"):  # a call less for all others
+            path = expand_user(path)
+        return super().__new__(cls, path, **settings)
 
     @property
     def root(self) -> str:

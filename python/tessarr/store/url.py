@@ -13,12 +13,12 @@ from tessarr.keys import node_path
 from tessarr.options import current
 from tessarr.registry import Registry
 from tessarr.store.given import adapt
-from tessarr.store.mapping import LocalStore, MemoryStore
+from tessarr.store.mapping import LocalStore, MemoryStore, expand_user
 
 if TYPE_CHECKING:
     from tessarr.store.protocol import FileSystemPath, StoreProtocol
 
-__all__ = ["Opener", "StoreLike", "folder_of", "open_store", "register_store"]
+__all__ = ["Opener", "StoreLike", "folder_of", "is_url", "open_store", "register_store"]
 
 StoreLike: TypeAlias = (
     "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | FileSystemPath | None"
@@ -34,7 +34,27 @@ _SCHEMES_OF_FILES: Final = frozenset({"sqlite", "zip"})
 _SUFFIXES_OF_FILES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
 
 # Also chained URLs, whose first part may have nothing behind the scheme: "simplecache::s3://…".
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:://|::(?=.*://))")
+# What comes last may be a path, as in "zip::data.zip": the first is known then, for "a::b" is a
+# folder.
+_OVER_OTHERS: Final = (
+    "async_wrapper|blockcache|cached|dir|filecache|libarchive|reference|simplecache|sqlite|tar|zip"
+)
+_SCHEME: Final = re.compile(
+    rf"((?i:{_OVER_OTHERS})(?=::)|[A-Za-z][A-Za-z0-9+.-]*(?=://|::.*://))(?:://|::)"
+)
+
+
+def is_url(text: str) -> bool:
+    """Tell whether a text is a URL rather than a path.
+
+    Examples
+    --------
+    >>> is_url("s3://bucket/x"), is_url("zip::/x.zip"), is_url("reference::refs.json")
+    (True, True, True)
+    >>> is_url("/a/b"), is_url("a::b"), is_url("./zip::x")
+    (False, False, False)
+    """
+    return _SCHEME.match(text) is not None
 
 
 def open_store(
@@ -48,12 +68,14 @@ def open_store(
     Parameters
     ----------
     store : str, os.PathLike, Store, mapping, object or None
-        A path of a folder, of a Zip file if it is one or ends in ``.zip`` or ``.ozx``, of an
-        SQLite database if it ends in ``.sqlite``, ``.sqlite3``, or exists and ends in ``.db``; ``file:///path``
-        (percent-encoded); ``memory://name`` or ``memory://name/path`` (one store per name in
-        the process); ``sqlite:///path/of/file`` and ``zip:///path/of/file``, with a path inside
-        ``zip://path/inside::file``; any other URL that fsspec knows, also a chained one, and
-        that of a Zip file to be read; a ``upath.UPath``; an ``fsspec.FSMap``; a store; an array
+        A path, with ``~`` for the home folder: of a folder, of a Zip file if it is one or
+        ends in ``.zip`` or ``.ozx``, of an SQLite database if it ends in ``.sqlite``,
+        ``.sqlite3``, or exists and ends in ``.db``; ``file:///path`` (percent-encoded);
+        ``memory://name`` or ``memory://name/path`` (one store per name in the process);
+        ``sqlite:///path/of/file`` and ``zip:///path/of/file``, with a path inside
+        ``zip://path/inside::file``; any other URL that fsspec knows, also a chained one such as
+        ``reference::refs.json`` and ``simplecache::s3://bucket/x``, and that of a Zip file to be
+        read; a ``upath.UPath``; an ``fsspec.FSMap``; a store; an array
         or a group, for where it is; a mapping of keys to bytes; an object with the methods of
         `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
     mode : {"r", "r+", "a", "w", "w-"}, default "a"
@@ -191,6 +213,8 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
 
 def _at_path(path: str, mode: str) -> tuple[Store, str]:
     durable = current().durable
+    if path.startswith("~"):
+        path = str(expand_user(path))
     if path.lower().endswith(_SUFFIXES_OF_FILES) or os.path.isfile(path):  # noqa: PTH113 (slow)
         from tessarr.store import in_file
 

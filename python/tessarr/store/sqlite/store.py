@@ -10,6 +10,7 @@ from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
 from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
+from tessarr.store.mapping import expand_user
 from tessarr.store.sqlite.database import Database
 
 __all__ = ["SQLiteStore", "is_sqlite"]
@@ -65,7 +66,7 @@ class SQLiteStore(DescribedStore):
             raise ArgumentError(
                 f"dimension_separator must be '.' or '/', not {dimension_separator!r}"
             )
-        text = os.fspath(path)
+        text = os.fspath(expand_user(path))
         if text in {"", ":memory:"}:
             raise ArgumentError(f"an SQLiteStore needs a file, not {text!r}; see MemoryStore")
         absolute = str(Path(text).absolute())

@@ -12,6 +12,7 @@ from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
 from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
+from tessarr.store.mapping import expand_user
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.archive import Archive, Keys
 from tessarr.store.zip.rewrite import repair
@@ -24,6 +25,10 @@ __all__ = ["ZipStore", "only_folder", "open_zip", "shared_zip"]
 ZipMode: TypeAlias = Literal["r", "r+", "a", "w", "x", "w-"]
 
 _MODES: Final = ("r", "r+", "a", "w", "x", "w-")
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    return os.path.abspath(expand_user(path))  # noqa: PTH100 (keeps the type of text)
 
 
 class ZipStore(DescribedStore):
@@ -99,7 +104,7 @@ class ZipStore(DescribedStore):
         if compression not in zip_format.METHODS:
             zip_format.compress(b"", compression)  # which refuses it
         mode = "r" if read_only else mode
-        place = os.path.abspath(path) if isinstance(path, (str, os.PathLike)) else path  # noqa: PTH100 (keeps the type of text)
+        place = _absolute(path) if isinstance(path, (str, os.PathLike)) else path
         archive = Archive(place, mode, compression, large=allowZip64, durable=durable)
         made = cls._of(archive, place, compression, mode)
         made.dimension_separator = dimension_separator
@@ -199,7 +204,7 @@ class ZipStore(DescribedStore):
         >>> ZipStore(path, mode="r")["a"]
         b'1'
         """
-        return repair(os.fspath(path))
+        return repair(os.fspath(expand_user(path)))
 
 
 _shared: WeakValueDictionary[str, ZipStore] = WeakValueDictionary()

@@ -1,0 +1,119 @@
+"""What is a path and what is a URL; the home folder in paths."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr
+from tessarr import stores
+from tessarr.errors import NotFoundError, TessarrError
+from tessarr.store.url import is_url, open_store
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder, beside the working folder."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["x.zarr", "x.zip", "x.sqlite"])
+@pytest.mark.parametrize("kind", [str, Path])
+def test_tilde_in_path_is_the_home_folder(home: Path, name: str, kind: Any) -> None:
+    """Of folders and of stores in files; nothing is created in the working folder."""
+    tessarr.save(kind(f"~/{name}"), [1, 2, 3])
+    assert (home / name).exists()
+    assert tessarr.open_array(kind(f"~/{name}"), mode="r")[...].tolist() == [1, 2, 3]
+    assert tessarr.open_array(str(home / name), mode="r")[...].tolist() == [1, 2, 3]
+    assert list(Path().iterdir()) == []
+
+
+def test_tilde_in_path_of_store_is_the_home_folder(home: Path) -> None:
+    """Stores that are made by their classes, and what is beside them."""
+    assert stores.LocalStore("~/a").path == str(home / "a")
+    assert stores.DirectoryStore("~").path == str(home)
+    with stores.ZipStore("~/b.zip", mode="w") as store:
+        store["a"] = b"1"
+    assert (home / "b.zip").exists()
+    assert stores.SQLiteStore("~/c.sqlite").path == str(home / "c.sqlite")
+    assert tessarr.ProcessSynchronizer("~/locks").path == str(home / "locks")
+    opened, _ = open_store("zip::~/b.zip", mode="r")
+    assert isinstance(opened, stores.ZipStore)
+    assert opened.path == str(home / "b.zip")
+
+
+def test_folder_called_tilde_is_opened_by_a_relative_path(home: Path) -> None:
+    """``./~`` is no home folder, nor is a tilde elsewhere in a path."""
+    tessarr.save("./~", [1])
+    tessarr.save("a~", [2])
+    assert sorted(path.name for path in Path().iterdir()) == ["a~", "~"]
+    assert list(home.iterdir()) == []
+
+
+def test_tilde_in_arguments_of_the_command_is_the_home_folder(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A shell does not expand ``--log=~/x``, nor what is quoted."""
+    from tessarr.cli import main
+
+    tessarr.save("~/x.zarr", a=[1, 2, 3])
+    assert main(["ls", "~/x.zarr"]) == 0
+    assert main(["cat", "~/x.zarr/a"]) == 0
+    assert main(["copy", "~/x.zarr", "~/y.zarr"]) == 0
+    assert "a" in capsys.readouterr().out
+    assert (home / "y.zarr" / "a").exists()
+    assert list(Path().iterdir()) == []
+
+
+URLS = ["reference::refs.json", "zip::/x.zip", "simplecache::/x", "ZIP::x.zip", "dir::x"]
+PATHS = ["a::b", "./zip::x.zip", "C::/x", "x.zarr", "a:b", "::x", "/data/zip::x"]
+
+
+def test_chained_url_is_recognised_by_the_file_system_over_another() -> None:
+    """What ends in a path is a URL where fsspec has a file system over others of that name."""
+    assert [text for text in URLS + PATHS if is_url(text)] == URLS
+
+
+def test_path_with_two_colons_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is no file system's is a name."""
+    monkeypatch.chdir(tmp_path)
+    tessarr.save("a::b", [1])
+    assert (tmp_path / "a::b" / "zarr.json").exists()
+
+
+def test_chain_that_ends_in_a_path_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """References, Zip files and caches over files of this machine; nothing is created for them."""
+    pytest.importorskip("fsspec", reason="fsspec is not installed")
+    monkeypatch.chdir(tmp_path)
+    tessarr.save("x.zarr", [1, 2, 3], zarr_format=2)
+    tessarr.save("x.zip", [1, 2, 3])
+    keys = {key: (tmp_path / "x.zarr" / key).read_text() for key in (".zarray", ".zattrs")}
+    refs = {"version": 1, "refs": {**keys, "0": [str(tmp_path / "x.zarr" / "0")]}}
+    Path("refs.json").write_text(json.dumps(refs))
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for url in ("reference::refs.json", "zip::x.zip", f"zip::{tmp_path}/x.zip"):
+        assert tessarr.open_array(url, mode="r")[...].tolist() == [1, 2, 3], url
+    cached = f"simplecache::{tmp_path}/x.zarr"
+    assert tessarr.open_array(cached, mode="r")[...].tolist() == [1, 2, 3]
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_chain_over_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    """The file system's own error is the cause of one of Tessarr."""
+    pytest.importorskip("fsspec", reason="fsspec is not installed")
+    with pytest.raises(NotFoundError, match="tar::"):
+        tessarr.open(f"tar::{tmp_path}/none.tar", mode="r")
+    with pytest.raises(TessarrError):
+        tessarr.open(f"reference::{tmp_path}/none.json", mode="r")
+    with pytest.raises(NotFoundError):
+        tessarr.open(f"zip::{tmp_path}/none.zip", mode="r")
