@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from tessarr.array import Array
 from tessarr.copying import hdf5, netcdf
 from tessarr.copying.log import log_to, summary
 from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of
-from tessarr.errors import ArgumentError, ExistsError
+from tessarr.errors import ArgumentError, DataError, ExistsError
 from tessarr.group import Group
 from tessarr.likeness import settings_like
 from tessarr.metadata.attributes import copied_attributes
@@ -230,7 +231,13 @@ def _copy(node: Any, dest: Any, name: str, way: _Way, *, top: bool = False) -> N
     if not is_array:
         _copy_group(node, dest, name, way, there=None if blocked else there)
     elif not way.dry_run:
-        _copy_array(node, dest, name, way)
+        try:
+            _copy_array(node, dest, name, way)
+        except (DataError, ArgumentError) as error:
+            if way.is_alone or not _is_h5py(node):
+                raise
+            way.left_out.append(Skipped(str(node.name).strip("/"), error.message))
+            return
     way.copied += 1
 
 
@@ -272,7 +279,12 @@ def _copy_array(node: Any, dest: Any, name: str, way: _Way) -> None:
             else _of_zarr(dest, name, like)
         )
     source, target = transfer.source_of(hdf5.dataset_of(node)), transfer.target_of(new)
-    transfer.run(source, target, transfer.plan_of(source, target))
+    try:
+        transfer.run(source, target, transfer.plan_of(source, target))
+    except BaseException:
+        with suppress(Exception):  # the first error counts
+            del dest[name]
+        raise
     if not way.without_attrs:
         _copy_attributes(node, new, way)
     way.copied_bytes += prod(node.shape) * node.dtype.itemsize

@@ -15,7 +15,7 @@ from tessarr.array import bind
 from tessarr.copying.origin import Stored
 from tessarr.copying.report import Skipped
 from tessarr.copying.scratch import pieces_for
-from tessarr.errors import DataError
+from tessarr.errors import ArgumentError, DataError
 from tessarr.flow import create, edit
 from tessarr.flow.open import find
 from tessarr.keys import join
@@ -87,16 +87,17 @@ class Work:
         self._tell(before + step.size_bytes - self.done)
 
     def _copy_elements(self, step: Step, at: str, journal: Journal) -> bool:
-        """Copy the elements of an array; return whether they could be read.
+        """Copy the elements of an array; return whether that is possible.
 
-        An unreadable array of an HDF5 file is left out and reported: the file may have others.
+        An array of an HDF5 file that cannot be read, or has an element that cannot be stored, is
+        left out and reported: the file may have others.
         """
         if step.as_stored:
             self._move(step, at, journal)
         elif isinstance(step.new, ArrayMeta):
             try:
                 self._recode(step, step.new, journal)
-            except DataError as error:
+            except (DataError, ArgumentError) as error:
                 if not step.name or isinstance(self.origin, Stored):
                     raise
                 self.origin.skipped.append(Skipped(step.name, error.message))

@@ -13,7 +13,7 @@ import pytest
 import tessarr
 from tessarr.cli import main
 from tessarr.copying import CopiedLink, Skipped
-from tessarr.errors import ArgumentError, NotFoundError, TessarrWarning, UnsupportedError
+from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrWarning, UnsupportedError
 
 VALUES = np.arange(6000, dtype="i4").reshape(60, 100)
 
@@ -398,6 +398,24 @@ def test_copy_of_damaged_chunk_leaves_that_array_out_and_copies_the_rest(path):
     assert not (path.with_suffix(".zarr3") / "g" / "bad").exists()
     assert not (path.with_suffix(".zarr3") / ".tessarr-copy").exists()
     np.testing.assert_array_equal(new["z"][...], VALUES)
+    group = tessarr.open_group(path.with_suffix(".all"), mode="w")
+    with h5py.File(path) as file:
+        with pytest.warns(TessarrWarning, match="not copied: /g/bad: cannot read dataset"):
+            assert tessarr.copy_all(file, group) == (3, 1, 2 * VALUES.nbytes)
+        with pytest.raises(DataError, match="cannot read dataset '/g/bad' of HDF5"):
+            tessarr.copy(file["g/bad"], group)
+    assert sorted(name for name, _ in group.members(max_depth=None)) == ["a", "g", "z"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_copy_of_text_that_is_no_utf_8_leaves_that_array_out(path, zarr_format):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("latin", (2,), h5py.string_dtype())[0] = "caf\xe9".encode("latin-1")
+        file["z"] = VALUES
+    done, new = copied(path, zarr_format)
+    assert [node.path for node in done.skipped] == ["latin"]
+    assert "cannot store text that is not Unicode" in done.skipped[0].reason
+    assert list(new) == ["z"]
 
 
 def test_copy_of_filter_that_is_not_installed_leaves_that_array_out(path, monkeypatch):
