@@ -419,12 +419,23 @@ def test_zstd_is_a_frame_of_rfc_8878(level, checksum):
 
 
 @pytest.mark.covers("V3-ZSTD-01", "X-ZSTD-01")
-def test_without_a_checksum_the_member_is_not_written():
+def test_zstd_of_format_3_always_states_its_checksum():
+    """The member is optional, but zarrs refuses documents that lack it; TensorStore writes it."""
     for checksum in (False, True):
         codec = codecs.Zstd(level=3, checksum=checksum)
         array = tessarr.create_array(None, shape=(2,), dtype="i4", compressors=codec)
         stated = json.loads(array.store.get("zarr.json"))["codecs"][-1]["configuration"]
-        assert stated == {"level": 3, **({"checksum": True} if checksum else {})}
+        assert stated == {"level": 3, "checksum": checksum}
+
+
+@pytest.mark.covers("V2-COMP-05")
+def test_zstd_of_format_2_states_a_checksum_that_is_true_only():
+    """TensorStore refuses the member in format 2; numcodecs wrote none for years."""
+    for checksum, more in ((False, {}), (True, {"checksum": True})):
+        codec = codecs.Zstd(level=3, checksum=checksum)
+        array = tessarr.create_array(None, shape=(2,), dtype="i4", compressors=codec, zarr_format=2)
+        stated = json.loads(array.store.get(".zarray"))["compressor"]
+        assert stated == {"id": "zstd", "level": 3, **more}
 
 
 RAW_BLOCK = CHUNK.tobytes()

@@ -36,7 +36,7 @@ class Zstd(NativeCodec):
     Examples
     --------
     >>> Zstd(3).to_json(3)
-    {'name': 'zstd', 'configuration': {'level': 3}}
+    {'name': 'zstd', 'configuration': {'level': 3, 'checksum': False}}
     """
 
     name = "zstd"
@@ -69,8 +69,12 @@ class Zstd(NativeCodec):
         high = is_integer(level) and level > _LEVELS[1]
         return super(Zstd, cls).from_config({**config, "level": _LEVELS[1] if high else level})
 
+    def configuration(self) -> dict[str, Any]:
+        # zarrs refuses format 3 without the member, which is optional there.
+        return {"level": self.level, "checksum": self.checksum}
+
     def get_config(self) -> dict[str, Any]:
-        # Older readers refuse the member "checksum", so it is written only if set.
+        # TensorStore and numcodecs before 0.13 refuse the member in format 2.
         config = {"id": self.name, "level": self.level}
         return {**config, "checksum": True} if self.checksum else config
 
