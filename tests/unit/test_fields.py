@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
+
 import numpy as np
 import pytest
 
 import tessarr
 from tessarr import codecs
-from tessarr.errors import ArgumentError, SelectionError
+from tessarr.errors import ArgumentError, MetadataError, SelectionError
 
 RECORD = np.dtype(
     [
@@ -216,3 +219,53 @@ def test_the_engine_checks_what_it_is_told_of_fields():
             a._read(axes, out_axes, buffer, fields)
     with pytest.raises(TypeError):
         a._read(axes, out_axes, np.array([None] * 3), [(0, 0, 4)])
+
+
+def _documents_of_fields(count):
+    """Documents with so many fields: of format 2 flat and nested, and of format 3."""
+    flat = [[f"f{i}", "<i4"] for i in range(count)]
+    nested = [[f"f{i}", [["a", "<i4"]]] for i in range(count // 2)]
+    old = {"zarr_format": 2, "shape": [4], "chunks": [2], "compressor": None, "filters": None}
+    old |= {"order": "C", "fill_value": None}
+    for dtype in (flat, nested):
+        yield ".zarray", {**old, "dtype": dtype}
+    fields = [{"name": name, "data_type": "int32"} for name, _ in flat]
+    yield (
+        "zarr.json",
+        {
+            "zarr_format": 3,
+            "node_type": "array",
+            "shape": [4],
+            "data_type": {"name": "struct", "configuration": {"fields": fields}},
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+            "chunk_key_encoding": {"name": "default"},
+            "fill_value": dict.fromkeys((name for name, _ in flat), 0),
+            "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        },
+    )
+
+
+@pytest.mark.slow
+def test_record_of_too_many_fields_is_refused_before_it_is_read():
+    """A document of 9 MB with 200,000 fields costs little more than to parse its JSON."""
+    for key, document in _documents_of_fields(200_000):
+        store = tessarr.stores.MemoryStore({key: json.dumps(document).encode()})
+        started = time.process_time()
+        with pytest.raises(MetadataError, match="more than 65536 fields") as caught:
+            tessarr.open_array(store, mode="r")
+        assert [problem.kind for problem in caught.value.problems] == ["too_large"]
+        assert time.process_time() - started < 3
+
+
+def test_record_of_many_fields_is_opened():
+    """A table may have thousands of columns."""
+    for key, document in _documents_of_fields(3000):
+        store = tessarr.stores.MemoryStore({key: json.dumps(document).encode()})
+        assert len(tessarr.open_array(store, mode="r").dtype.names) >= 1500
+
+
+def test_record_of_too_many_fields_is_not_created():
+    """What could not be opened again is not stored."""
+    inner = np.dtype([(f"f{i}", "u1") for i in range(300)])
+    with pytest.raises(ArgumentError, match="more than 65536 fields"):
+        tessarr.zeros(3, dtype=[(f"g{i}", inner) for i in range(300)])

@@ -17,15 +17,18 @@ import numpy as np
 from tessarr.dtype import names
 from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
 from tessarr.dtype.packed import from_base64, to_base64
+from tessarr.errors import ArgumentError
 from tessarr.problems import Members, Problems, describe, is_integer, lengths, pointer
 
 if TYPE_CHECKING:
     from tessarr.types import JSON, BytesLike, Shape, ZarrFormat
 
-__all__ = ["Field", "Struct"]
+__all__ = ["MAX_FIELDS", "Field", "Struct"]
 
 _MAX_DEPTH: Final = 32
 _MAX_AXES: Final = 16
+MAX_FIELDS: Final = 65_536
+"""The most fields of a data type, those of records within it included; each takes time to open."""
 _LEGACY: Final = "structured"
 
 
@@ -87,6 +90,9 @@ class Struct(DataType):
     @classmethod
     def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
         fields: list[Field] = []
+        if _count(dtype) > MAX_FIELDS:
+            message = f"a data type of more than {MAX_FIELDS} fields cannot be stored"
+            raise ArgumentError(message, kind="too_large")
         for name in dtype.names or ():
             of_field = dtype[name]
             base, shape = of_field.subdtype or (of_field, ())
@@ -324,6 +330,12 @@ def _cast_field(field: Field, value: Any) -> bytes:
     return b"".join(field.data_type.cast_fill(item) for item in values.reshape(-1).tolist())
 
 
+def _count(dtype: np.dtype[Any]) -> int:
+    """Return how many fields a record has, those within them included."""
+    names = dtype.base.names or ()
+    return len(names) + sum(_count(dtype.base[name]) for name in names)
+
+
 def _depth(data_type: DataType) -> int:
     if not isinstance(data_type, Struct):
         return 0
@@ -337,7 +349,23 @@ def _listed(value: Any, loc: str, problems: Problems) -> list[tuple[Any, str]]:
         return []
     if not value:
         problems.add(loc, "a record has at least one field")
+    if _has_too_many(value):
+        problems.add(loc, f"a record has more than {MAX_FIELDS} fields", "too_large")
+        return []
     return [(item, pointer(loc, i)) for i, item in enumerate(value)]
+
+
+def _has_too_many(value: list[Any]) -> bool:
+    """Tell whether fields are too many, those within them included: each is a list or an object."""
+    count = 0
+    left: list[Any] = [value]
+    while left and count <= MAX_FIELDS:
+        item = left.pop()
+        inside = item.values() if isinstance(item, dict) else item
+        below = [one for one in inside if isinstance(one, list | dict)]
+        count += len(below) if isinstance(item, list) else 0
+        left += below
+    return count > MAX_FIELDS
 
 
 _Placed = tuple[Any, str]
