@@ -271,6 +271,15 @@ def test_copy_of_unusual_netcdf_file_is_identical_in_xarray(tmp_path, engine, na
     check_same(EDGES[name](), tmp_path, engine)
 
 
+def test_copy_of_unnamed_dataarray_is_identical_in_xarray(tmp_path, engine):
+    """Xarray stores it under a name that format 3 reserves."""
+    array = xr().DataArray(np.array([1.0, 2.0]), dims="x")
+    array.to_netcdf(tmp_path / "array.nc", engine=engine)
+    check_same(loaded(tmp_path / "array.nc", engine), tmp_path, engine)
+    with xr().open_dataarray(tmp_path / "copy3.zarr", engine="zarr") as found:
+        assert found.identical(array)
+
+
 def test_copy_of_variables_named_like_dimensions_is_identical(tmp_path):
     """Of 2 axes `x` is a coordinate variable; `y` has the name of a dimension that it lacks."""
     netcdf = pytest.importorskip("netCDF4", reason="xarray does not write such a file")
