@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 __all__ = ["format_of", "is_zip", "remedy"]
 
+_HDF5: Final = b"\x89HDF\r\n\x1a\n"
+
+_LEAST_BLOCK: Final = 512
+_BLOCKS: Final = 16
+"""A user block in front of HDF5 has 512 bytes times a power of two: here up to 16 MiB."""
+
 _SIGNATURES: Final = {
-    b"\x89HDF\r\n\x1a\n": "HDF5",
+    _HDF5: "HDF5",
     b"\x93NUMPY": "NumPy",
     b"CDF\x01": "netCDF-3",
     b"CDF\x02": "netCDF-3",
@@ -84,6 +90,19 @@ def _signed(path: object) -> str | None:
             return None
         with file.open("rb") as opened:
             start = opened.read(max(map(len, _SIGNATURES)))
+            found = (name for sign, name in _SIGNATURES.items() if start.startswith(sign))
+            return next(found, None) or ("HDF5" if _is_hdf5_after_a_block(opened) else None)
     except (OSError, ValueError, RuntimeError):  # not to be read, or no name of a file
         return None
-    return next((name for sign, name in _SIGNATURES.items() if start.startswith(sign)), None)
+
+
+def _is_hdf5_after_a_block(file: BinaryIO) -> bool:
+    """Tell whether HDF5 begins after a user block, as in files of MATLAB."""
+    for power in range(_BLOCKS):
+        file.seek(_LEAST_BLOCK << power)
+        start = file.read(len(_HDF5))
+        if len(start) < len(_HDF5):
+            return False
+        if start == _HDF5:
+            return True
+    return False

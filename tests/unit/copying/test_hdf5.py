@@ -305,6 +305,25 @@ def test_copy_of_one_dataset_of_references_is_an_error(path):
     assert not path.with_suffix(".zarr").exists()
 
 
+@pytest.mark.parametrize("block", [512, 4096])
+def test_copy_of_hdf5_after_a_user_block_is_a_hierarchy(path, block):
+    """MATLAB writes its own header of 512 bytes in front."""
+    with h5py.File(path, "w", userblock_size=block) as file:
+        file["v"] = VALUES
+    content = path.read_bytes()
+    path.write_bytes(b"MATLAB 7.3 MAT-file".ljust(block) + content[block:])
+    _, new = copied(path)
+    np.testing.assert_array_equal(new["v"][...], VALUES)
+
+
+def test_copy_of_hdf5_in_the_home_folder_expands_the_tilde(path, monkeypatch):
+    with h5py.File(path, "w") as file:
+        file["v"] = VALUES
+    monkeypatch.setenv("HOME", str(path.parent))
+    tessarr.copy_to(f"~/{path.name}", path.with_suffix(".zarr"))
+    assert sorted(tessarr.open_group(path.with_suffix(".zarr"), "r")) == ["v"]
+
+
 def test_copy_of_opaque_elements_keeps_their_bytes(path):
     with h5py.File(path, "w") as file:
         file["opaque"] = np.array([b"ab", b"cd"], "V2")
