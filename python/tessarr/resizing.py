@@ -128,7 +128,7 @@ def resize(
         nonlocal old, new
         if check is not None:
             check(found)
-        if cleared is not None and found.shape != cleared.shape:
+        if cleared is not None and found.shape not in (cleared.shape, new.shape):
             raise _overtaken(array.path, cleared, found)
         old = _current(array, found, accept)
         new = reshaped(old, change(old.shape))
@@ -137,15 +137,18 @@ def resize(
         return found.resized(new.shape, new.chunk_grid)
 
     def store_shape() -> None:
-        nonlocal cleared
+        nonlocal cleared, new
         if clear:
             cleared = _refreshed(array, accept)
-            grown = reshaped(cleared, change(cleared.shape))
-            _clear(array, cleared, grown, edges=trim)
+            new = reshaped(cleared, change(cleared.shape))
+            _clear(array, cleared, new, edges=trim)
         drive.run(edit.shape(array.path, old.zarr_format, changed, keepers, seen), array._store)
 
     def work() -> None:
-        _until_not_overtaken(store_shape)
+        if clear:
+            _until_not_overtaken(store_shape)
+        else:
+            store_shape()
         accept(new)
         if not delete or not shrinks(old, new):
             return

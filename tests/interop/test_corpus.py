@@ -13,6 +13,7 @@ import pytest
 import tessarr
 from interop.corpus import (
     DOCUMENTS,
+    ROOT,
     contents,
     digest,
     located,
@@ -26,10 +27,12 @@ from tessarr.errors import (
     DataError,
     MetadataError,
     NotFoundError,
+    StoreError,
     TessarrWarning,
     UnsupportedError,
 )
 from tessarr.problems import Problems
+from tessarr.storage import NestedDirectoryStore
 from tessarr.stores import MemoryStore, Store
 
 pytestmark = needs_corpus
@@ -47,6 +50,9 @@ REFUSED_AT_OPENING = {"R0117": "crc32c with the member 'check_crc'"}
 
 # Written in order C whatever the metadata says, which nobody can know: V1-ORDER-02.
 ORDER_C = {"R0521"}
+
+# Chunks under "0/0" whose metadata state no separator, so ".": other readers give the fill value.
+OTHER_SEPARATOR = {"R0589": [[1, 2], [3, 4]]}
 
 # Members of hierarchies that drafts of format 3 wrote, which can be read in more than one way.
 BROKEN = {
@@ -70,7 +76,22 @@ def in_order_c(place: str) -> Any:
     return tessarr.migrate_1to2(copy, path=path, order="C")
 
 
-@pytest.mark.parametrize(("place", "row"), ARRAYS)
+@pytest.mark.parametrize(
+    ("place", "row"), [one for one in ARRAYS if one.values[1]["id"] in OTHER_SEPARATOR]
+)
+def test_array_with_the_other_separator_is_refused_and_read_by_nested_directory_store(
+    place: str, row: dict[str, str]
+) -> None:
+    """The error names both keys; the store class for such folders reads the chunks."""
+    with pytest.raises(StoreError, match=r'"0\.0".*"0/0".*separator'):
+        opened(place)[...]
+    store = NestedDirectoryStore(ROOT / place)
+    assert tessarr.open_array(store, mode="r")[...].tolist() == OTHER_SEPARATOR[row["id"]]
+
+
+@pytest.mark.parametrize(
+    ("place", "row"), [one for one in ARRAYS if one.values[1]["id"] not in OTHER_SEPARATOR]
+)
 def test_array_reads_as_recorded(place: str, row: dict[str, str]) -> None:
     """The contents equal the digest."""
     try:
