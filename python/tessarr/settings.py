@@ -234,7 +234,11 @@ def _compressor(compression: Any, options: Any, zarr_format: ZarrFormat) -> Code
     codec_id = _H5PY.get(compression, compression) if zarr_format == 2 else compression
     codec: Any = codec_id and (plain_codec(codec_id) or codec_of_id(codec_id))
     if not codec:
-        hint = ": Tessarr has 'gzip', 'blosc', 'zstd', 'lz4', 'bz2', 'lzma' and others"
+        from tessarr.codec.base import all_names
+        from tessarr.suggestions import did_you_mean
+
+        hint = did_you_mean(compression, all_names())
+        hint = hint or ": Tessarr has 'gzip', 'blosc', 'zstd', 'lz4', 'bz2', 'lzma' and others"
         message = f"compression {compression!r} is not supported{hint}"
         raise UnsupportedError(message, kind="unsupported_codec", extension=compression)
     try:

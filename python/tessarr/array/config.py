@@ -18,6 +18,15 @@ OPENED: Final = ("write_empty_chunks", "missing", "synchronizer", "cache_metadat
 
 _MISSING: Final = ("fill", "refuse_chunks", "refuse")
 
+_OTHER_NAMES: Final = {
+    "dims": "dimension_names",
+    "dim_names": "dimension_names",
+    "fill": "fill_value",
+    "level": "compression_opts",
+    "format": "zarr_format",
+}
+"""What some users call a setting, where it is not spelt alike."""
+
 _RUNTIME_HINTS: Final = frozenset(
     ["order", "sharding_coalesce_max_bytes", "sharding_coalesce_max_gap_bytes"]
 )
@@ -77,10 +86,10 @@ def check_names(settings: Iterable[str], function: str, known: Collection[str]) 
     """
     for name in settings:
         if name not in known:
-            from difflib import get_close_matches
+            from tessarr.suggestions import did_you_mean
 
-            near = get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            other = _OTHER_NAMES.get(name)
+            hint = did_you_mean(other if other in known else name, known)
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 

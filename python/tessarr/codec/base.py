@@ -34,13 +34,14 @@ import importlib
 import math
 import re
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeVar
 
 import numpy as np
 
 from tessarr.codec.parameters import WrongParameter
-from tessarr.errors import DataError
+from tessarr.errors import DataError, UnsupportedError
 from tessarr.problems import ABSENT, read_text
 from tessarr.registry import Registry, call_public
 
@@ -57,6 +58,7 @@ __all__ = [
     "Codec",
     "Ignored",
     "Kind",
+    "all_names",
     "check_elements",
     "codec_ids",
     "codec_of_id",
@@ -479,6 +481,21 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
 def plain_codec(codec_id: str) -> type[Any] | None:
     """Return the class that has numcodecs' protocol alone and was registered by an id, or None."""
     return _plain.get(codec_id)
+
+
+def all_names() -> list[str]:
+    """Return the names of all codecs of this package, and of those that are registered.
+
+    Every module of the package is imported: that is for messages.
+    """
+    from pkgutil import iter_modules
+
+    package = importlib.import_module(_OURS.rstrip("."))
+    for module in iter_modules(package.__path__):
+        with suppress(UnsupportedError):  # of a package that is not installed
+            importlib.import_module(_OURS + module.name)
+    found = {*_names.names(), *_ids, *_plain}
+    return sorted(name for name in found if not name.startswith(_NUMCODECS))
 
 
 def codec_ids() -> list[str]:

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tessarr.codec.base import Codec, Ignored, codec_of_id, codec_of_name, plain_codec
+from tessarr.codec.base import (
+    Codec,
+    Ignored,
+    all_names,
+    codec_of_id,
+    codec_of_name,
+    plain_codec,
+)
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.problems import ABSENT, Members, describe, read_extension
 
@@ -15,7 +22,7 @@ if TYPE_CHECKING:
     from tessarr.problems import Problems
     from tessarr.types import ZarrFormat
 
-__all__ = ["CodecLike", "listed", "of", "read_v2", "read_v3"]
+__all__ = ["CodecLike", "class_of", "listed", "of", "read_v2", "read_v3"]
 
 CodecLike = Codec | str | Mapping[str, Any] | Any
 """A codec, its name, its JSON in either format, or a codec of numcodecs."""
@@ -121,16 +128,46 @@ def of(value: CodecLike) -> Codec:
     by_id = "id" in stated
     codec = codec_of_id(name) if by_id else codec_of_name(name) or codec_of_id(name)
     if codec is None:
-        if by_id or plain_codec(name) is not None:
-            return _numcodec({"id": name, **configuration}, first=True)
-        message = f"codec {name!r} is not supported"
+        from tessarr import packages
+        from tessarr.suggestions import did_you_mean
+
+        try:
+            if by_id or plain_codec(name) is not None:
+                return _numcodec({"id": name, **configuration}, first=True)
+            message = f"codec {name!r} is not supported{packages.hint(name)}"
+        except UnsupportedError as error:
+            message = error.message
+        message += did_you_mean(name.removeprefix(_NUMCODECS), all_names())
         raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
     alias = name if not by_id and name in codec.aliases else ""
     try:
         return _spelt(codec.from_config(dict(configuration)), alias)
     except (TypeError, ValueError) as error:
+        from tessarr.suggestions import did_you_mean
+
         why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
-        raise ArgumentError(f"codec {name!r}: {why}", codec=name) from error
+        known = getattr(codec, "__dataclass_fields__", {})
+        wrong = next((member for member in configuration if member not in known), None)
+        hint = did_you_mean(wrong, known) if "unexpected keyword" in why else ""
+        raise ArgumentError(f"codec {name!r}: {why}{hint}", codec=name) from error
+
+
+def class_of(value: CodecLike) -> type[Codec] | None:
+    """Return the class of the codec that a user means, or None where there is none.
+
+    Examples
+    --------
+    >>> class_of("sharding_indexed"), class_of("unheard-of")
+    (<class 'tessarr.codecs.ShardingIndexed'>, None)
+    """
+    if isinstance(value, Codec):
+        return type(value)
+    try:
+        stated = _to_json(value)
+        name, _ = _name_and_configuration(stated)
+    except ArgumentError:
+        return None
+    return codec_of_id(name) if "id" in stated else codec_of_name(name) or codec_of_id(name)
 
 
 def listed(value: Any) -> list[Any]:

@@ -28,6 +28,7 @@ __all__ = [
     "OBJECT",
     "DataType",
     "Elements",
+    "all_names",
     "find_family",
     "find_kind",
     "is_known",
@@ -252,6 +253,13 @@ def register(family: F) -> F:
     for kind in family.v2_kinds:
         _kinds[kind] = family
     return family
+
+
+def all_names() -> list[str]:
+    """Return the names of all data types in format 3; their modules are imported, for messages."""
+    for module in _MODULES:
+        import_module(f"tessarr.dtype.{module}")
+    return list(_families.names())
 
 
 def is_known(name: str) -> bool:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
-from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, find_family, find_kind, is_known
+from tessarr.dtype.base import (
+    MAX_ITEM_BYTES,
+    DataType,
+    all_names,
+    find_family,
+    find_kind,
+    is_known,
+)
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.problems import Problems, describe, read_extension
 
@@ -69,7 +76,10 @@ def of(value: DataTypeLike) -> DataType:
     except (TypeError, ValueError) as error:
         if isinstance(value, str) and find_family(value) is not None:
             return _stated(value)  # of a package that is installed
-        raise ArgumentError(f"{value!r} is not a data type: {error}") from error
+        from tessarr.brief import brief
+
+        hint = _suggestion(value)
+        raise ArgumentError(f"{brief(value)} is not a data type: {error}{hint}") from error
     family = _family_of(dtype)
     known = dtype.isbuiltin == 2 or dtype.kind not in _SIZES or dtype.itemsize in _SIZES[dtype.kind]
     if family is None or not known or not 0 < dtype.itemsize <= MAX_ITEM_BYTES:
@@ -77,6 +87,16 @@ def of(value: DataTypeLike) -> DataType:
             f"data type {str(dtype)!r} is not supported", kind=_UNSUPPORTED, extension=str(dtype)
         )
     return family.from_numpy(dtype)
+
+
+def _suggestion(value: object) -> str:
+    """Return the end of a message that suggests data types like a misspelt one."""
+    from tessarr.suggestions import did_you_mean
+
+    if isinstance(value, list):  # of fields
+        types = (item[1] for item in value if isinstance(item, list | tuple) and len(item) > 1)
+        return next((hint for part in types if (hint := _suggestion(part))), "")
+    return did_you_mean(value, [*all_names(), "str", "int", "float", "complex", "object"])
 
 
 def _ragged(name: str) -> DataType:
@@ -91,7 +111,11 @@ def _ragged(name: str) -> DataType:
 def _stated(value: Any) -> DataType:
     problems = Problems()
     data_type = from_json(value, 3, "", problems)
-    problems.check_arguments(f"use data type {value!r}")
+    try:
+        problems.check_arguments(f"use data type {value!r}")
+    except UnsupportedError as error:
+        message = f"{error.message}{_suggestion(error.extension)}"
+        raise UnsupportedError(message, kind=error.kind, extension=error.extension) from None
     assert data_type is not None
     return data_type
 

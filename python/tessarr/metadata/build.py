@@ -23,6 +23,8 @@ from tessarr.codec import (
     of,
 )
 from tessarr.codec.default import default_codecs, default_serializer
+from tessarr.codec.elements import ElementsCodec
+from tessarr.codec.read import class_of
 from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import ChunkGrid, RegularGrid
@@ -186,7 +188,8 @@ class _Request:
                 self.problems.add(name, str(error), error.kind)
             else:
                 what = error.kind.removeprefix("unsupported_").replace("_", " ")
-                self.problems.unsupported(name, what, error.extension, kind=error.kind)
+                hint = str(error).partition("is not supported")[2]
+                self.problems.unsupported(name, what, error.extension, kind=error.kind, hint=hint)
         except (ValueError, TypeError) as error:
             self.problems.add(name, str(error))
         return None
@@ -251,23 +254,26 @@ class _Request:
             self.whole_chain = chain
             return
         if not is_auto(filters):
-            self.arrays = self.attempt("filters", lambda: [of(c) for c in listed(filters)]) or []
+            self.arrays = self._read_for("filters", listed(filters))
         if not is_auto(serializer):
-            self.serializer = self.attempt("serializer", lambda: _array_bytes(serializer))
+            found: Any = self._read_for("serializer", [serializer])
+            self.serializer = found[0] if found else None
         if is_auto(compressors):
             self.rest = list(default_codecs(self.data_type)) if self.data_type else []
         else:
-            read = self.attempt("compressors", lambda: [of(c) for c in listed(compressors)])
-            self.rest = read or []
-        for codec in self.rest:
-            if not isinstance(codec, BytesBytesCodec) and self.zarr_format == 3:
-                what = f"codec {codec.label!r} is not one from bytes to bytes"
-                self.problems.add("compressors", what, "mismatch")
-        for codec in self.arrays:
-            fits = isinstance(codec, ArrayArrayCodec) or self.zarr_format == 2
-            if not fits:
-                what = f"codec {codec.label!r} is not one from arrays to arrays"
-                self.problems.add("filters", what, "mismatch")
+            self.rest = self._read_for("compressors", listed(compressors))
+
+    def _read_for(self, argument: str, values: list[CodecLike]) -> list[Codec]:
+        """Return the codecs that an argument takes, and note the others: they have another one."""
+        found: list[Codec] = []
+        for value in values:
+            misplaced = _misplaced(argument, class_of(value), self.zarr_format)
+            if misplaced:
+                self.problems.add(argument, misplaced, "mismatch")
+                continue
+            codec = self.attempt(argument, lambda value=value: of(value))  # type: ignore[misc]
+            found += [] if codec is None else [codec]
+        return found
 
     def read_chunks(self, chunks: Any, shards: Any) -> None:
         if self.shape is None or self.data_type is None:
@@ -497,11 +503,37 @@ def is_auto(value: object) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
-def _array_bytes(value: CodecLike) -> ArrayBytesCodec:
-    codec = of(value)
-    if not isinstance(codec, ArrayBytesCodec):
-        raise ArgumentError(f"codec {codec.label!r} is not one from arrays to bytes")
-    return codec
+_ROLES: Final[dict[str, tuple[type[Codec], str]]] = {
+    "filters": (ArrayArrayCodec, "from arrays to arrays"),
+    "serializer": (ArrayBytesCodec, "from arrays to bytes"),
+    "compressors": (BytesBytesCodec, "from bytes to bytes"),
+}
+"""The arguments for codecs: what they are, and what they do."""
+
+
+def _misplaced(argument: str, codec: type[Codec] | None, zarr_format: ZarrFormat) -> str:
+    """Return why a codec is not one for an argument, and for which it is; "" where it is."""
+    if codec is None or not issubclass(codec, ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec):
+        return ""
+    wanted, what = _ROLES[argument]
+    if issubclass(codec, wanted):
+        return ""
+    if zarr_format == 2 and argument != "serializer":
+        return _misplaced_in_2(argument, codec)
+    other = next(name for name, (role, _) in _ROLES.items() if issubclass(codec, role))
+    return f"codec {codec.name.removeprefix('numcodecs.')!r} is not one {what}: give it as {other}="
+
+
+def _misplaced_in_2(argument: str, codec: type[Codec]) -> str:
+    """Return the same for format 2, where any codec may be a filter, or the compressor."""
+    if argument == "compressors" and codec.codec_id is None:
+        return f"codec {codec.name!r} is no compressor of format 2"
+    if argument == "compressors" and issubclass(codec, ElementsCodec):
+        return (
+            f"codec {codec.name!r} makes bytes of elements of any length: give it as filters=, "
+            "or leave it out, for the data type says it"
+        )
+    return ""
 
 
 def _key_encoding(value: Any) -> ChunkKeyEncoding:

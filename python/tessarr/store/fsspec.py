@@ -15,6 +15,7 @@ from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.fsspec_files import Files, protocols
 from tessarr.store.ranges import files_of
+from tessarr.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -299,6 +300,13 @@ def _is_of(thing: object, module: str) -> bool:
     return any(f"{cls.__module__}.".startswith(f"{module}.") for cls in type(thing).__mro__)
 
 
+def _like(scheme: str) -> str:
+    """Return the end of a message that suggests schemes like a misspelt one."""
+    import fsspec
+
+    return did_you_mean(scheme, [*fsspec.available_protocols(), "sqlite"])
+
+
 def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     scheme = url.rsplit("::", maxsplit=1)[-1].split("://", maxsplit=1)[0].lower()
     try:
@@ -327,7 +335,7 @@ def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
             raise ArgumentError(f"cannot open {url!r}: {error}") from error
         raise UnsupportedError(
             f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported: neither "
-            "Tessarr nor fsspec nor an installed package knows it",
+            f"Tessarr nor fsspec nor an installed package knows it{_like(scheme)}",
             extension=scheme,
         ) from error
     return fs, path

@@ -197,8 +197,8 @@ def test_all_faults_are_named_at_once():
     assert names == [
         "shape",
         "fill_value",
-        "compressors",
         "filters",
+        "compressors",
         "dimension_separator",
         "attributes/a",
         "attributes/b",
