@@ -27,7 +27,6 @@ __all__ = [
     "check",
     "contents_of",
     "dataset_of",
-    "group_of",
     "open_file",
     "why_not",
 ]
@@ -63,25 +62,38 @@ class Contents:
         The links that become copies.
     skipped
         What cannot be copied.
+    has_bare_dimensions
+        Whether there are netCDF dimensions without a variable.
     """
 
     nodes: dict[str, Any] = field(default_factory=dict)
     links: list[CopiedLink] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    has_bare_dimensions: bool = False
+
+    @cached_property
+    def in_netcdf(self) -> bool:
+        """Whether a library of netCDF has written the file."""
+        arrays = [node.source for node in self.nodes.values() if isinstance(node, Dataset)]
+        return self.has_bare_dimensions or any(map(netcdf.is_netcdf_coordinate, arrays))
 
     @cached_property
     def names(self) -> dict[str, list[str]]:
         """The names of the members of each group, by its path."""
         found: dict[str, list[str]] = {"": []}
-        for path in self.nodes:
+        for path in filter(None, self.nodes):
             parent, name = split(path)
             found.setdefault(parent, []).append(name)
         return found
 
 
 def contents_of(group: Any) -> Contents:
-    """Return all that is below a group; of h5py, or of another library with its interface."""
+    """Return all that is below a group; of h5py, or of another library with its interface.
+
+    The group itself has the path "".
+    """
     found = Contents()
+    found.nodes[""] = Group(group, found) if _is_h5py(group) else group
     walk = _Walk(found)
     walk.visit(group, "", (), linked=False)
     return found
@@ -123,6 +135,7 @@ class _Walk:
             self._skip(at, f"a link to {holder}, a group that holds it")
             return
         if is_array and netcdf.is_bare_dimension(child):
+            self.found.has_bare_dimensions = True
             return
         reason = why_not(child) if is_array else None
         if reason is not None:
@@ -137,9 +150,16 @@ class _Walk:
             return
         if kind:
             self.found.links.append(CopiedLink(at, kind, target))
-        self.found.nodes[at] = dataset_of(child, self.lengths) if is_array else child
+        self.found.nodes[at] = self._wrapped(child, at)
         if not is_array:
             self.visit(child, at, above, linked=linked or bool(kind))
+
+    def _wrapped(self, child: Any, at: str) -> Any:
+        if not _is_h5py(child):
+            return child
+        if _is_array(child):
+            return Dataset(child, self.lengths, self.found)
+        return Group(child, self.found, at)
 
     def _may_follow(self, at: str) -> bool:
         self.linked += 1
@@ -254,9 +274,9 @@ def _missing_filter(array: Any) -> str | None:
     return None
 
 
-def dataset_of(array: Any, lengths: dict[Any, int] | None = None) -> Any:
+def dataset_of(array: Any) -> Any:
     """Return a dataset of h5py as a source of a copy; an array of another library as it is."""
-    return Dataset(array, lengths) if _is_h5py(array) else array
+    return Dataset(array) if _is_h5py(array) else array
 
 
 class Group:
@@ -279,6 +299,11 @@ class Group:
         self.contents = contents
         self.path = path
 
+    @property
+    def in_netcdf(self) -> bool:
+        """Whether it is in a netCDF file."""
+        return netcdf.names_netcdf(self.source.file) or self.contents.in_netcdf
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
 
@@ -286,14 +311,7 @@ class Group:
         return iter(self.contents.names.get(self.path, ()))
 
     def __getitem__(self, name: str) -> Any:
-        at = _joined(self.path, name)
-        node = self.contents.nodes[at]
-        return node if _is_array(node) else Group(node, self.contents, at)
-
-
-def group_of(group: Any) -> Any:
-    """Return a group of h5py with what can be copied; one of another library as it is."""
-    return Group(group, contents_of(group)) if _is_h5py(group) else group
+        return self.contents.nodes[_joined(self.path, name)]
 
 
 class Dataset:
@@ -308,13 +326,29 @@ class Dataset:
         The dataset.
     lengths
         The lengths of dimensions by their scale, as far as they are known.
+    contents
+        What is copied with it.
     """
 
     from_hdf5: Final = True
 
-    def __init__(self, dataset: Any, lengths: dict[Any, int] | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        lengths: dict[Any, int] | None = None,
+        contents: Contents | None = None,
+    ) -> None:
         self.source = dataset
+        self.contents = contents
         self.shape: tuple[int, ...] = _full_shape(dataset, {} if lengths is None else lengths)
+
+    @cached_property
+    def in_netcdf(self) -> bool:
+        """Whether it is in a netCDF file."""
+        if self.contents is None:
+            return netcdf.is_netcdf(self.source)
+        named = netcdf.names_netcdf(self.source.file) or self.contents.in_netcdf
+        return named or netcdf.has_scales(self.source)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)
@@ -347,7 +381,7 @@ class Dataset:
 def _full_shape(dataset: Any, lengths: dict[Any, int]) -> tuple[int, ...]:
     """Return the shape of a dataset, as long as its unlimited netCDF dimensions are."""
     shape: tuple[int, ...] = dataset.shape
-    if None not in dataset.maxshape or not netcdf.is_netcdf(dataset):
+    if None not in dataset.maxshape or not netcdf.has_scales(dataset):
         return shape
     if dataset.is_scale:
         scales = [dataset] if dataset.ndim == 1 else [None] * dataset.ndim

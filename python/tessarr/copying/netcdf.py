@@ -34,9 +34,12 @@ __all__ = [
     "enum_members",
     "fill_value_of",
     "group_attributes",
+    "has_scales",
     "is_bare_dimension",
     "is_netcdf",
+    "is_netcdf_coordinate",
     "member_name",
+    "names_netcdf",
     "plain_attributes",
 ]
 
@@ -71,16 +74,40 @@ _NOT_A_COORDINATE: Final = "_nc4_non_coord_"
 
 
 def is_netcdf(node: Any) -> bool:
-    """Tell whether an array or a group is in a netCDF file."""
-    if not _is_h5py(node):
-        return bool(getattr(node, "in_netcdf", False))
-    root = node.file.attrs
-    if "_NCProperties" in root or "_nc3_strict" in root:
+    """Tell whether an array or a group is in a netCDF file.
+
+    Files that a library of netCDF has written since 2016 say so. In older ones, and those of h5py,
+    dimension scales of the array, or of those beside it, are taken for a sign.
+    """
+    found: bool | None = getattr(node, "in_netcdf", None)
+    if found is not None or not _is_h5py(node):
+        return bool(found)
+    if names_netcdf(node.file):
         return True
-    arrays = [node] if hasattr(node, "shape") else list(_arrays_in(node))
-    return any("_Netcdf4Dimid" in array.attrs or _is_scale(array) for array in arrays) or any(
-        "DIMENSION_LIST" in array.attrs for array in arrays
+    arrays = [node, *_arrays_in(node.parent)] if hasattr(node, "shape") else _arrays_in(node)
+    return any(map(has_scales, arrays))
+
+
+def names_netcdf(file: Any) -> bool:
+    """Tell whether a file of h5py says that it is netCDF."""
+    return "_NCProperties" in file.attrs or "_nc3_strict" in file.attrs
+
+
+def has_scales(array: Any) -> bool:
+    """Tell whether a dataset of h5py is a dimension scale or has some."""
+    return (
+        "DIMENSION_LIST" in array.attrs
+        or "_Netcdf4Dimid" in array.attrs
+        or "_Netcdf4Coordinates" in array.attrs
+        or _is_scale(array)
     )
+
+
+def is_netcdf_coordinate(array: Any) -> bool:
+    """Tell whether a dataset of h5py is a dimension scale as only libraries of netCDF write it."""
+    if "_Netcdf4Dimid" in array.attrs or "_Netcdf4Coordinates" in array.attrs:
+        return True
+    return _is_scale(array) and as_text(array.attrs.get("NAME", "")) == _base_name(array)
 
 
 def _arrays_in(group: Any) -> list[Any]:

@@ -339,9 +339,9 @@ def _readable(source: Any, way: _Way) -> Any:
     if way.is_alone:
         hdf5.check(source)
         return hdf5.dataset_of(source)
-    group = hdf5.group_of(source)
-    way.links, way.left_out = group.contents.links, group.contents.skipped
-    return group
+    contents = hdf5.contents_of(source)
+    way.links, way.left_out = contents.links, contents.skipped
+    return contents.nodes[""]
 
 
 def _why_not(node: Any, dest: Any, name: str) -> str | None:

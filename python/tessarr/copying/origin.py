@@ -123,13 +123,14 @@ class Foreign:
 
     node: Any
     zarr_format: ZarrFormat | None = None
+    _top: Any = field(default=None, init=False)
     links: list[CopiedLink] = field(default_factory=list, init=False)
     skipped: list[Skipped] = field(default_factory=list, init=False)
 
     @property
     def is_consolidated(self) -> bool:
         """Whether the copy keeps copies of metadata: that of a netCDF file does."""
-        return not hasattr(self.node, "shape") and netcdf.is_netcdf(self.node)
+        return self._top is not None and netcdf.is_netcdf(self._top)
 
     def nodes(self, choice: Choice = EVERYTHING) -> dict[str, Any]:
         """Return the nodes of a choice by path from the top one, which is "".
@@ -145,7 +146,8 @@ class Foreign:
             hdf5.check(self.node)
             return choice.among({"": hdf5.dataset_of(self.node)})
         contents = hdf5.contents_of(self.node)
-        taken = choice.among({"": self.node, **contents.nodes})
+        self._top = contents.nodes[""]
+        taken = choice.among(contents.nodes)
         self.links = [link for link in contents.links if link.path in taken]
         self.skipped = [skipped for skipped in contents.skipped if choice.takes(skipped.path)]
         return taken

@@ -115,6 +115,27 @@ def test_copy_of_netcdf_file_has_attributes_as_xarray_writes_them(path, zarr_for
     assert np.isnan(new["floats"].fill_value)
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_copy_of_old_netcdf_file_that_does_not_say_so_is_recognised(path, zarr_format):
+    """Before 2016 nothing but the dimension scales tells netCDF-4 from HDF5."""
+    netcdf_by_hand(path)
+    with h5py.File(path, "a") as file:
+        del file.attrs["_NCProperties"]
+        file["scalar"].attrs["one"] = np.array([5])
+        file.create_group("g").attrs["one"] = np.array([5])
+    _, new = copied(path, zarr_format)
+    assert new.attrs["version"] == 3
+    assert new["scalar"].attrs["one"] == 5
+    assert new["g"].attrs["one"] == 5
+    group = tessarr.open_group(path.with_suffix(".all"), mode="w", zarr_format=zarr_format)
+    with h5py.File(path) as file:
+        tessarr.copy_all(file, group)
+        tessarr.copy(file["scalar"], group, name="alone")
+    for name in ("scalar", "alone"):
+        assert group[name].attrs["one"] == 5
+        assert ("_ARRAY_DIMENSIONS" in group[name].attrs) == (zarr_format == 2)
+
+
 def test_copy_of_netcdf_file_with_another_type_encodes_the_fill_value_for_that(path):
     netcdf_by_hand(path)
     tessarr.copy_to(path, path.with_suffix(".zarr"), path="packed", dtype="f8", zarr_format=3)
