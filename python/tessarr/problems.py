@@ -29,6 +29,7 @@ __all__ = [
     "Problems",
     "describe",
     "is_integer",
+    "is_number",
     "lengths",
     "pointer",
     "read_extension",
@@ -470,6 +471,11 @@ def lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int,
 def is_integer(value: object) -> TypeGuard[int]:
     """Tell whether a JSON value is an integer; true and 1.0 are not."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether a JSON value is a number; true is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def pointer(loc: str, member: str | int) -> str:

@@ -17,7 +17,6 @@ pytestmark = needs_corpus
 
 # Drafts of format 3 that cannot be read in only one way, and what is wrong with them.
 REFUSED = {
-    "'F' is not a list of axes": 2,  # transpose "F" was withdrawn from the specification
     "member 'index_codecs' is missing": 10,
     "unknown member 'check_crc'": 1,
 }

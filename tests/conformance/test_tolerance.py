@@ -338,6 +338,56 @@ def test_fill_value_null_of_extension_types_is_their_default(
     assert str(array[0, 0]) == str(fill)
 
 
+@pytest.mark.covers("V2-FILL-05")
+@pytest.mark.parametrize(("stated", "real"), [(0.0, 0.0), (7, 7.0), ("0", 0.0), ("NaN", np.nan)])
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_number_as_complex_fill_value_is_its_real_part(
+    zarr_format: int, stated: Any, real: float
+) -> None:
+    """GDAL writes one number in format 2."""
+    open_, changes = (
+        (open_v2, {"dtype": "<c8"}) if zarr_format == 2 else (open_v3, {"data_type": "complex64"})
+    )
+    with tolerated("a complex fill value is written as"):
+        array = open_(fill_value=stated, **changes)
+    same_bits(array[0, 0], np.complex64(real))
+
+
+@pytest.mark.covers("V2-FILL-06")
+def test_character_as_fill_value_of_one_byte_is_the_byte() -> None:
+    """NetCDF writes so; of several bytes, such text may be Base64 by chance."""
+    with tolerated("'x' is no base64, taken for the byte"):
+        array = open_v2(dtype="|S1", fill_value="x")
+    assert array[0, 0] == b"x"
+    assert list(problems_v2(dtype="|S2", fill_value="x")) == ["/fill_value"]
+
+
+@pytest.mark.covers("V2-COMP-08")
+@pytest.mark.parametrize(
+    ("stated", "meant"), [("NONE", 0), ("BYTE", 1), ("BIT", 2), ("bitshuffle", 2), ("1", 1)]
+)
+def test_blosc_shuffle_text_of_format_2_is_the_number(stated: str, meant: int) -> None:
+    """GDAL writes "NONE" and "BIT"."""
+    with tolerated(f"/compressor/shuffle: the text '{stated}', taken for {meant}"):
+        array = one(None, compressor={"id": "blosc", "cname": "lz4", "shuffle": stated})
+    assert array.compressors[0].shuffle == meant
+    array[...] = VALUES
+    same_bits(array[...], VALUES)
+
+
+@pytest.mark.covers("V3-TRANS-01")
+@pytest.mark.parametrize(("order", "axes"), [("F", [1, 0]), ("C", [0, 1])])
+def test_transpose_order_c_and_f_are_orders_of_axes(order: str, axes: list[int]) -> None:
+    """The first version of the specification had them, and GDAL writes them."""
+    codec = {"name": "transpose", "configuration": {"order": order}}
+    with tolerated(f"order: '{order}', taken for"):
+        array = open_v3(codecs=[codec, LITTLE])
+    chunk = np.arange(6, dtype="<i4").reshape(3, 2)
+    array[:3, :2] = chunk
+    assert array.store.get("c/0/0") == chunk.transpose(axes).tobytes()
+    assert stated_anew(array)["codecs"][0]["configuration"]["order"] == axes
+
+
 # Members that are absent, or that nobody knows
 
 

@@ -182,7 +182,7 @@ def test_the_container_says_itself_how_it_is_decoded(stated):
     [
         *(("cname", value) for value in ("foo", "LZ4", None, 1)),
         *(("clevel", value) for value in (10, -1, "11", None)),
-        *(("shuffle", value) for value in (3, -2, "shuffle", None)),
+        *(("shuffle", value) for value in (3, -2, "shuffled", None)),
         *(("blocksize", value) for value in (-1, "-2", 1.5)),
     ],
 )

@@ -230,7 +230,7 @@ def test_the_draft_name_of_bytes():
 
 @pytest.mark.covers("V3-TRANS-01")
 @pytest.mark.parametrize(
-    "order", [[0, 0], [1, 2], [-1, 0], [0.0, 1.0], ["0", "1"], "F", "C", None, 1, [True, False]]
+    "order", [[0, 0], [1, 2], [-1, 0], [0.0, 1.0], ["0", "1"], "f", None, 1, [True, False]]
 )
 def test_an_order_is_a_permutation(order):
     codec = {"name": "transpose", "configuration": {"order": order}}

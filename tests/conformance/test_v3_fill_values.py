@@ -241,7 +241,9 @@ def test_complex_numbers_are_two_floats(value, real, imag):
 
 
 @pytest.mark.covers("V3-FILL-09")
-@pytest.mark.parametrize("value", [0, "NaN", [0], [0, 1, 2], ["NaN", "x"], "1+2j", [[0, 1]]])
+@pytest.mark.parametrize(
+    "value", [False, "Infinity", [0], [0, 1, 2], ["NaN", "x"], "1+2j", [[0, 1]]]
+)
 def test_what_is_no_complex_number(value):
     found = problems_v3(data_type="complex64", fill_value=value)
     assert all(loc.startswith("/fill_value") for loc in found)

@@ -28,6 +28,8 @@ MAX_BUFFER_BYTES: Final = 2**31 - 1 - 16
 COMPRESSORS: Final = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 """The compressors that are used within a container."""
 _SHUFFLES: Final = {"noshuffle": NOSHUFFLE, "shuffle": SHUFFLE, "bitshuffle": BITSHUFFLE}
+_SHUFFLES_OF_GDAL: Final = {"none": NOSHUFFLE, "byte": SHUFFLE, "bit": BITSHUFFLE, **_SHUFFLES}
+"""Names in place of the numbers of format 2."""
 _SHUFFLE_NAMES: Final = {number: name for name, number in _SHUFFLES.items()}
 _MAX_BLOCK_BYTES: Final = 2**31 - 1
 _MAX_TYPESIZE: Final = 2**31 - 1
@@ -125,7 +127,13 @@ class Blosc(NativeCodec):
         default = cls()
         cname = members.choice("cname", COMPRESSORS, default.cname)
         clevel = members.integer("clevel", 0, 9, default.clevel)
-        shuffle = members.integer("shuffle", AUTOSHUFFLE, BITSHUFFLE, default.shuffle)
+        stated = members.get("shuffle")
+        if isinstance(stated, str) and stated.lower() in _SHUFFLES_OF_GDAL:
+            shuffle: int | None = _SHUFFLES_OF_GDAL[stated.lower()]
+            what = f"the text {describe(stated)}, taken for {shuffle}"
+            members.problems.tolerate(members.at("shuffle"), what)
+        else:
+            shuffle = members.integer("shuffle", AUTOSHUFFLE, BITSHUFFLE, default.shuffle)
         blocksize = members.integer("blocksize", 0, _MAX_BLOCK_BYTES, default.blocksize)
         members.get("typesize")  # newer numcodecs; what it writes says it again in each chunk
         if cname is None or clevel is None or shuffle is None or blocksize is None:

@@ -63,6 +63,10 @@ class Transpose(ArrayArrayCodec):
         members.done()
         if order is ABSENT:
             return None
+        if order in ("C", "F"):  # of the first version of the specification; GDAL writes it
+            meaning = "no transposition" if order == "C" else "the reverse of all axes"
+            members.problems.tolerate(members.at("order"), f"{order!r}, taken for {meaning}")
+            return cls(order)
         if not isinstance(order, list):
             at = members.at("order")
             members.problems.add(at, f"{describe(order)} is not a list of axes", "wrong_type")

@@ -14,7 +14,7 @@ import numpy as np
 from tessarr.dtype import names
 from tessarr.dtype.base import DataType, register
 from tessarr.dtype.numeric import Float, float_to_json
-from tessarr.problems import describe, pointer
+from tessarr.problems import describe, is_number, pointer, read_text
 
 if TYPE_CHECKING:
     from tessarr.problems import Members, Problems
@@ -107,6 +107,10 @@ class Complex(DataType):
     def fill_from_json(
         self, value: Any, zarr_format: ZarrFormat, loc: str, problems: Problems
     ) -> bytes | None:
+        value = read_text(value, "number", loc, problems)
+        if is_number(value) or value == "NaN":
+            problems.tolerate(loc, f"a complex fill value is written as {describe(value)}")
+            value = [value, 0]
         if not isinstance(value, list):
             problems.add(loc, f"{describe(value)} is not a list of two numbers", "wrong_type")
             return None

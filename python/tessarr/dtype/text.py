@@ -130,6 +130,10 @@ class FixedBytes(_Fixed):
     expected = "a base64 string"
 
     def _fill_from_string(self, value: str, loc: str, problems: Problems) -> bytes | None:
+        if len(value) == 1 and value.isascii() and self.item_bytes == 1:
+            # As netCDF writes characters. Of more bytes, such text may be Base64 by chance.
+            problems.tolerate(loc, f"{describe(value)} is no base64, taken for the byte")
+            return value.encode()
         return from_base64(value, self.item_bytes, loc, problems, pad=True)
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:

@@ -190,7 +190,7 @@ def test_missing_codecs_of_a_draft_are_elements_as_they_are():
         ([transpose(0, 1, 2), LITTLE], "/codecs/0/configuration/order"),
         ([transpose(0, 0), LITTLE], "/codecs/0/configuration/order"),
         ([{"name": "transpose"}, LITTLE], "/codecs/0/configuration"),
-        ([{"name": "transpose", "configuration": {"order": "F"}}, LITTLE], "/codecs/0"),
+        ([{"name": "transpose", "configuration": {"order": "f"}}, LITTLE], "/codecs/0"),
         ([sharding([2, 2])], "/codecs/0/configuration/chunk_shape/0"),
         ([sharding([3])], "/codecs/0/configuration/chunk_shape"),
         ([sharding([3, 0])], "/codecs/0/configuration/chunk_shape/1"),
