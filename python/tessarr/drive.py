@@ -26,6 +26,7 @@ __all__ = [
     "Create",
     "Delete",
     "DeletePrefix",
+    "DeletesAtOnce",
     "Flow",
     "Get",
     "List",
@@ -141,6 +142,13 @@ class RemoveLink:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletesAtOnce:
+    """Ask whether `DeletePrefix` is one step, for readers and if the program is killed."""
+
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Copy:
     """Store what one key holds under another, too; answered with whether it holds anything."""
 
@@ -189,6 +197,7 @@ Request: TypeAlias = (
     | Delete
     | DeletePrefix
     | RemoveLink
+    | DeletesAtOnce
     | Copy
     | Rename
     | Size
@@ -301,9 +310,12 @@ def _copy(store: Store, request: Copy) -> bool:
 
 
 def _rename(store: Store, request: Rename) -> bool:
-    """Rename a folder; other stores cannot."""
-    if not isinstance(store, LocalStore) or store.read_only:
+    """Rename a folder, or all keys of a store that can do that in one step."""
+    if store.read_only:
         return False
+    if not isinstance(store, LocalStore):
+        at_once = store.replaces_at_once(request.target)
+        return at_once and store.replace_prefix(request.prefix, request.target)
     from pathlib import Path
 
     root = Path(store.path)
@@ -334,6 +346,7 @@ _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Delete: lambda store, r: store.delete(r.key),
     DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
     RemoveLink: lambda store, r: store.remove_link(r.prefix),
+    DeletesAtOnce: lambda store, r: store.deletes_at_once(r.prefix),
     Copy: _copy,
     Rename: _rename,
     Size: lambda store, r: store.size(r.key),

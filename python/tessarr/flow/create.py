@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr import _json
-from tessarr.drive import Create, Delete, Flow, Get, Put, Seen
+from tessarr.drive import Create, Delete, Flow, Get, Put, Seen, Size
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow import copies
+from tessarr.flow import copies, deletion
 from tessarr.flow.edit import delete
-from tessarr.flow.open import MARKERS, Node, exists, parse_v3, prefix_of
+from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
 from tessarr.keys import ancestors, node_path, reserved, split
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -72,15 +72,17 @@ def create(
     own = documents(meta)
     form = meta.zarr_format
     node_path(path, form)
-    found = yield from exists(path, v1=True)
-    if found and not overwrite:
+    found, marked = yield from _occupied(path)
+    if found and not overwrite and not (yield from _is_below_deleted(path)):
         raise _exists(path, store)
     if form == 3:
         warn_of_reserved(path, within)
     keepers = yield from copies.keepers(path, form)
-    yield from ancestors_of(path, meta, within)
-    if found:
+    gone = yield from ancestors_of(path, meta, within)
+    if found and not gone:
         yield from delete(path)
+    elif marked and not gone:
+        yield from deletion.complete(path)
     if not (yield from commit(prefix_of(path), own)):
         raise _exists(path, store)
     yield from copies.update(keepers, path, below=True)
@@ -95,6 +97,25 @@ def warn_of_reserved(path: str, within: str | None = None) -> None:
             f"creating {path!r}: format 3 reserves names that begin with '__', such as "
             f"{names[0]!r}; other readers may not list the node"
         )
+
+
+def _occupied(path: str) -> Flow[tuple[bool, bool]]:
+    """Return whether there is a node, and whether its deletion has begun."""
+    mark = deletion.mark_of(path)
+    found, (marked,) = yield from exists_beside(path, (Size(mark),), v1=True)
+    return found, marked is not None
+
+
+def _is_below_deleted(path: str) -> Flow[bool]:
+    """Return whether the deletion of a group above has begun: then nothing below is a node."""
+    above = tuple(ancestors(path))
+    if not above:
+        return False
+    marks = yield tuple(Size(deletion.mark_of(at)) for at in above)
+    for at in [at for at, mark in zip(above, marks, strict=True) if mark is not None]:
+        if not (yield from exists(at)):
+            return True
+    return False
 
 
 def create_all(
@@ -205,11 +226,18 @@ class Wording:
         return {self._name: made, **self._others}
 
 
-def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]:
-    """Create the groups above `path` that are missing, from the root downwards."""
+def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[bool]:
+    """Create the groups above `path` that are missing, from the root downwards.
+
+    Returns
+    -------
+    bool
+        Whether the deletion of one of them had begun, and is now complete: then nothing is left
+        at `path`.
+    """
     above = _not_known(path, within)
     if not above:
-        return
+        return False
     form = meta.zarr_format
     other = 5 - form
     marks = yield tuple(Get(prefix_of(at) + name) for at in above for name in MARKERS[form])
@@ -221,20 +249,29 @@ def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[None]
         else:
             _check_group(path, at, form, own[0])
     if not absent:
-        return
-    others = yield tuple(Get(prefix_of(at) + name) for at in absent for name in MARKERS[other])
+        return False
+    found = yield (
+        *(Get(prefix_of(at) + name) for at in absent for name in MARKERS[other]),
+        *(Size(deletion.mark_of(at)) for at in absent),
+    )
+    others, marks = found[: -len(absent)], found[-len(absent) :]
     if any(document is not None for document in others):
         raise ArgumentError(
             f"cannot create {path!r} in format {form}: a node above it is of format {other}; "
             f"give zarr_format={other}",
             path=path,
         )
+    deleted = next((at for at, mark in zip(absent, marks, strict=True) if mark is not None), None)
+    if deleted is not None:
+        yield from deletion.complete(deleted)
+        absent = [at for at in above if at in absent or at.startswith(prefix_of(deleted))]
     group = documents(GroupMeta(zarr_format=form, attributes={}))
     for at in absent:
         if not (yield from commit(prefix_of(at), group)):
             # Somebody else was faster, which is fine if that is a group.
             own = yield tuple(Get(prefix_of(at) + name) for name in MARKERS[form])
             _check_group(path, at, form, own[0])
+    return deleted is not None
 
 
 def _not_known(path: str, within: str | None) -> list[str]:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tessarr import _json
-from tessarr.drive import Delete, DeletePrefix, Flow, Get, RemoveLink, Seen
+from tessarr.drive import Flow, Get, Seen
 from tessarr.errors import NotJSONError
-from tessarr.flow import copies
-from tessarr.flow.open import MARKERS, Kind, missing, parse, prefix_of, remember
+from tessarr.flow import copies, deletion
+from tessarr.flow.open import Kind, missing, parse, prefix_of, remember
 from tessarr.flow.replace import replace
 from tessarr.metadata import v2
 from tessarr.metadata.attributes import plain_attributes
@@ -183,15 +183,11 @@ def fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
 def delete(path: str) -> Flow[None]:
     """Delete a node and everything below it.
 
-    Its documents go first: a deletion that fails half-way leaves chunks without a
-    node, never an array whose missing chunks read as fill. Of a symbolic link only the
-    link goes.
+    If the store cannot do that in one step, a mark tells that the deletion has begun, until it is
+    complete (see `tessarr.flow.deletion`).
     """
-    prefix = prefix_of(path)
     keepers = yield from copies.keepers(path, 3, 2)
-    yield RemoveLink(prefix)
-    yield tuple(Delete(prefix + name) for names in MARKERS.values() for name in names)
-    yield DeletePrefix(prefix)
+    yield from deletion.delete(path)
     yield from copies.update(keepers, path, below=True)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tessarr.drive import Copy, Delete, Flow, Get, List, Rename
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow import consolidate, copies, create
+from tessarr.flow import consolidate, copies, create, deletion
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, find, missing, prefix_of
 from tessarr.keys import ancestors, join, split
@@ -48,6 +48,8 @@ def move(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     meta = yield from find(source, within=zarr_format)
     if meta is None:
         raise missing(source, None)
+    if (yield from deletion.is_marked(target)):
+        yield from deletion.complete(target)
     if (yield List(prefix_of(target))):
         # Also what is no node: chunks that were left over would become part of this one.
         raise _occupied(source, target)
@@ -78,6 +80,8 @@ def _copy(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     keys.sort(key=lambda key: (split(key)[1] in documents, -key.count("/"), _makes_node(key)))
     own = [name for name in MARKERS[zarr_format] if name in keys]
     copied = []
+    # What is copied is no node yet: whoever creates one deletes it first, if this program dies.
+    yield from deletion.mark(target)
     try:
         for key in keys:
             if key not in own:
@@ -87,7 +91,9 @@ def _copy(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     except BaseException:
         for key in copied:
             yield Delete(new + key)
+        yield from deletion.unmark(target)
         raise
+    yield from deletion.unmark(target)
 
 
 def _copy_own(source: str, target: str, names: list[str]) -> Flow[None]:

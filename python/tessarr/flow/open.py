@@ -29,6 +29,7 @@ __all__ = [
     "Node",
     "array",
     "exists",
+    "exists_beside",
     "find",
     "group",
     "missing",
@@ -134,22 +135,39 @@ def exists(path: str, *, v1: bool = False) -> Flow[bool]:
 
     Parameters
     ----------
+    path, v1
+        As for `exists_beside`.
+    """
+    return (yield from exists_beside(path, (), v1=v1))[0]
+
+
+def exists_beside(
+    path: str, beside: tuple[Size, ...], *, v1: bool = False
+) -> Flow[tuple[bool, list[int | None]]]:
+    """Return the same, and the answers to other requests.
+
+    Parameters
+    ----------
     path
         Of the node.
     v1
         Whether an array of format 1 counts: a new node there would take over its chunks.
+    beside
+        What is asked for together with it.
     """
     prefix = prefix_of(path)
     names = [name for names in MARKERS.values() for name in names]
     old = [prefix + "meta"] if v1 else []
-    found = yield tuple(Size(key) for key in (*(prefix + name for name in names), *old))
+    keys = [*(prefix + name for name in names), *old]
+    found = yield (*(Size(key) for key in keys), *beside)
+    others = list(found[len(keys) :])
     if any(size is not None for size in found[: len(names)]):
-        return True
-    if old and found[-1] is not None:
+        return True, others
+    if old and found[len(names)] is not None:
         from tessarr.metadata.v1 import is_v1
 
-        return is_v1((yield Get(old[0])))
-    return False
+        return is_v1((yield Get(old[0]))), others
+    return False, others
 
 
 def node(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[Node]:

@@ -38,6 +38,12 @@ class StoreProtocol(Protocol):
         ``prefix``. Without it a hierarchy is listed by listing every key.
     ``delete_prefix(prefix)``
         Remove every key below ``prefix``. Without it each is deleted by itself.
+    ``deletes_at_once``
+        A bool: whether ``delete_prefix`` is one step, also if the program is killed meanwhile.
+        Without it a deletion leaves a mark until it is complete.
+    ``replace_prefix(staged, prefix)``
+        Move every key below ``staged`` to ``prefix`` in one step, and remove what was there.
+        Without it a node that is replaced is deleted before the new one is complete.
     ``open_value(key) -> OpenedValue | None``
         Open a value to read parts of it. Without it a value is read whole, also
         where a part of a shard would do.

@@ -339,6 +339,23 @@ impl Store {
         py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
+    /// Whether `delete_prefix` is one step, for readers and if the program is killed.
+    fn deletes_at_once(&self, prefix: &str) -> bool {
+        self.inner.deletes_at_once(prefix)
+    }
+
+    /// Whether `replace_prefix` can replace what is under `prefix`.
+    fn replaces_at_once(&self, prefix: &str) -> bool {
+        self.inner.replaces_at_once(prefix)
+    }
+
+    /// Move every key under `staged` to `prefix` in one step, for readers and if the program is
+    /// killed. What was under `prefix` is removed, or is under `staged` then. Give whether the
+    /// store can do that.
+    fn replace_prefix(&self, py: Python<'_>, staged: &str, prefix: &str) -> PyResult<bool> {
+        py.detach(|| self.inner.replace_prefix(staged, prefix)).map_err(|error| to_py(py, error))
+    }
+
     /// Remove every key under `prefix` because others are stored there at once: a folder may
     /// stay, and that they are gone is as durable as what is stored next.
     fn clear_prefix(&self, py: Python<'_>, prefix: &str) -> PyResult<()> {

@@ -80,6 +80,10 @@ class PlainStore:
     def remove_link(self, prefix: str) -> bool:
         return False
 
+    def deletes_at_once(self, prefix: str) -> bool:
+        del prefix
+        return True
+
     def delete_prefix(self, prefix: str) -> None:
         self._note("delete_prefix", prefix)
         for key in [key for key in self.items if key.startswith(prefix)]:

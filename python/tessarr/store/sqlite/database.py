@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.errors import ReadOnlyError, StoreError
 from tessarr.store.sqlite.fork import gate
-from tessarr.store.sqlite.rows import Connection, delete, key_range, level, put, value_of
+from tessarr.store.sqlite.rows import Connection, delete, key_range, level, move, put, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -71,6 +71,20 @@ class Database:
         statement = "DELETE FROM zarr WHERE k >= ? AND k < ?"
         if os.path.exists(self.path):  # noqa: PTH110 (a str)
             self._write(lambda connection: connection.execute(statement, key_range(prefix)))
+
+    deletes_at_once = True
+
+    def replace_prefix(self, staged: str, prefix: str) -> None:
+        def exchange(connection: Connection) -> None:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                move(connection, staged, prefix)
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+
+        self._write(exchange)
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
         return self.replace_all({key: data}, {key: expected})

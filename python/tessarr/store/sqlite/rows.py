@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from tessarr.errors import ArgumentError
 
-__all__ = ["Connection", "delete", "key_range", "level", "put", "value_of"]
+__all__ = ["Connection", "delete", "key_range", "level", "move", "put", "value_of"]
 
 
 class Connection(sqlite3.Connection):
@@ -54,6 +54,18 @@ def put(connection: Connection, key: str, data: bytes) -> None:
 def delete(connection: Connection, key: str) -> None:
     """Remove a value; that there is none is fine."""
     connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
+
+
+def move(connection: Connection, staged: str, prefix: str) -> None:
+    """Give the keys under a prefix another prefix, where nothing else stays."""
+    connection.execute(
+        "DELETE FROM zarr WHERE k >= ? AND k < ? AND NOT (k >= ? AND k < ?)",
+        (*key_range(prefix), *key_range(staged)),
+    )
+    connection.execute(
+        "UPDATE zarr SET k = ? || substr(k, ?) WHERE k >= ? AND k < ?",
+        (prefix, len(staged) + 1, *key_range(staged)),
+    )
 
 
 def level(connection: Connection, prefix: str) -> tuple[list[str], list[str]]:

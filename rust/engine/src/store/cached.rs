@@ -377,6 +377,14 @@ impl Store for CachedStore {
         done
     }
 
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        let forget = || [staged, prefix].iter().for_each(|prefix| self.forget_below(prefix));
+        forget();
+        let done = self.inner.replace_prefix(staged, prefix);
+        forget();
+        done
+    }
+
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.forget_below(prefix);
         let done = self.inner.clear_prefix(prefix);

@@ -41,6 +41,21 @@ pub trait Foreign: Send + Sync + Debug {
     /// Removes every key under `prefix`. False: the store has no such call.
     fn delete_prefix(&self, prefix: &str) -> Result<bool>;
 
+    /// As [`Store::deletes_at_once`].
+    fn deletes_at_once(&self) -> bool {
+        false
+    }
+
+    /// As [`Store::replaces_at_once`].
+    fn replaces_at_once(&self) -> bool {
+        false
+    }
+
+    /// As [`Store::replace_prefix`].
+    fn replace_prefix(&self, _staged: &str, _prefix: &str) -> Result<bool> {
+        Ok(false)
+    }
+
     /// Keeps every other user of the store from holding the key, until what is given back
     /// is dropped. None: the store has no such call.
     fn hold(&self, _key: &str) -> Result<Option<Box<dyn Any + Send>>> {
@@ -361,6 +376,21 @@ impl<F: Foreign> Store for ForeignStore<F> {
             self.foreign.delete(&key).map_err(|error| error.at_key(&key))?;
         }
         Ok(())
+    }
+
+    fn deletes_at_once(&self, _: &str) -> bool {
+        self.foreign.deletes_at_once()
+    }
+
+    fn replaces_at_once(&self, _: &str) -> bool {
+        self.foreign.replaces_at_once() && !self.read_only
+    }
+
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        self.keys().check_prefix(staged)?;
+        self.keys().check_prefix(prefix)?;
+        self.check_writable()?;
+        self.foreign.replace_prefix(staged, prefix)
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {

@@ -1,7 +1,7 @@
 //! What may be a key: a store says it, and checks it before any I/O.
 //!
 //! By default a key is a path: one or more segments joined by "/". No segment is
-//! empty, "." or "..", none contains NUL, and none ends in [`LOCK_SUFFIX`], so a
+//! empty, "." or "..", none contains NUL, and none ends in [`LOCK_SUFFIX`], if not in [`STAGE_SUFFIX`], so a
 //! key joined to the root of a folder names a file below this folder and nothing
 //! else. A backslash is an ordinary character.
 
@@ -10,6 +10,10 @@ use crate::error::{Error, Kind, Result};
 /// Ends the names of the lock files of a local store (TensorStore's protocol).
 /// Reserved in every store, so that data can move between stores.
 pub const LOCK_SUFFIX: &str = ".__lock";
+
+/// Ends the name of the folder in which a node is built that is to replace another one: hidden
+/// like a lock file, and with keys below it.
+const STAGE_SUFFIX: &str = ".__new.__lock";
 
 /// Which texts are the keys of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +75,9 @@ fn fault_of_path(key: &str) -> Option<&'static str> {
     key.split('/').find_map(|segment| match segment {
         "" => Some("it has an empty segment"),
         "." | ".." => Some("it has a segment \".\" or \"..\""),
-        _ if segment.ends_with(LOCK_SUFFIX) => Some("names ending in \".__lock\" are reserved"),
+        _ if segment.ends_with(LOCK_SUFFIX) && !segment.ends_with(STAGE_SUFFIX) => {
+            Some("names ending in \".__lock\" are reserved")
+        }
         _ => None,
     })
 }
@@ -83,6 +89,8 @@ mod tests {
     #[test]
     fn ordinary_and_odd_but_harmless_keys_pass() {
         for key in ["a", "zarr.json", "a/b/c", "c/0/0", ".zarray", "...", "a\\b", "a b", "é", "x__lock", "-"]
+            .into_iter()
+            .chain(["a.__new.__lock/node/c/0"])
         {
             assert!(Keys::Paths.check(key).is_ok(), "{key:?}");
             assert!(Keys::Paths.check_prefix(&format!("{key}/")).is_ok(), "{key:?}");

@@ -380,10 +380,34 @@ impl Store for LocalStore {
             return self.synchronise_folders(std::slice::from_ref(&self.root));
         };
         let folder = self.path(folder);
-        if tree::remove(&folder)? {
+        if tree::discard(&folder)? {
             self.synchronise_folders(&[folder.parent().unwrap_or(&self.root).to_owned()])?;
         }
         Ok(())
+    }
+
+    fn deletes_at_once(&self, prefix: &str) -> bool {
+        !prefix.is_empty()
+    }
+
+    fn replaces_at_once(&self, prefix: &str) -> bool {
+        !prefix.is_empty() && !self.read_only()
+    }
+
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        ASKED.count(Call::Update, 0);
+        self.keys().check_prefix(staged)?;
+        self.keys().check_prefix(prefix)?;
+        self.check_writable()?;
+        let (Some(staged), Some(folder)) = (staged.strip_suffix('/'), prefix.strip_suffix('/')) else {
+            return Ok(false);
+        };
+        let folder = self.path(folder);
+        let grown = self.create_folder_of(&folder)?;
+        let done = tree::exchange(&self.path(staged), &folder)?;
+        self.synchronise_folders(&grown)?;
+        self.synchronise_folders(&[folder.parent().unwrap_or(&self.root).to_owned()])?;
+        Ok(done)
     }
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {

@@ -250,6 +250,35 @@ impl Store for MemoryStore {
         Ok(listing)
     }
 
+    fn deletes_at_once(&self, _: &str) -> bool {
+        true // there is nobody else, and nothing is left if the program is killed
+    }
+
+    fn replaces_at_once(&self, _: &str) -> bool {
+        true
+    }
+
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        self.keys().check_prefix(staged)?;
+        self.keys().check_prefix(prefix)?;
+        let mut old = Vec::new();
+        let _gate = fork::gate();
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        let mut take = |start: &str| {
+            let after = (Bound::Included(start), Bound::Unbounded);
+            let keys = map.range::<str, _>(after).map(|(key, _)| key.clone());
+            let keys: Vec<Box<str>> = keys.take_while(|key| key.starts_with(start)).collect();
+            keys.into_iter().filter_map(|key| map.remove_entry(&key)).collect::<Vec<_>>()
+        };
+        let new = take(staged);
+        old.append(&mut take(prefix));
+        for (key, value) in new {
+            map.insert(format!("{prefix}{}", &key[staged.len()..]).into(), value);
+        }
+        drop(map);
+        Ok(true)
+    }
+
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         for key in self.list(prefix)? {
             let _held = self.changing.hold(&key)?;

@@ -184,6 +184,23 @@ pub trait Store: Send + Sync + Debug {
     /// Remove every key under `prefix` ("" or ending in "/").
     fn delete_prefix(&self, prefix: &str) -> Result<()>;
 
+    /// Whether [`Store::delete_prefix`] is one step, for readers and if the program is killed.
+    fn deletes_at_once(&self, prefix: &str) -> bool {
+        self.inner().is_some_and(|inner| inner.deletes_at_once(prefix))
+    }
+
+    /// Whether [`Store::replace_prefix`] can replace what is under `prefix`.
+    fn replaces_at_once(&self, prefix: &str) -> bool {
+        self.inner().is_some_and(|inner| inner.replaces_at_once(prefix))
+    }
+
+    /// Move every key under `staged` to `prefix` in one step, for readers and if the program is killed.
+    /// What was under `prefix` is removed, or is under `staged` then. False: the store cannot do that,
+    /// and nothing was changed.
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        self.inner().map_or(Ok(false), |inner| inner.replace_prefix(staged, prefix))
+    }
+
     /// Remove every key under `prefix` because others are stored there at once: a folder may stay, and
     /// that they are gone is as durable as what is stored next.
     fn clear_prefix(&self, prefix: &str) -> Result<()> {

@@ -137,6 +137,18 @@ impl Store for PrefixStore {
         self.inner.delete_prefix(&self.prefix(prefix)?)
     }
 
+    fn deletes_at_once(&self, prefix: &str) -> bool {
+        self.inner.deletes_at_once(&self.below(prefix))
+    }
+
+    fn replaces_at_once(&self, prefix: &str) -> bool {
+        self.inner.replaces_at_once(&self.below(prefix))
+    }
+
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        self.inner.replace_prefix(&self.prefix(staged)?, &self.prefix(prefix)?)
+    }
+
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.inner.clear_prefix(&self.prefix(prefix)?)
     }

@@ -64,6 +64,10 @@ impl Store for ReadOnlyStore {
         Err(refusal())
     }
 
+    fn replace_prefix(&self, _: &str, _: &str) -> Result<bool> {
+        Err(refusal())
+    }
+
     fn exchange(&self, _: &[Exchange]) -> Result<Option<bool>> {
         Err(refusal())
     }

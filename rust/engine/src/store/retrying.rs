@@ -256,6 +256,10 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
         self.asking.each(|| self.inner.delete_prefix(prefix))
     }
 
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        self.inner.replace_prefix(staged, prefix).map_err(|error| self.asking.judged(error).0)
+    }
+
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.asking.each(|| self.inner.clear_prefix(prefix))
     }

@@ -245,6 +245,12 @@ impl Store for SharedStore {
         done
     }
 
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        let done = self.inner.replace_prefix(staged, prefix);
+        self.forget();
+        done
+    }
+
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         let done = self.inner.clear_prefix(prefix);
         self.forget();

@@ -425,6 +425,18 @@ impl Store for StagedStore {
         }
     }
 
+    fn deletes_at_once(&self, _: &str) -> bool {
+        true // nothing is changed before the commit
+    }
+
+    fn replaces_at_once(&self, _: &str) -> bool {
+        false
+    }
+
+    fn replace_prefix(&self, _: &str, _: &str) -> Result<bool> {
+        Ok(false)
+    }
+
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         self.keys().check_prefix(prefix)?;
         self.delete_range(prefix, KeyRange { first: b"", end: b"" })

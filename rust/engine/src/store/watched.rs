@@ -310,6 +310,10 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
         self.plain(Call::DeletePrefix, prefix, || self.inner.delete_prefix(prefix))
     }
 
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        self.plain(Call::Update, prefix, || self.inner.replace_prefix(staged, prefix))
+    }
+
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.plain(Call::DeletePrefix, prefix, || self.inner.clear_prefix(prefix))
     }

@@ -35,6 +35,8 @@ pub(super) struct PyForeign {
     has_replace_all: bool,
     has_list_dir: bool,
     has_delete_prefix: bool,
+    has_replace_prefix: bool,
+    deletes_at_once: bool,
     has_hold: bool,
     has_answer: bool,
     /// What is asked for, until it is taken.
@@ -89,6 +91,10 @@ impl PyForeign {
             Some(wanted) if !mapping => wanted.extract()?,
             _ => 0,
         };
+        let deletes_at_once = match object.getattr_opt("deletes_at_once")? {
+            Some(told) if !mapping && !told.is_callable() => told.is_truthy()?,
+            _ => false,
+        };
         let mut number = DefaultHasher::new();
         match object.getattr_opt("identity")? {
             Some(identity) if !mapping => identity.extract::<String>()?.hash(&mut number),
@@ -107,6 +113,10 @@ impl PyForeign {
             has_replace_all: !mapping && has("replace_all")?,
             has_list_dir: !mapping && has("list_dir")?,
             has_delete_prefix: !mapping && has("delete_prefix")?,
+            has_replace_prefix: !mapping
+                && has("replace_prefix")?
+                && !object.is_instance_of::<super::Store>(),
+            deletes_at_once,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
             has_answer: !mapping && has("_answer")? && has("open_head")?,
             asked: Pile::default(),
@@ -423,6 +433,23 @@ impl Foreign for PyForeign {
 
     fn is_exclusive(&self) -> bool {
         self.has_hold || !(self.has_replace || self.has_replace_version)
+    }
+
+    fn deletes_at_once(&self) -> bool {
+        self.deletes_at_once
+    }
+
+    fn replaces_at_once(&self) -> bool {
+        self.has_replace_prefix
+    }
+
+    fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
+        if !self.has_replace_prefix {
+            return Ok(false);
+        }
+        self.call(|object| {
+            object.call_method1(intern!(object.py(), "replace_prefix"), (staged, prefix)).map(|_| true)
+        })
     }
 
     fn concurrency(&self) -> usize {

@@ -1,9 +1,12 @@
 //! What Linux does better than other Unix systems; twin of `portable`, to which
 //! everything falls back where the kernel or the file system cannot do it.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use super::portable;
 
@@ -35,6 +38,25 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
             Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => return portable::try_lock(file),
             _ => return Err(error),
         }
+    }
+}
+
+/// Exchanges two folders in one step.
+pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    let paths = [one, other].map(|path| CString::new(path.as_os_str().as_bytes()));
+    let [Ok(first), Ok(second)] = paths else { return Err(io::ErrorKind::InvalidInput.into()) };
+    // SAFETY: both are strings that end in NUL and live longer than the call.
+    let done = unsafe {
+        let (from, to) = (first.as_ptr(), second.as_ptr());
+        libc::renameat2(libc::AT_FDCWD, from, libc::AT_FDCWD, to, libc::RENAME_EXCHANGE)
+    };
+    if done == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => portable::exchange(one, other),
+        _ => Err(error),
     }
 }
 

@@ -135,7 +135,7 @@ fn with_suffix(target: &Path, own: &str) -> PathBuf {
 }
 
 /// A name that no other thread or process uses, most probably on no other machine either.
-fn unused_name() -> String {
+pub(super) fn unused_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     let count = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -1,10 +1,11 @@
 //! What the operating systems do differently, by means that all Unix systems have.
 //! The fallback of `linux` as well.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 
 /// There is no flag for that everywhere.
 #[cfg_attr(all(target_os = "linux", not(feature = "portable")), expect(dead_code))]
@@ -25,6 +26,19 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
             _ => return Err(error),
         }
     }
+}
+
+/// Exchanges two folders. For a moment there is none at `other`.
+pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+    let mut aside = one.as_os_str().to_owned();
+    aside.push(".old");
+    let aside = PathBuf::from(aside);
+    fs::rename(other, &aside)?;
+    if let Err(error) = fs::rename(one, other) {
+        fs::rename(&aside, other)?;
+        return Err(error);
+    }
+    fs::rename(&aside, one)
 }
 
 /// Copies `size` bytes at `offset` of `from` to `at` of `to`. `from` ending

@@ -444,3 +444,49 @@ fn a_relative_root_stays_where_it_was() {
     assert!(store.root().is_absolute() && store.root().ends_with("some/folder"));
     assert!(LocalStore::new(Path::new("a\0b"), Settings::default()).is_err());
 }
+
+#[test]
+fn discarded_folder_leaves_nothing_and_takes_leftovers_with_it() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "a/zarr.json", b"v").unwrap();
+    put(&store, "a/c/0", b"v").unwrap();
+    fs::create_dir_all(folder.0.join("a.__deleted.__lock/left/c")).unwrap();
+    store.delete_prefix("a/").unwrap();
+    assert_eq!(names(&folder.0), [""; 0]);
+    fs::create_dir_all(folder.0.join("a.__deleted.__lock/left/c")).unwrap();
+    assert_eq!(store.list_dir("").unwrap(), Listing::default());
+    store.delete_prefix("a/").unwrap();
+    assert_eq!(names(&folder.0), [""; 0]);
+}
+
+#[test]
+fn discarded_link_leaves_its_target() {
+    let folder = Folder::new();
+    let store = store(&folder);
+    put(&store, "a/zarr.json", b"v").unwrap();
+    symlink(folder.0.join("a"), folder.0.join("b")).unwrap();
+    store.delete_prefix("b/").unwrap();
+    assert_eq!(names(&folder.0), ["a"]);
+    assert_eq!(get(&store, "a/zarr.json").as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn staged_folder_takes_the_place_of_another_which_stays_beside_it() {
+    for exchange in [platform::exchange, portable::exchange] {
+        let folder = Folder::new();
+        let store = store(&folder);
+        put(&store, "a.__new.__lock/node/zarr.json", b"new").unwrap();
+        put(&store, "a/zarr.json", b"old").unwrap();
+        assert_eq!(store.list("").unwrap(), ["a/zarr.json"]);
+        exchange(&folder.0.join("a.__new.__lock/node"), &folder.0.join("a")).unwrap();
+        assert_eq!(get(&store, "a/zarr.json").as_deref(), Some(&b"new"[..]));
+        assert!(store.replace_prefix("a.__new.__lock/node/", "a/").unwrap());
+        assert_eq!(get(&store, "a/zarr.json").as_deref(), Some(&b"old"[..]));
+        assert!(store.replace_prefix("a.__new.__lock/node/", "g/b/").unwrap());
+        assert_eq!(get(&store, "g/b/zarr.json").as_deref(), Some(&b"new"[..]));
+        assert!(!store.replace_prefix("g/", "").unwrap());
+        store.delete_prefix("a.__new.__lock/").unwrap();
+        assert_eq!(names(&folder.0), ["a", "g"]);
+    }
+}

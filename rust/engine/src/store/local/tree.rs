@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::super::split::is_document;
 use super::super::{Listing, LOCK_SUFFIX};
-use super::lock::Lock;
-use super::Failure;
+use super::lock::{unused_name, Lock};
+use super::{platform, Failure};
 
 /// What one directory entry means to the store.
 enum Entry {
@@ -102,6 +102,57 @@ pub(super) fn is_absence(error: &io::Error) -> bool {
 
 /// How often a folder is emptied again because somebody wrote into it meanwhile.
 const ROUNDS: u32 = 20;
+
+/// Ends the name of the folder into which a folder is moved that is removed.
+const DISCARDED: &str = ".__deleted.__lock";
+
+/// Removes the folder `path` as [`remove`] does, but in one step for readers, and for those who
+/// come after a program that was killed meanwhile: it is first moved to a hidden folder beside it.
+/// What such a program left there is removed, too.
+pub(super) fn discard(path: &Path) -> Result<bool, Failure> {
+    let mut hidden = path.as_os_str().to_owned();
+    hidden.push(DISCARDED);
+    let hidden = PathBuf::from(hidden);
+    let moved = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) && move_into(path, &hidden);
+    if !moved {
+        remove(&hidden)?;
+        return remove(path);
+    }
+    remove(&hidden)?;
+    Ok(true)
+}
+
+/// Moves the folder `path` into the folder `hidden`. False: it is where it was, or somebody else moved it.
+fn move_into(path: &Path, hidden: &Path) -> bool {
+    for _ in 0..ROUNDS {
+        match fs::create_dir(hidden) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return false,
+            _ => {}
+        }
+        match fs::rename(path, hidden.join(unused_name())) {
+            Ok(()) => return true,
+            // Somebody who removes the same folder has removed the hidden one.
+            Err(error) if error.kind() == ErrorKind::NotFound && path.is_dir() => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Moves the folder `staged` to `path`, and what is there to `staged`, in one step where the system
+/// can do that. False: there is neither a folder nor a link, and nothing was changed.
+pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
+    let fail = |error| Failure::new("replace", path, error);
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() || found.is_symlink() => {
+            platform::exchange(staged, path).map_err(fail)?
+        }
+        Ok(_) => return Ok(false),
+        Err(error) if is_absence(&error) => fs::rename(staged, path).map_err(fail)?,
+        Err(error) => return Err(fail(error)),
+    }
+    Ok(true)
+}
 
 /// Removes the folder `path` and everything below it, documents of a folder before
 /// its other files, and these before its folders: metadata goes first, so that no

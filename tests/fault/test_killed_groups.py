@@ -1,0 +1,163 @@
+"""Deletions, moves and creations of groups that are killed: nothing deleted comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from fault.killing import marks, rounds
+from tessarr.stores import LocalStore, SQLiteStore
+
+pytestmark = marks
+
+
+class Files(MutableMapping[str, bytes]):
+    """A mapping of keys to files that cannot rename: what any store of a third party may be."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def _at(self, key: str) -> Path:
+        return self.folder / key.replace("/", "|")
+
+    def __getitem__(self, key: str) -> bytes:
+        try:
+            return self._at(key).read_bytes()
+        except FileNotFoundError:
+            raise KeyError(key) from None
+
+    def __setitem__(self, key: str, value: bytes) -> None:
+        new = self.folder / ".new"
+        new.write_bytes(value)
+        new.replace(self._at(key))
+
+    def __delitem__(self, key: str) -> None:
+        try:
+            self._at(key).unlink()
+        except FileNotFoundError:
+            raise KeyError(key) from None
+
+    def __iter__(self) -> Iterator[str]:
+        names = [path.name for path in self.folder.iterdir() if path.name != ".new"]
+        return iter([name.replace("|", "/") for name in names])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+@contextmanager
+def opened(kind: str, folder: Path) -> Iterator[Any]:
+    if kind == "sqlite":
+        with SQLiteStore(folder / "x.sqlite") as store:
+            yield store
+    else:
+        yield LocalStore(folder / "x") if kind == "folder" else Files(folder / "x")
+
+
+CASES = [(kind, form) for kind in ("folder", "sqlite", "mapping") for form in (2, 3)]
+
+
+def hierarchy(store: Any, zarr_format: Any) -> None:
+    group = tessarr.create_group(store, path="x", zarr_format=zarr_format)
+    group.create_array("a", data=np.arange(1, 21), chunks=3)
+    group.create_group("g").create_array("b", data=np.ones((4, 4)), chunks=2)
+
+
+def check_whole(group: tessarr.Group) -> None:
+    assert group["a"][:].tolist() == list(range(1, 21))
+    assert group["g/b"][:].sum() == 16
+
+
+def check_empty_when_created(root: tessarr.Group, name: str) -> None:
+    made = root.create_group(name)
+    assert not dict(made.members(max_depth=None))
+    array = made.create_array("a", shape=20, chunks=3, dtype="i8", fill_value=-1)
+    assert array[:].tolist() == [-1] * 20
+
+
+@pytest.mark.parametrize(("kind", "zarr_format"), CASES)
+def test_delete_that_is_killed_brings_nothing_back(
+    tmp_path: Path, kind: str, zarr_format: Any
+) -> None:
+    """After SIGKILL at any moment the group is whole, or a new one of its name is empty."""
+
+    def prepare(folder: Path) -> Callable[[], object]:
+        with opened(kind, folder) as store:
+            hierarchy(store, zarr_format)
+
+        def delete() -> None:
+            with opened(kind, folder) as store:
+                del tessarr.open_group(store, mode="r+")["x"]
+
+        return delete
+
+    for folder in rounds(tmp_path, prepare):
+        with opened(kind, folder) as store:
+            root = tessarr.open_group(store, mode="r+")
+            if "x" in root:
+                check_whole(root["x"])
+                del root["x"]
+            check_empty_when_created(root, "x")
+            del root["x"]
+            assert not [key for key in store if "x" in key]
+            if kind == "folder":
+                assert not list((folder / "x").glob("x*"))
+
+
+@pytest.mark.parametrize(("kind", "zarr_format"), CASES)
+def test_move_that_is_killed_leaves_a_whole_group(
+    tmp_path: Path, kind: str, zarr_format: Any
+) -> None:
+    """After SIGKILL at any moment the group is whole under one name, and the other is free."""
+
+    def prepare(folder: Path) -> Callable[[], object]:
+        with opened(kind, folder) as store:
+            hierarchy(store, zarr_format)
+
+        def move() -> None:
+            with opened(kind, folder) as store:
+                tessarr.open_group(store, mode="r+").move("x", "y")
+
+        return move
+
+    for folder in rounds(tmp_path, prepare):
+        with opened(kind, folder) as store:
+            root = tessarr.open_group(store, mode="r+")
+            whole = {"x", "y"} & set(root)
+            assert whole
+            for name in whole:
+                check_whole(root[name])
+            for name in {"x", "y"} - whole:
+                check_empty_when_created(root, name)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_creation_of_groups_that_is_killed_can_be_done_again(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    """After SIGKILL at any moment the hierarchy lists, and creating it again completes it."""
+
+    def prepare(folder: Path) -> Callable[[], object]:
+        path = folder / "x"
+        tessarr.create_group(path, zarr_format=zarr_format)
+
+        def create() -> None:
+            root = tessarr.open_group(path, mode="r+")
+            for name in ("a/b/c", "a/d", "e"):
+                root.require_group(name)
+
+        return create
+
+    for folder in rounds(tmp_path, prepare):
+        root = tessarr.open_group(folder / "x", mode="r+")
+        dict(root.members(max_depth=None))
+        for name in ("a/b/c", "a/d", "e"):
+            root.require_group(name)
+        assert sorted(dict(root.members(max_depth=None))) == ["a", "a/b", "a/b/c", "a/d", "e"]

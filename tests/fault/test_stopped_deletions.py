@@ -1,0 +1,158 @@
+"""A deletion that stops anywhere: what was deleted is never part of a node created later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from stores.failing import Stopping
+from tessarr.errors import ExistsError
+from tessarr.stores import LocalStore, MemoryStore, SQLiteStore, Store
+
+
+def hierarchy(store: Any, zarr_format: Any) -> tessarr.Group:
+    """Create a group with arrays and groups below it, and one beside it."""
+    root = tessarr.open_group(store, mode="a", zarr_format=zarr_format)
+    root.create_array("kept", data=np.arange(4), chunks=2)
+    group = root.create_group("x", attributes={"old": True})
+    group.create_array("a", data=np.arange(1, 9), chunks=3)
+    group.create_group("g").create_array("b", data=np.ones((4, 4)), chunks=2)
+    return root
+
+
+def stops(
+    zarr_format: Any, action: Callable[[tessarr.Group], object]
+) -> Iterator[dict[str, bytes]]:
+    """Yield what an action leaves that stops for ever at its first, second, … change."""
+    for count in range(200):
+        store = Stopping()
+        root = hierarchy(store, zarr_format)
+        store.left = count
+        try:
+            action(root)
+        except OSError:
+            yield dict(store)
+        else:
+            assert count > 2
+            return
+    raise AssertionError("it never went well")
+
+
+def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
+    """Check that new nodes at the deleted path have nothing of the old ones."""
+    root = tessarr.open_group(dict(items), mode="r+", zarr_format=zarr_format)
+    if "x" in root:
+        assert root["x/a"][:].tolist() == list(range(1, 9))  # nothing is deleted yet
+        del root["x"]
+    assert root["kept"][:].tolist() == [0, 1, 2, 3]
+    for create in (
+        lambda group: group.create_group("x"),
+        lambda group: group.create_group("x/new"),
+        lambda group: group.create_array("x", shape=8, chunks=3, dtype="i8", fill_value=-1),
+        lambda group: group.create_array("x/a", shape=8, chunks=3, dtype="i8", fill_value=-1),
+        lambda group: group.create_array("x/g/b", shape=8, chunks=3, dtype="i8", fill_value=-1),
+        lambda group: group.require_group("x"),
+        lambda group: group.move("kept", "x"),
+    ):
+        left = dict(items)
+        root = tessarr.open_group(left, mode="r+", zarr_format=zarr_format)
+        if "x" in root:
+            continue
+        made = create(root)
+        found = dict(root.members(max_depth=None))
+        arrays = [path for path, node in found.items() if isinstance(node, tessarr.Array)]
+        for path in arrays:
+            values = found[path][...]
+            assert path == "kept" or values.tolist() in ([-1] * 8, [0, 1, 2, 3])
+        assert "old" not in (root["x"].attrs if made is None else made.attrs)
+        assert {"x/g/b", "x/a"} & set(arrays) <= {getattr(made, "path", None)}
+        assert not any("__deleted" in key for key in left)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_delete_that_stops_anywhere_brings_nothing_back(zarr_format: Any) -> None:
+    """Whichever change a deletion stops at, new nodes of that path are empty."""
+    for items in stops(zarr_format, lambda root: root.__delitem__("x")):
+        check_not_back(items, zarr_format)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_delete_of_root_that_stops_anywhere_brings_nothing_back(zarr_format: Any) -> None:
+    """The same where the whole store is deleted: by mode "w"."""
+
+    def overwrite(root: tessarr.Group) -> None:
+        tessarr.open_group(root.store, mode="w", zarr_format=zarr_format)
+
+    for items in stops(zarr_format, overwrite):
+        left = tessarr.open_group(items, mode="a", zarr_format=zarr_format)
+        assert sorted(left) in ([], ["kept", "x"])
+        if "x" in left:
+            assert left["x/a"][:].tolist() == list(range(1, 9))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_move_that_stops_anywhere_keeps_one_whole_node(zarr_format: Any) -> None:
+    """Whichever change a move stops at, the node is whole at one path or at both."""
+    for items in stops(zarr_format, lambda root: root.move("x", "y")):
+        root = tessarr.open_group(items, mode="r+", zarr_format=zarr_format)
+        assert {"x", "y"} & set(root)
+        for name in {"x", "y"} & set(root):
+            assert root[name]["a"][:].tolist() == list(range(1, 9))
+            assert root[name]["g/b"][:].sum() == 16
+        if "y" not in root:
+            made = root.create_array("y", shape=8, chunks=3, dtype="i8", fill_value=-1)
+            assert made[:].tolist() == [-1] * 8
+
+
+def test_delete_in_one_step_writes_no_mark(tmp_path: Path) -> None:
+    """A folder, memory and SQLite delete a group in one step."""
+    stores: list[Store] = [
+        MemoryStore(),
+        LocalStore(tmp_path / "folder"),
+        SQLiteStore(tmp_path / "file.sqlite"),
+    ]
+    for store in stores:
+        assert store.deletes_at_once("x/")
+        root = hierarchy(store, 3)
+        del root["x"]
+        assert sorted(store.list("")) == ["kept/c/0", "kept/c/1", "kept/zarr.json", "zarr.json"]
+
+
+def test_create_group_over_folder_of_arrays_keeps_them() -> None:
+    """Arrays below a path without a group document stay, as no deletion is marked there."""
+    items: dict[str, bytes] = {}
+    tessarr.create_array(items, path="x/a", data=[1, 2])
+    del items["x/zarr.json"]
+    assert tessarr.create_group(items, path="x")["a"][:].tolist() == [1, 2]
+
+
+def test_create_below_deleted_group_is_not_refused() -> None:
+    """An array that is left below a group whose deletion stopped is no node."""
+    store = Stopping()
+    root = hierarchy(store, 3)
+    store.left = 2  # the mark, and the group's document
+    with pytest.raises(OSError, match="stopped"):
+        del root["x"]
+    left = dict(store)
+    assert "x/a/zarr.json" in left
+    made = tessarr.create_array(left, path="x/a", shape=3, dtype="i2")
+    assert made.shape == (3,)
+    with pytest.raises(ExistsError):
+        tessarr.create_array(left, path="x/a", shape=3, dtype="i2")
+
+
+def test_delete_in_folder_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    """The next deletion of a name removes the hidden folder that a killed program left."""
+    root = hierarchy(LocalStore(tmp_path), 3)
+    hidden = tmp_path / "x.__deleted.__lock" / "left"
+    hidden.mkdir(parents=True)
+    (hidden / "zarr.json").write_bytes(b"{}")
+    assert sorted(root) == ["kept", "x"]
+    assert not any("__deleted" in key for key in root.store.list(""))
+    del root["x"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "zarr.json"]
