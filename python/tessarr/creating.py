@@ -26,6 +26,7 @@ from tessarr.layout import normalize_shape
 from tessarr.likeness import type_of
 from tessarr.metadata.build import AUTO, array_meta, fill_bytes, is_auto
 from tessarr.options import current
+from tessarr.replacement import replace_node
 from tessarr.settings import sort
 from tessarr.store.given import given, separator
 from tessarr.transfer import is_lazy
@@ -112,24 +113,43 @@ class Plan:
             self.values = source[...] if inside else source
 
     def carry_out(self, path: str, *, within: str | None = None) -> Array:
-        """Create the array and write what it holds."""
-        if self.overwrite:
-            self.keep_apart(path)
-        flow = create.create(
-            path, self.meta, overwrite=self.overwrite, within=within, store=self.store
-        )
-        drive.run(flow, self.store)
+        """Create the array and write what it holds.
+
+        What it replaces stays until it is complete, if the store can do that.
+        """
+        build = None if self.values is None else self.build
+        if not self.overwrite or not replace_node(
+            self.store, path, self.meta, build=build, within=within
+        ):
+            if self.overwrite:
+                self.keep_apart(path)
+            self.build(self.store, path, within=within, overwrite=self.overwrite)
         opened: dict[str, Any] = {"read_only": False, "present": "document", **self.opened}
+        return bind(self.meta, self.store, path, **opened)
+
+    def build(
+        self,
+        store: Store,
+        path: str = "",
+        *,
+        within: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Create the array in any store, and write what it holds; a failure leaves none."""
+        flow = create.create(path, self.meta, overwrite=overwrite, within=within, store=store)
+        drive.run(flow, store)
         if self.values is None:
-            return bind(self.meta, self.store, path, **opened)
-        writable: dict[str, Any] = {**opened, "read_only": False}
-        created = bind(self.meta, self.store, path, **writable)
+            return
         try:
-            created[...] = self.values
+            self._write(store, path)
         except BaseException:
-            drive.run(edit.delete(path), self.store)
+            drive.run(edit.delete(path), store)
             raise
-        return bind(self.meta, self.store, path, **opened) if opened["read_only"] else created
+
+    def _write(self, store: Store, path: str) -> None:
+        opened: dict[str, Any] = {"present": "document", **self.opened, "read_only": False}
+        created = bind(self.meta, store, path, **opened)
+        created[...] = self.values
 
 
 def _separated(store: Store, wanted: str | None) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = [
+    "STAGED",
     "ChunkKeyEncoding",
     "DefaultKeys",
     "Separator",
@@ -46,6 +47,10 @@ _RESERVED: Final[dict[ZarrFormat, frozenset[str]]] = {
 }
 _DOCUMENTS: Final = frozenset[str]().union(*_RESERVED.values())
 _PERIODS: Final = re.compile(r"\.+")
+
+
+STAGED: Final = ".__new.__lock"
+"""Ends the name of a folder in which a node is built: no node, and in no listing."""
 
 
 def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
@@ -126,6 +131,8 @@ def _refuse(name: str, zarr_format: ZarrFormat | None) -> str | None:
         return f"{name!r} is not a name"
     if zarr_format is not None and name in _RESERVED[zarr_format]:
         return f"{name!r} is the name of a metadata document"
+    if zarr_format is not None and name.endswith(STAGED):
+        return f"{name!r} ends in {STAGED!r}, which is reserved for nodes that are not complete"
     if "\0" in name:
         return f"{name!r} holds a NUL character"
     if not name.isascii() and any("\ud800" <= char <= "\udfff" for char in name):

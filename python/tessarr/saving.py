@@ -16,9 +16,11 @@ from tessarr.errors import ArgumentError
 from tessarr.group import Group
 from tessarr.keys import join, node_path
 from tessarr.locating import locate
+from tessarr.metadata.node import GroupMeta
 from tessarr.opening import open as open_node
 from tessarr.options import current
 from tessarr.registry import call_public
+from tessarr.replacement import replace_node
 from tessarr.store.given import close
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ def save(
     Parameters
     ----------
     store, path, zarr_format, storage_options
-        Where, as for `save_group`. What is there is deleted first.
+        Where, as for `save_group`. What is there is replaced.
     *args, **kwargs
         The arrays, as for `save_group`.
 
@@ -84,7 +86,7 @@ def save_array(
     Parameters
     ----------
     store, path, zarr_format, storage_options, **settings
-        As for `tessarr.create_array`. What is there is deleted first.
+        As for `tessarr.create_array`. What is there is replaced.
     arr
         The array: of NumPy, Tessarr, zarr-python, h5py, Dask, or what NumPy makes an array of.
 
@@ -118,7 +120,7 @@ def save_group(
     *args
         Arrays, which are called ``arr_0``, ``arr_1``, …
     path
-        The path of the group in the store. What is there is deleted first.
+        The path of the group in the store. What is there is replaced.
     zarr_format
         2 or 3; by default as the options say, which is 3.
     **kwargs
@@ -147,14 +149,19 @@ def save_group(
     form = _format(zarr_format, {})
     with _opened(store, path, form, storage_options) as (place, at):
         plans = {
-            join(at, node_path(name, form)): Plan.of(place, data=arr, zarr_format=form)
+            node_path(name, form): Plan.of(place, data=arr, zarr_format=form)
             for name, arr in arrays.items()
         }
-        for plan in plans.values():
-            plan.keep_apart(at)
-        create_group(place, path=at, zarr_format=form, overwrite=True)
-        for below, plan in plans.items():
-            plan.carry_out(below, within=at)
+
+        def build(store: Store, path: str = "") -> None:
+            create_group(store, path=path, zarr_format=form, overwrite=True)
+            for name, plan in plans.items():
+                plan.build(store, join(path, name), within=path)
+
+        if not replace_node(place, at, GroupMeta(form), build=build):
+            for plan in plans.values():
+                plan.keep_apart(at)
+            build(place, at)
 
 
 def load(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from tessarr.errors import StoreError
 
 
@@ -34,3 +36,42 @@ class Stopping(dict[str, bytes]):
     def __delitem__(self, key: str) -> None:
         self._change()
         super().__delitem__(key)
+
+
+class StoppingStore:
+    """A store that can replace a prefix in one step, and accepts `left` more changes."""
+
+    deletes_at_once = True
+
+    def __init__(self) -> None:
+        self.items: dict[str, bytes] = {}
+        self.left = 1 << 30
+
+    def _change(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise OSError("stopped")
+
+    def get(self, key: str) -> bytes | None:
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self._change()
+        self.items[key] = bytes(data)
+
+    def delete(self, key: str) -> None:
+        self._change()
+        self.items.pop(key, None)
+
+    def list(self, prefix: str) -> Iterable[str]:
+        return [key for key in self.items if key.startswith(prefix)]
+
+    def delete_prefix(self, prefix: str) -> None:
+        self._change()
+        self.items = {k: v for k, v in self.items.items() if not k.startswith(prefix)}
+
+    def replace_prefix(self, staged: str, prefix: str) -> None:
+        self._change()
+        new = {k: v for k, v in self.items.items() if k.startswith(staged)}
+        self.items = {k: v for k, v in self.items.items() if not k.startswith((staged, prefix))}
+        self.items |= {prefix + key[len(staged) :]: value for key, value in new.items()}

@@ -8,19 +8,25 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tessarr import transfer
+from tessarr.api import create_group
 from tessarr.array import Array
 from tessarr.copying import hdf5, netcdf
 from tessarr.copying.log import log_to, summary
 from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of
+from tessarr.creating import create_array
 from tessarr.errors import ArgumentError, DataError, ExistsError
 from tessarr.group import Group
+from tessarr.keys import join
 from tessarr.likeness import settings_like
 from tessarr.metadata.attributes import copied_attributes
+from tessarr.metadata.node import GroupMeta
+from tessarr.replacement import replace_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tessarr.copying.log import LogLike
+    from tessarr.store import Store
 
 __all__ = ["copy", "copy_all"]
 
@@ -227,6 +233,9 @@ def _copy(node: Any, dest: Any, name: str, way: _Way, *, top: bool = False) -> N
         return
     way.say(f"copy {told}")
     if blocked and not way.dry_run:
+        if _replace(node, dest, name, way):
+            way.copied += 1
+            return
         del dest[name]
     if not is_array:
         _copy_group(node, dest, name, way, there=None if blocked else there)
@@ -239,6 +248,24 @@ def _copy(node: Any, dest: Any, name: str, way: _Way, *, top: bool = False) -> N
             way.left_out.append(Skipped(str(node.name).strip("/"), error.message))
             return
     way.copied += 1
+
+
+def _replace(node: Any, dest: Any, name: str, way: _Way) -> bool:
+    """Copy to the place of another node, if that can stay until the copy is complete."""
+    if not isinstance(dest, Group) or dest._copies is not None:
+        return False
+
+    form = dest._meta.zarr_format
+
+    def build(store: Store) -> None:
+        if hasattr(node, "shape"):
+            _copy_array(node, dest, name, way, store=store)
+        else:
+            group = create_group(store, zarr_format=form)
+            _copy_group(node, None, name, way, there=group)
+
+    at = join(dest.path, name)
+    return replace_node(dest._store, at, GroupMeta(form), build=build, within=dest.path)
 
 
 def _member(group: Any, name: str) -> Any:
@@ -257,14 +284,16 @@ def _is_complete(node: Any, way: _Way) -> bool:
 def _copy_group(node: Any, dest: Any, name: str, way: _Way, *, there: Any) -> None:
     group: Any = there
     if not way.dry_run:
-        group = dest.require_group(name)
+        if group is None:
+            group = dest.require_group(name)
         if not way.without_attrs:
             _copy_attributes(node, group, way)
     for child in sorted(node):
         _copy(node[child], group, child, way)
 
 
-def _copy_array(node: Any, dest: Any, name: str, way: _Way) -> None:
+def _copy_array(node: Any, dest: Any, name: str, way: _Way, *, store: Store | None = None) -> None:
+    """Copy an array into a group; or to the root of a store, as the group would have it."""
     if _is_h5py(dest):
         new = dest.create_dataset(name, **_settings_of_h5py(node, way.settings))
     else:
@@ -273,17 +302,19 @@ def _copy_array(node: Any, dest: Any, name: str, way: _Way) -> None:
         like.pop("attributes", None)
         if _is_h5py(node):
             like |= _like_hdf5(node, given)
-        new = (
-            dest.create_array(name, **like)
-            if isinstance(dest, Group)
-            else _of_zarr(dest, name, like)
-        )
+        if store is not None:
+            new = create_array(store, "", **dest._settings(like))
+        elif isinstance(dest, Group):
+            new = dest.create_array(name, **like)
+        else:
+            new = _of_zarr(dest, name, like)
     source, target = transfer.source_of(hdf5.dataset_of(node)), transfer.target_of(new)
     try:
         transfer.run(source, target, transfer.plan_of(source, target))
     except BaseException:
-        with suppress(Exception):  # the first error counts
-            del dest[name]
+        if store is None:
+            with suppress(Exception):  # the first error counts
+                del dest[name]
         raise
     if not way.without_attrs:
         _copy_attributes(node, new, way)

@@ -33,6 +33,7 @@ __all__ = [
     "create",
     "create_all",
     "documents",
+    "prepare",
     "warn_of_reserved",
 ]
 
@@ -97,6 +98,28 @@ def warn_of_reserved(path: str, within: str | None = None) -> None:
             f"creating {path!r}: format 3 reserves names that begin with '__', such as "
             f"{names[0]!r}; other readers may not list the node"
         )
+
+
+def prepare(path: str, meta: Node, within: str | None = None) -> Flow[list[copies.Keeper]]:
+    """Find out whether a node may be stored at a path, and create the groups above it.
+
+    Parameters
+    ----------
+    path, meta, within
+        As for `create`.
+
+    Returns
+    -------
+    list
+        The groups above that keep copies of metadata.
+    """
+    documents(meta)
+    node_path(path, meta.zarr_format)
+    if meta.zarr_format == 3:
+        warn_of_reserved(path, within)
+    keepers = yield from copies.keepers(path, meta.zarr_format)
+    yield from ancestors_of(path, meta, within)
+    return keepers
 
 
 def _occupied(path: str) -> Flow[tuple[bool, bool]]:

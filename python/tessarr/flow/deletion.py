@@ -1,8 +1,9 @@
 """Deletion of everything at a path, complete or continued later.
 
 A store that deletes a prefix in one step (a folder, memory, SQLite) needs no more. In every other
-store a mark comes first: a key beside the node, which is removed last. If the program dies meanwhile,
-the mark stays, and a node that is created at the path, or below it, completes the deletion before.
+store a mark comes first: a key beside the node, which is removed last. If the program dies
+meanwhile, the mark stays, and creating a node at the path, or below it, completes the deletion
+first.
 So nothing that was deleted is part of a new node.
 """
 

@@ -21,6 +21,7 @@ from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.registry import call_public
+from tessarr.replacement import replace_node
 
 if TYPE_CHECKING:
     from tessarr.describe import GroupInfo
@@ -156,7 +157,8 @@ class Group(Making):
             store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
         )
         meta = GroupMeta(form, attributes_of(attributes))
-        drive.run(create.create(at, meta, overwrite=overwrite, store=opened), opened)
+        if not overwrite or not replace_node(opened, at, meta):
+            drive.run(create.create(at, meta, overwrite=overwrite, store=opened), opened)
         return bind(meta, opened, at, read_only=False)
 
     def _set(

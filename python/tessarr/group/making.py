@@ -14,6 +14,7 @@ from tessarr.flow import open as open_flow
 from tessarr.group.members import Members
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import GroupMeta
+from tessarr.replacement import replace_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,8 +69,10 @@ class Making(Members):
         path = self._new(name)
         form = self._meta.zarr_format
         meta = GroupMeta(form, attributes_of(attributes))
-        flow = create.create(path, meta, overwrite=overwrite, within=self._path, store=self._store)
-        drive.run(flow, self._store)
+        store, within = self._store, self._path
+        if not overwrite or not replace_node(store, path, meta, within=within):
+            flow = create.create(path, meta, overwrite=overwrite, within=within, store=store)
+            drive.run(flow, store)
         created = self._bind(path, meta)
         assert isinstance(created, type(self))
         self._note_new(created)

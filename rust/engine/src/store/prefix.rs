@@ -142,7 +142,9 @@ impl Store for PrefixStore {
     }
 
     fn replaces_at_once(&self, prefix: &str) -> bool {
-        self.inner.replaces_at_once(&self.below(prefix))
+        // What is staged for all of it lies below it.
+        let below = self.below(prefix);
+        self.inner.replaces_at_once(if prefix.is_empty() { "" } else { &below })
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
