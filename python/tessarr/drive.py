@@ -29,12 +29,14 @@ __all__ = [
     "DeletesAtOnce",
     "Flow",
     "Get",
+    "Hold",
     "List",
     "ListDir",
     "Put",
     "RemoveLink",
     "Rename",
     "Replace",
+    "ReplacePrefix",
     "Request",
     "Seen",
     "Size",
@@ -175,6 +177,26 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """Run a flow while nobody else holds any of some keys; answered with what it returns.
+
+    `work` is told whether that keeps out everybody who changes documents here (see
+    `Store.is_exclusive`), and returns the flow.
+    """
+
+    keys: tuple[str, ...]
+    work: Callable[[bool], Flow[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacePrefix:
+    """Move all keys under a prefix to another, in one step; answered with whether that was done."""
+
+    staged: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class List:
     """Ask for every key under a prefix; answered with whole keys, sorted."""
 
@@ -200,6 +222,8 @@ Request: TypeAlias = (
     | DeletesAtOnce
     | Copy
     | Rename
+    | Hold
+    | ReplacePrefix
     | Size
     | List
     | ListDir
@@ -337,6 +361,15 @@ def _rename(store: Store, request: Rename) -> bool:
     return True
 
 
+def _hold(store: Store, request: Hold) -> Any:
+    def hold(keys: tuple[str, ...]) -> Any:
+        if not keys:
+            return run(request.work(store.is_exclusive), store)
+        return store.hold(keys[0], lambda: hold(keys[1:]))
+
+    return hold(request.keys)
+
+
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Get: document,
     Put: lambda store, r: store.put(r.key, r.data),
@@ -349,6 +382,8 @@ _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     DeletesAtOnce: lambda store, r: store.deletes_at_once(r.prefix),
     Copy: _copy,
     Rename: _rename,
+    Hold: _hold,
+    ReplacePrefix: lambda store, r: store.replace_prefix(r.staged, r.prefix),
     Size: lambda store, r: store.size(r.key),
     List: lambda store, r: store.list(r.prefix),
     ListDir: lambda store, r: store.list_dir(r.prefix),

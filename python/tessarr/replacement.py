@@ -12,20 +12,24 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tessarr import drive
+from tessarr.drive import ReplacePrefix
 from tessarr.errors import StoreError
-from tessarr.flow import consolidate, copies, create
+from tessarr.flow import create
+from tessarr.flow.changes import tracked
 from tessarr.flow.open import exists, prefix_of
 from tessarr.keys import STAGED
-from tessarr.metadata.node import ArrayMeta
+from tessarr.metadata.node import GroupMeta
 from tessarr.store import LocalStore
 from tessarr.store.wrap import PrefixStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tessarr.drive import Flow
     from tessarr.flow.open import Node
     from tessarr.store import Store
 
@@ -68,15 +72,11 @@ def replace_node(
     ):
         return False
     keepers = drive.run(create.prepare(path, meta, within), store)
-    if not stage.store.hold(stage.lock, lambda: _replace(stage, meta, build)):
-        return False
-    if build is None or isinstance(meta, ArrayMeta):
-        drive.run(copies.update(keepers, path, below=True), store)
-        return True
-    for group, form in keepers:  # what is below is new, too
-        flow = consolidate.consolidate(group, zarr_format=form, warn=False)
-        drive.run(copies.attempt(flow, group, path), store)
-    return True
+    # What is below a group that is built is new, too.
+    anew = build is not None and isinstance(meta, GroupMeta)
+    exchange = partial(_exchange, stage)
+    show = tracked(keepers, path, exchange, below=True, anew=anew)
+    return stage.store.hold(stage.lock, lambda: _replace(stage, meta, build, show))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,14 @@ class _Stage:
         return f"{self.hidden}node/"
 
 
-def _replace(stage: _Stage, meta: Node, build: Callable[[Store], object] | None) -> bool:
+def _exchange(stage: _Stage) -> Flow[bool]:
+    done: bool = yield ReplacePrefix(stage.built, stage.target)
+    return done
+
+
+def _replace(
+    stage: _Stage, meta: Node, build: Callable[[Store], object] | None, exchange: Flow[bool]
+) -> bool:
     store = stage.store
     store.delete_prefix(stage.hidden)  # what a killed program has left
     # The groups above are out of sight: nothing that is built shows in their copies of metadata.
@@ -112,7 +119,7 @@ def _replace(stage: _Stage, meta: Node, build: Callable[[Store], object] | None)
             build(place)
         if stage.mode is not None and isinstance(store, LocalStore):
             os.chmod(os.path.join(store.path, stage.built), stage.mode)  # noqa: PTH101, PTH118
-        done = store.replace_prefix(stage.built, stage.target)
+        done = drive.run(exchange, store)
     except BaseException as error:
         try:
             store.delete_prefix(stage.hidden)

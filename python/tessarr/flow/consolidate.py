@@ -57,7 +57,8 @@ def find(
     Notes
     -----
     One request in format 3. In format 2 ``.zmetadata`` alone, because it says what the
-    group itself is, too.
+    group itself is, too. If the copies are marked, because a node is being changed or a program
+    died while it changed one, the nodes are looked up instead.
     """
     prefix = prefix_of(path)
     if zarr_format != 2 and name is None:
@@ -66,10 +67,9 @@ def find(
             meta = parse_v3(document, path)
             if not isinstance(meta, GroupMeta):
                 raise missing(path, "group", other=True)
-            found = Consolidated.of(meta, path)
-            if found is None:
+            if meta.consolidated is None:
                 raise _absent(path)
-            return meta, found
+            return meta, (yield from _trusted(meta, path))
     if zarr_format == 3:
         raise missing(path, "group", 3)
     key = prefix + (name or ZMETADATA)
@@ -79,13 +79,34 @@ def find(
             raise missing(path, "group", zarr_format)
         raise _absent(path)
     value, _ = _json.load(document, what=f"metadata {key!r}", tokens=True)
-    found = Consolidated.of(GroupMeta(2, consolidated=value), path)
-    assert found is not None
+    found = yield from _trusted(GroupMeta(2, consolidated=value), path)
     found.name = name
     own = found.find(path)
     if not isinstance(own, GroupMeta):
         own = yield from group(path, zarr_format=2)
     return own, found
+
+
+def _trusted(meta: GroupMeta, path: str) -> Flow[Consolidated]:
+    """Return the copies that a group keeps; if they may be stale, what is stored."""
+    found = Consolidated.of(meta, path)
+    if found is not None:
+        return found
+    own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
+    stored = yield from _stored(path, meta.zarr_format, warn=False)
+    nodes = {join(path, at) if path else at: documents for at, documents in stored.items()}
+    if meta.zarr_format == 2:
+        nodes[path] = _own_documents(path, own)
+    return Consolidated(path, nodes)
+
+
+def _own_documents(path: str, own: tuple[bytes | None, ...]) -> JSONObject:
+    """Return the documents of a group of format 2 as JSON."""
+    return {
+        name: _json.load(document, what=f"metadata {join(path, name)!r}", tokens=True)[0]
+        for name, document in zip(DOCUMENTS[2], own, strict=True)
+        if document is not None
+    }
 
 
 def consolidate(

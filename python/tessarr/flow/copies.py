@@ -1,8 +1,9 @@
 """Keep consolidated metadata in step with the nodes that it has copies of.
 
 Every change of a node first looks for groups above it that keep copies (one batch of
-requests), so that what cannot be looked at fails before anything has changed. After
-the change their copies are made anew from what is stored then: each is replaced only if
+requests), so that what cannot be looked at fails before anything has changed. The change is
+marked in the copies (see `tessarr.flow.changes`). After
+it they are made anew from what is stored then: each is replaced only if
 it is still the one that was read, and the node is read after it, so that of several
 writers the last one leaves the truth behind.
 """
@@ -18,7 +19,14 @@ from tessarr.flow.open import prefix_of
 from tessarr.flow.replace import replace
 from tessarr.keys import ancestors, join
 from tessarr.metadata import v2
-from tessarr.metadata.consolidated import MEMBER, ZMETADATA, keeps_copies, restate
+from tessarr.metadata.consolidated import (
+    MEMBER,
+    ZMETADATA,
+    keeps_copies,
+    marks_of,
+    restate,
+    with_marks,
+)
 from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
@@ -32,7 +40,7 @@ __all__ = [
     "dump",
     "keepers",
     "keepers_around",
-    "update",
+    "update_entry",
 ]
 
 Keeper: TypeAlias = "tuple[str, ZarrFormat]"
@@ -106,28 +114,6 @@ def _above(
     return groups, tuple(Get(copied_from(*group)) for group in groups)
 
 
-def update(groups: list[Keeper], path: str, *, below: bool = False) -> Flow[None]:
-    """Bring the copies of `groups` in step with what is stored of the node at `path`.
-
-    Parameters
-    ----------
-    groups
-        As `keepers` returned them before the change.
-    path
-        Of the node.
-    below
-        Whether the node was made or deleted, so that groups above it may be new, and
-        what was below it is gone.
-
-    Warns
-    -----
-    TessarrWarning
-        Where that fails: the change itself has been stored, and stays.
-    """
-    for group, zarr_format in groups:
-        yield from attempt(_update(group, path, zarr_format, below=below), group, path)
-
-
 def attempt(change: Flow[Any], group: str, path: str) -> Flow[None]:
     """Change the copies that `group` keeps because the node at `path` was changed; or warn."""
     try:
@@ -139,7 +125,22 @@ def attempt(change: Flow[Any], group: str, path: str) -> Flow[None]:
         )
 
 
-def _update(group: str, path: str, zarr_format: ZarrFormat, *, below: bool) -> Flow[None]:
+def update_entry(keeper: Keeper, path: str, *, below: bool, mark: str) -> Flow[None]:
+    """Bring the copies of a group in step with what is stored of the node at `path`.
+
+    Parameters
+    ----------
+    keeper
+        The group.
+    path
+        Of the node.
+    below
+        Whether the node was made or deleted, so that groups above it may be new, and
+        what was below it is gone.
+    mark
+        The mark of the change, which goes.
+    """
+    group, zarr_format = keeper
     nodes = [path]
     if below:
         nodes = [at for at in (*ancestors(path), path) if len(at) > len(group)]
@@ -162,8 +163,10 @@ def _update(group: str, path: str, zarr_format: ZarrFormat, *, below: bool) -> F
                     what = f"metadata {join(at, name)!r}"
                     own[name], _ = v2.load(content, name, what=what)
             stated[at[prefix:]] = own if own.keys() != {".zattrs"} else {}
+        marks = marks_of(document, zarr_format)
+        marks.pop(mark, None)
         new = restate(document, zarr_format, stated, below=path[prefix:] if below else None)
-        return dump(new, zarr_format), None
+        return dump(with_marks(new, zarr_format, marks), zarr_format), None
 
     beside = tuple(Get(prefix_of(at) + name) for at in nodes for name in names)
     yield from replace(key, make, beside)

@@ -14,6 +14,7 @@ from tessarr import _json
 from tessarr.drive import Create, Delete, Flow, Get, Put, Seen, Size
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies, deletion
+from tessarr.flow.changes import tracked
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
 from tessarr.keys import ancestors, node_path, reserved, split
@@ -79,14 +80,17 @@ def create(
     if form == 3:
         warn_of_reserved(path, within)
     keepers = yield from copies.keepers(path, form)
-    gone = yield from ancestors_of(path, meta, within)
-    if found and not gone:
-        yield from delete(path)
-    elif marked and not gone:
-        yield from deletion.complete(path)
-    if not (yield from commit(prefix_of(path), own)):
-        raise _exists(path, store)
-    yield from copies.update(keepers, path, below=True)
+
+    def store_node() -> Flow[None]:
+        gone = yield from ancestors_of(path, meta, within)
+        if found and not gone:
+            yield from deletion.delete(path)
+        elif marked and not gone:
+            yield from deletion.complete(path)
+        if not (yield from commit(prefix_of(path), own)):
+            raise _exists(path, store)
+
+    yield from tracked(keepers, path, store_node, below=True)
 
 
 def warn_of_reserved(path: str, within: str | None = None) -> None:

@@ -7,12 +7,14 @@ consolidated metadata are kept in step (see `tessarr.flow.copies`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
 from tessarr import _json
 from tessarr.drive import Flow, Get, Seen
 from tessarr.errors import NotJSONError
 from tessarr.flow import copies, deletion
+from tessarr.flow.changes import tracked
 from tessarr.flow.open import Kind, missing, parse, prefix_of, remember
 from tessarr.flow.replace import replace
 from tessarr.metadata import v2
@@ -60,18 +62,18 @@ def attributes(
     def edit_v3(document: JSONObject) -> JSONObject:
         return {**document, "attributes": changed(document.get("attributes") or {})}
 
-    keepers = yield from copies.keepers(path, zarr_format, own=kind == "group")
-    found: JSONObject
-    if zarr_format == 3:
-        written = yield from _edit(prefix + "zarr.json", path, kind, edit_v3, indent=2)
-        found = written["attributes"]
-    else:
+    def edit() -> Flow[JSONObject]:
+        if zarr_format == 3:
+            written = yield from _edit(prefix + "zarr.json", path, kind, edit_v3, indent=2)
+            found: JSONObject = written["attributes"]
+            return found
         marker = ".zarray" if kind == "array" else ".zgroup"
         if (yield Get(prefix + marker)) is None:
             raise missing(path, kind)
-        found = yield from _edit(prefix + ".zattrs", path, None, changed, indent=4)
-    yield from copies.update(keepers, path)
-    return found
+        return (yield from _edit(prefix + ".zattrs", path, None, changed, indent=4))
+
+    keepers = yield from copies.keepers(path, zarr_format, own=kind == "group")
+    return (yield from tracked(keepers, path, edit))
 
 
 def stored(path: str, zarr_format: int) -> Flow[ArrayMeta]:
@@ -130,8 +132,7 @@ def shape(
 
     if keepers is None:
         keepers = yield from copies.keepers(path, zarr_format)
-    yield from replace(key, make, seen=seen)
-    yield from copies.update(keepers, path)
+    yield from tracked(keepers, path, lambda: replace(key, make, seen=seen))
 
 
 class _Around(NamedTuple):
@@ -170,14 +171,13 @@ def _keep(document: bytes, around: _Around) -> None:
 
 def fill_value(path: str, zarr_format: ZarrFormat, value: JSON) -> Flow[None]:
     """Store a new fill value for an array, as its metadata states it."""
+    key, indent = _array_key(path, zarr_format), 2 if zarr_format == 3 else 4
 
-    def edit(document: JSONObject) -> JSONObject:
+    def change(document: JSONObject) -> JSONObject:
         return {**document, "fill_value": value}
 
     keepers = yield from copies.keepers(path, zarr_format)
-    key = _array_key(path, zarr_format)
-    yield from _edit(key, path, "array", edit, indent=2 if zarr_format == 3 else 4)
-    yield from copies.update(keepers, path)
+    yield from tracked(keepers, path, lambda: _edit(key, path, "array", change, indent=indent))
 
 
 def delete(path: str) -> Flow[None]:
@@ -187,8 +187,9 @@ def delete(path: str) -> Flow[None]:
     complete (see `tessarr.flow.deletion`).
     """
     keepers = yield from copies.keepers(path, 3, 2)
-    yield from deletion.delete(path)
-    yield from copies.update(keepers, path, below=True)
+    # A store that is full has to be cleared, also if nothing can be marked there.
+    delete_all = partial(deletion.delete, path)
+    yield from tracked(keepers, path, delete_all, below=True, mark=False)
 
 
 def _array_key(path: str, zarr_format: int) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from tessarr.drive import Copy, Delete, Flow, Get, List, Rename
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow import consolidate, copies, create, deletion
-from tessarr.flow.edit import delete
+from tessarr.flow import copies, create, deletion
+from tessarr.flow.changes import Target, tracked_in
 from tessarr.flow.open import MARKERS, find, missing, prefix_of
 from tessarr.keys import ancestors, join, split
 
@@ -58,17 +58,17 @@ def move(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     enters = yield from copies.keepers(target, form)
     if form == 3:
         create.warn_of_reserved(target)
-    yield from create.ancestors_of(target, meta)
-    if (yield Rename(prefix_of(source), prefix_of(target))):
-        yield from copies.update(leaves, source, below=True)
-    else:
-        yield from _copy(source, target, form)
-        yield from delete(source)
-    for group, keeper_format in enters:
-        # What is below is new there, too.
-        yield from copies.attempt(
-            consolidate.consolidate(group, zarr_format=keeper_format, warn=False), group, target
-        )
+
+    def move_node() -> Flow[None]:
+        yield from create.ancestors_of(target, meta)
+        if not (yield Rename(prefix_of(source), prefix_of(target))):
+            yield from _copy(source, target, form)
+            yield from deletion.delete(source)
+
+    # What is below is new there, too.
+    targets = [Target(keeper, target, anew=True) for keeper in enters]
+    targets += [Target(keeper, source, below=True) for keeper in leaves if keeper not in enters]
+    yield from tracked_in(targets, move_node)
 
 
 def _copy(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:

@@ -32,10 +32,13 @@ __all__ = [
     "ZMETADATA",
     "Consolidated",
     "Documents",
+    "has_marks",
     "keeps_copies",
+    "marks_of",
     "read",
     "restate",
     "same",
+    "with_marks",
     "without_copies",
 ]
 
@@ -44,6 +47,9 @@ ZMETADATA: Final = ".zmetadata"
 
 MEMBER: Final = "consolidated_metadata"
 """The member of format 3."""
+
+MARKS: Final = "tessarr_changes"
+"""The member that tells which nodes are being changed: their copies may be stale."""
 
 Documents: TypeAlias = "Mapping[str, Any]"
 """The documents of one node as JSON, by their names."""
@@ -83,8 +89,10 @@ class Consolidated:
         self._children: dict[str, list[str]] | None = None
 
     @classmethod
-    def of(cls, meta: GroupMeta, root: str) -> Consolidated | None:
+    def of(cls, meta: GroupMeta, root: str, *, marked: bool = False) -> Consolidated | None:
         """Return what the group at `root` keeps copies of, or None if it keeps none.
+
+        Copies with a mark may be stale: they are returned only if `marked` is true.
 
         Raises
         ------
@@ -92,7 +100,7 @@ class Consolidated:
             Where the copies are not what they should be. What is wrong with a single
             node shows when that is asked for.
         """
-        if meta.consolidated is None:
+        if meta.consolidated is None or (has_marks(meta.consolidated) and not marked):
             return None
         read = cls._read_v3 if meta.zarr_format == 3 else cls._read_v2
         return read(meta.consolidated, root)
@@ -398,6 +406,42 @@ def restate(
     copies = {path: copies[path] for path in sorted(copies, key=lambda path: path.split("/"))}
     new = {"kind": "inline", "must_understand": False, "metadata": copies}
     return {**document, MEMBER: new}
+
+
+def has_marks(copies: Any) -> bool:
+    """Tell whether a node was being changed when copies were stored.
+
+    Parameters
+    ----------
+    copies
+        ``.zmetadata``, or the member ``consolidated_metadata`` of format 3.
+    """
+    return isinstance(copies, dict) and bool(copies.get(MARKS))
+
+
+def marks_of(document: JSONObject, zarr_format: ZarrFormat) -> dict[str, str]:
+    """Return the paths of nodes that were being changed, by the names of the marks."""
+    copies = document.get(MEMBER) if zarr_format == 3 else document
+    marks = copies.get(MARKS) if isinstance(copies, dict) else None
+    return dict(marks) if isinstance(marks, dict) else {}
+
+
+def with_marks(
+    document: JSONObject, zarr_format: ZarrFormat, marks: Mapping[str, str]
+) -> JSONObject:
+    """Return a document whose copies have other marks.
+
+    Examples
+    --------
+    >>> document = with_marks({"metadata": {}}, 2, {"1": "a"})
+    >>> document, with_marks(document, 2, {})
+    ({'metadata': {}, 'tessarr_changes': {'1': 'a'}}, {'metadata': {}})
+    """
+    copies = document[MEMBER] if zarr_format == 3 else document
+    new = {name: value for name, value in copies.items() if name != MARKS}
+    if marks:
+        new[MARKS] = dict(marks)
+    return {**document, MEMBER: new} if zarr_format == 3 else new
 
 
 def _is_below(path: str, above: str | None) -> bool:

@@ -11,6 +11,7 @@ class PlainStore:
     """A dictionary with the methods of a store, which notes every request."""
 
     read_only = False
+    is_exclusive = True
 
     def __init__(self) -> None:
         self.items: dict[str, bytes] = {}
@@ -79,6 +80,10 @@ class PlainStore:
 
     def remove_link(self, prefix: str) -> bool:
         return False
+
+    def hold(self, key: str, work: Any) -> Any:
+        self._note("hold", key)
+        return work()
 
     def deletes_at_once(self, prefix: str) -> bool:
         del prefix

@@ -1,0 +1,159 @@
+"""Changes of nodes of which groups above keep copies.
+
+A change is marked in the document with the copies before it is made, and the mark goes with the
+write that shows the change. So if a program dies in between, the mark stays: readers use no copies
+that are marked, and the next change makes them all anew.
+
+Meanwhile the key ``.copies`` of the group is held. Where that excludes every other program that
+changes nodes, a mark of another one is of a program that died. Elsewhere it is if it is old.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
+
+from tessarr import _json
+from tessarr.drive import Flow, Hold
+from tessarr.flow import consolidate, copies
+from tessarr.flow.open import prefix_of
+from tessarr.flow.replace import replace
+from tessarr.metadata.consolidated import keeps_copies, marks_of, with_marks
+
+__all__ = ["Target", "tracked", "tracked_in"]
+
+T = TypeVar("T")
+
+_OLD_S: Final = 600.0
+"""No program needs so long to change one document, where nobody knows whether it lives."""
+
+
+class Target(NamedTuple):
+    """A group that keeps copies, and what of them a change makes stale."""
+
+    keeper: copies.Keeper
+    path: str
+    """Of the node."""
+    below: bool = False
+    """Whether the node is made or deleted, so that groups above it may be new, and what was below
+    it is gone."""
+    anew: bool = False
+    """Whether there is more below the node than itself, so that all copies are made anew."""
+
+
+def tracked(
+    keepers: list[copies.Keeper],
+    path: str,
+    change: Callable[[], Flow[T]],
+    *,
+    below: bool = False,
+    anew: bool = False,
+    mark: bool = True,
+) -> Flow[T]:
+    """Change the node at a path, and then the copies of its metadata.
+
+    Parameters
+    ----------
+    keepers
+        The groups above that keep copies: as `copies.keepers` returned them.
+    path, below, anew
+        As for `Target`.
+    change, mark
+        As for `tracked_in`.
+    """
+    targets = [Target(keeper, path, below, anew) for keeper in keepers]
+    return (yield from tracked_in(targets, change, mark=mark))
+
+
+def tracked_in(
+    targets: list[Target], change: Callable[[], Flow[T]], *, mark: bool = True
+) -> Flow[T]:
+    """Change nodes, and then the copies of their metadata.
+
+    Parameters
+    ----------
+    targets
+        What has to show the change.
+    change
+        Returns the flow that changes the nodes.
+    mark
+        Whether it is an error if the change cannot be marked.
+
+    Returns
+    -------
+    object
+        What the flow returns.
+
+    Warns
+    -----
+    TessarrWarning
+        If the change is stored, but the copies cannot show it: then the mark stays.
+    """
+    if not targets:
+        return (yield from change())
+    # In one order, so that of two changes none waits for the other.
+    keys = sorted({prefix_of(target.keeper[0]) + ".copies" for target in targets})
+    found: T = yield Hold(tuple(keys), partial(_tracked, targets, change, mark))
+    return found
+
+
+def _tracked(
+    targets: list[Target], change: Callable[[], Flow[T]], must_mark: bool, exclusive: bool
+) -> Flow[T]:
+    name = f"{time.time():.0f}-{uuid.uuid4().hex[:12]}"
+    stale = []
+    for target in targets:
+        try:
+            stale.append((yield from _mark(target, name, exclusive=exclusive)))
+        except Exception:
+            if must_mark:
+                raise
+            stale.append(False)
+
+    def shows() -> Iterator[tuple[Target, Flow[Any]]]:
+        for target, is_stale in zip(targets, stale, strict=True):
+            group, zarr_format = target.keeper
+            if target.anew or is_stale:
+                yield target, consolidate.consolidate(group, zarr_format=zarr_format, warn=False)
+            else:
+                below = target.below
+                yield target, copies.update_entry(*target[:2], below=below, mark=name)
+
+    try:
+        result = yield from change()
+    except BaseException:
+        for _, show in shows():
+            with suppress(Exception):
+                yield from show
+        raise
+    for target, show in shows():
+        yield from copies.attempt(show, target.keeper[0], target.path)
+    return result
+
+
+def _mark(target: Target, name: str, *, exclusive: bool) -> Flow[bool]:
+    """Mark a change; return whether the copies have to be made anew, as a program died."""
+    (group, zarr_format), path = target.keeper, target.path
+    key = copies.copied_from(group, zarr_format)
+
+    def make(old: bytes | None) -> tuple[bytes | None, bool]:
+        if old is None:
+            return None, False
+        document, _ = _json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
+        if not keeps_copies(document, zarr_format):
+            return old, False
+        others = marks_of(document, zarr_format)
+        marked = with_marks(document, zarr_format, {**others, name: path[len(prefix_of(group)) :]})
+        stale = bool(others) and all(exclusive or _is_old(other) for other in others)
+        return copies.dump(marked, zarr_format), stale
+
+    return (yield from replace(key, make))
+
+
+def _is_old(mark: str) -> bool:
+    made = mark.partition("-")[0]
+    return not made.isdigit() or abs(time.time() - int(made)) > _OLD_S

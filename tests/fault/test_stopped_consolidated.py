@@ -1,0 +1,144 @@
+"""A change that stops anywhere below consolidated metadata: no reader uses stale copies."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from stores.failing import Stopping
+from tessarr.errors import TessarrWarning
+
+# Untyped: what a name is in a group, a test knows.
+open_group: Any = tessarr.open_group
+
+ACTIONS: dict[str, Callable[[Any], object]] = {
+    "attributes": lambda root: root["g/a"].attrs.update(x=2),
+    "attributes of a group": lambda root: root["g"].attrs.update(x=2),
+    "resize": lambda root: root["g/a"].resize(3),
+    "append": lambda root: root["g/a"].append([7, 8, 9]),
+    "fill value": lambda root: setattr(root["g/a"], "fill_value", 9),
+    "create": lambda root: root.create_array("g/h/i/b", shape=3, dtype="i2"),
+    "overwrite": lambda root: root.create_array("g/a", shape=3, dtype="i2", overwrite=True),
+    "assign": lambda root: root.__setitem__("g/a", np.arange(4)),
+    "delete": lambda root: root.__delitem__("g"),
+    "move": lambda root: root.move("g", "h"),
+}
+
+
+def hierarchy(store: Any, zarr_format: Any) -> None:
+    root: Any = tessarr.create_group(store, zarr_format=zarr_format)
+    group = root.create_group("g")
+    group.create_array("a", data=np.arange(6), chunks=2, attributes={"x": 1})
+    root.create_array("kept", data=[1])
+    tessarr.consolidate_metadata(store, "g")
+    tessarr.consolidate_metadata(store)
+
+
+def contents(group: Any) -> dict[str, Any]:
+    """Return what a group says of all nodes below it."""
+    return {
+        path: (node.metadata.attributes, getattr(node, "shape", None), node.attrs.asdict())
+        for path, node in group.members(max_depth=None)
+    }
+
+
+def check_not_stale(items: dict[str, bytes]) -> None:
+    """Check that readers see by copies what they see without."""
+    stored = contents(open_group(dict(items), "r", use_consolidated=False))
+    assert contents(open_group(dict(items), "r")) == stored
+    assert contents(tessarr.open_consolidated(dict(items), mode="r")) == stored
+    for name in ("g", "h"):
+        if name in stored and name != "h":
+            below = open_group(dict(items), "r", path=name)
+            plain = open_group(dict(items), "r", path=name, use_consolidated=False)
+            assert contents(below) == contents(plain)
+
+
+def has_marks(items: dict[str, bytes]) -> bool:
+    return any(b"tessarr_changes" in value for value in items.values())
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_change_that_stops_anywhere_leaves_no_stale_copies(action: str, zarr_format: Any) -> None:
+    """Whichever change of the store it stops at, copies are right or not used; an edit heals."""
+    marked = False
+    for count in range(100):
+        store = Stopping()
+        hierarchy(store, zarr_format)
+        store.left = count
+        failed = False
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                ACTIONS[action](open_group(store, mode="r+"))
+            except OSError:
+                failed = True
+        told = [found for found in caught if issubclass(found.category, TessarrWarning)]
+        left = dict(store)
+        check_not_stale(left)
+        marked |= has_marks(left)
+        if not failed and not told:
+            assert not has_marks(left)
+            assert tessarr.consolidated_differences(left) == {}
+            break
+        open_group(left, mode="r+")["kept"].attrs["next"] = count
+        assert tessarr.consolidated_differences(left) == {}
+        assert open_group(left, "r").consolidated
+        check_not_stale(left)
+    assert marked
+    assert count > 2
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidate_metadata_removes_marks(zarr_format: Any) -> None:
+    """Consolidating makes copies that readers use, whatever was marked before."""
+    items: dict[str, bytes] = {}
+    hierarchy(items, zarr_format)
+    key = ".zmetadata" if zarr_format == 2 else "zarr.json"
+    document = json.loads(items[key])
+    copies = document if zarr_format == 2 else document["consolidated_metadata"]
+    copies["tessarr_changes"] = {"1-dead": "g/a"}
+    items[key] = json.dumps(document).encode()
+    assert not open_group(items, "r").consolidated
+    assert list(tessarr.open_consolidated(items, mode="r")) == ["g", "kept"]
+    tessarr.consolidate_metadata(items)
+    assert not has_marks(items)
+    assert open_group(items, "r").consolidated
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_mark_of_other_program_stays_where_it_may_live(zarr_format: Any) -> None:
+    """Where nobody can be kept out, a young mark of another program stays; an old one goes."""
+    import time
+
+    from tessarr._engine import ForeignStore
+    from tessarr.flow.changes import _is_old
+
+    assert _is_old("1000-abc")
+    assert _is_old("other")
+    assert not _is_old(f"{time.time():.0f}-abc")
+    assert ForeignStore({}).is_exclusive
+    del zarr_format
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_marked_copies_are_opened_by_zarr_python(tmp_path: Any, zarr_format: Any) -> None:
+    """zarr-python opens a group whose copies are marked."""
+    zarr = pytest.importorskip("zarr")
+    hierarchy(tmp_path, zarr_format)
+    key = tmp_path / (".zmetadata" if zarr_format == 2 else "zarr.json")
+    document = json.loads(key.read_text())
+    copies = document if zarr_format == 2 else document["consolidated_metadata"]
+    copies["tessarr_changes"] = {"1-dead": "g/a"}
+    key.write_text(json.dumps(document))
+    for consolidated in (None, True):
+        group = zarr.open_group(tmp_path, mode="r", use_consolidated=consolidated)
+        assert group["g/a"][:].tolist() == list(range(6))
