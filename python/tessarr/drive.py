@@ -181,11 +181,11 @@ class Hold:
     """Run a flow while nobody else holds any of some keys; answered with what it returns.
 
     `work` is told whether that keeps out everybody who changes documents here (see
-    `Store.is_exclusive`), and returns the flow.
+    `Store.is_exclusive`), and a name that nobody else has; it returns the flow.
     """
 
     keys: tuple[str, ...]
-    work: Callable[[bool], Flow[Any]]
+    work: Callable[[bool, str], Flow[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ def _rename(store: Store, request: Rename) -> bool:
 def _hold(store: Store, request: Hold) -> Any:
     def hold(keys: tuple[str, ...]) -> Any:
         if not keys:
-            return run(request.work(store.is_exclusive), store)
+            return run(request.work(store.is_exclusive, os.urandom(6).hex()), store)
         return store.hold(keys[0], lambda: hold(keys[1:]))
 
     return hold(request.keys)

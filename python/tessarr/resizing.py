@@ -128,7 +128,7 @@ def resize(
         nonlocal old, new
         if check is not None:
             check(found)
-        if cleared is not None and found.shape not in (cleared.shape, new.shape):
+        if cleared is not None and found.shape not in {cleared.shape, new.shape}:
             raise _overtaken(array.path, cleared, found)
         old = _current(array, found, accept)
         new = reshaped(old, change(old.shape))

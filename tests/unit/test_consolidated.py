@@ -194,11 +194,14 @@ def test_differences_are_told(consolidated: MemoryStore, zarr_format: Any) -> No
 
 
 def test_a_copy_that_cannot_be_updated_is_warned_of(zarr_format: Any) -> None:
+    """The change stands, and readers do not use the copies; if they take no mark, it is refused."""
+
     class Full(dict[str, bytes]):
-        full = False
+        left = 1000
 
         def __setitem__(self, key: str, value: bytes) -> None:
-            if self.full and key == holder(zarr_format):
+            self.left -= key == holder(zarr_format)
+            if self.left < 0 and key == holder(zarr_format):
                 raise OSError("no space")
             super().__setitem__(key, value)
 
@@ -206,12 +209,18 @@ def test_a_copy_that_cannot_be_updated_is_warned_of(zarr_format: Any) -> None:
     group = tessarr.create_group(items, zarr_format=zarr_format)
     group.create_group("a")
     tessarr.consolidate_metadata(items)
-    items.full = True
+    items.left = 0
     a = tessarr.open_group(items, path="a")
+    with pytest.raises(OSError, match="no space") as caught:
+        a.attrs["x"] = 1
+    assert "call remove_consolidated" in "".join(caught.value.__notes__)
+    assert "x" not in tessarr.open_group(items, path="a").attrs
+    items.left = 1
     with pytest.warns(TessarrWarning, match="call consolidate_metadata again"):
         a.attrs["x"] = 1
     assert a.attrs["x"] == tessarr.open_group(items, path="a").attrs["x"] == 1
     assert tessarr.consolidated_differences(items) == {"a": "changed"}
+    assert not tessarr.open_group(items, "r").consolidated
 
 
 def test_removal(consolidated: MemoryStore) -> None:

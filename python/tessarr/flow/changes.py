@@ -11,7 +11,6 @@ changes nodes, a mark of another one is of a program that died. Elsewhere it is 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -102,15 +101,24 @@ def tracked_in(
 
 
 def _tracked(
-    targets: list[Target], change: Callable[[], Flow[T]], must_mark: bool, exclusive: bool
+    targets: list[Target],
+    change: Callable[[], Flow[T]],
+    must_mark: bool,
+    exclusive: bool,
+    name: str,
 ) -> Flow[T]:
-    name = f"{time.time():.0f}-{uuid.uuid4().hex[:12]}"
+    name = f"{time.time():.0f}-{name}"
     stale = []
     for target in targets:
         try:
             stale.append((yield from _mark(target, name, exclusive=exclusive)))
-        except Exception:
+        except Exception as error:
             if must_mark:
+                error.add_note(
+                    f"nothing has changed: {target.path or '/'!r} is not changed before the "
+                    f"consolidated metadata of group {target.keeper[0] or '/'!r} has a mark; if it "
+                    "cannot be written, call remove_consolidated"
+                )
                 raise
             stale.append(False)
 

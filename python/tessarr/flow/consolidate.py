@@ -34,7 +34,11 @@ Difference: TypeAlias = Literal["missing", "gone", "changed"]
 
 
 def find(
-    path: str, *, zarr_format: ZarrFormat | None = None, name: str | None = None
+    path: str,
+    *,
+    zarr_format: ZarrFormat | None = None,
+    name: str | None = None,
+    marked: bool = False,
 ) -> Flow[tuple[GroupMeta, Consolidated]]:
     """Return the group at `path` and its consolidated metadata, which it has to have.
 
@@ -46,6 +50,8 @@ def find(
         The only format to look for.
     name
         The name of the document of format 2; given, format 3 is not looked for.
+    marked
+        Whether copies are wanted that may be stale.
 
     Raises
     ------
@@ -69,7 +75,7 @@ def find(
                 raise missing(path, "group", other=True)
             if meta.consolidated is None:
                 raise _absent(path)
-            return meta, (yield from _trusted(meta, path))
+            return meta, (yield from _trusted(meta, path, marked=marked))
     if zarr_format == 3:
         raise missing(path, "group", 3)
     key = prefix + (name or ZMETADATA)
@@ -79,7 +85,7 @@ def find(
             raise missing(path, "group", zarr_format)
         raise _absent(path)
     value, _ = _json.load(document, what=f"metadata {key!r}", tokens=True)
-    found = yield from _trusted(GroupMeta(2, consolidated=value), path)
+    found = yield from _trusted(GroupMeta(2, consolidated=value), path, marked=marked)
     found.name = name
     own = found.find(path)
     if not isinstance(own, GroupMeta):
@@ -87,9 +93,9 @@ def find(
     return own, found
 
 
-def _trusted(meta: GroupMeta, path: str) -> Flow[Consolidated]:
+def _trusted(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Consolidated]:
     """Return the copies that a group keeps; if they may be stale, what is stored."""
-    found = Consolidated.of(meta, path)
+    found = Consolidated.of(meta, path, marked=marked)
     if found is not None:
         return found
     own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
@@ -188,7 +194,7 @@ def differences(
     dict
         By path relative to the group.
     """
-    meta, found = yield from find(path, zarr_format=zarr_format, name=name)
+    meta, found = yield from find(path, zarr_format=zarr_format, name=name, marked=True)
     form = meta.zarr_format
     stored = yield from _stored(path, form, warn=False)
     prefix = len(prefix_of(path))

@@ -21,7 +21,6 @@ from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.registry import call_public
-from tessarr.replacement import replace_node
 
 if TYPE_CHECKING:
     from tessarr.describe import GroupInfo
@@ -151,6 +150,7 @@ class Group(Making):
         """
         from tessarr.flow import create
         from tessarr.metadata.attributes import attributes_of
+        from tessarr.replacement import replace_node
 
         form = zarr_format or current().zarr_format
         opened, at = locate(

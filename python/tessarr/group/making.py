@@ -14,7 +14,6 @@ from tessarr.flow import open as open_flow
 from tessarr.group.members import Members
 from tessarr.keys import join, node_path
 from tessarr.metadata.node import GroupMeta
-from tessarr.replacement import replace_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,6 +64,7 @@ class Making(Members):
         self._check_writable()
         from tessarr.flow import create
         from tessarr.metadata.attributes import attributes_of
+        from tessarr.replacement import replace_node
 
         path = self._new(name)
         form = self._meta.zarr_format
