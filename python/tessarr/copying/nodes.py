@@ -232,22 +232,25 @@ def _copy(node: Any, dest: Any, name: str, way: _Way, *, top: bool = False) -> N
         way.skipped += 1
         return
     way.say(f"copy {told}")
+    try:
+        if way.dry_run or not blocked or not _replace(node, dest, name, way):
+            _store(node, dest, name, way, there=there, blocked=blocked)
+    except (DataError, ArgumentError) as error:
+        if not is_array or way.is_alone or not _is_h5py(node):
+            raise
+        way.left_out.append(Skipped(str(node.name).strip("/"), error.message))
+        return
+    way.copied += 1
+
+
+def _store(node: Any, dest: Any, name: str, way: _Way, *, there: Any, blocked: bool) -> None:
+    """Copy a node after what is there is deleted, where it is in the way."""
     if blocked and not way.dry_run:
-        if _replace(node, dest, name, way):
-            way.copied += 1
-            return
         del dest[name]
-    if not is_array:
+    if not hasattr(node, "shape"):
         _copy_group(node, dest, name, way, there=None if blocked else there)
     elif not way.dry_run:
-        try:
-            _copy_array(node, dest, name, way)
-        except (DataError, ArgumentError) as error:
-            if way.is_alone or not _is_h5py(node):
-                raise
-            way.left_out.append(Skipped(str(node.name).strip("/"), error.message))
-            return
-    way.copied += 1
+        _copy_array(node, dest, name, way)
 
 
 def _replace(node: Any, dest: Any, name: str, way: _Way) -> bool:
