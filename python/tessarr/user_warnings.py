@@ -54,9 +54,8 @@ def warn_user(message: str, category: type[Warning] = TessarrWarning) -> None:
         return
     registry = caller.names.setdefault("__warningregistry__", {})
     module = caller.names.get("__name__") or "<string>"
-    warnings.warn_explicit(
-        message, category, caller.filename, caller.line, module, registry, caller.names
-    )
+    # Without the names, by which it would ask the loader of a terminal's module for its source.
+    warnings.warn_explicit(message, category, caller.filename, caller.line, module, registry)
 
 
 def remember_caller() -> None:

@@ -57,7 +57,6 @@ OTHER_SEPARATOR = {"R0589": [[1, 2], [3, 4]]}
 # Members of hierarchies that drafts of format 3 wrote, which can be read in more than one way.
 BROKEN = {
     "R0116": {"ar": "'check_crc'"},
-    "R0225": {"3d.chunked.mixed.i2.F": "'F' is not a list of axes"},
     "R0496": dict.fromkeys("ab", "'index_codecs' is missing"),
 }
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import BuiltinImporter
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.errors import TessarrWarning
 
 HERE = __file__
 SHAPES = itertools.count(1000)
@@ -129,3 +133,30 @@ def test_all_warnings_of_the_package_go_through_one_function() -> None:
         if "warnings.warn(" in path.read_text() and path.name != "user_warnings.py"
     ]
     assert users == []
+
+
+def test_warning_in_a_terminal_is_shown() -> None:
+    """The loader of its module has no source, and raises an error when it is asked for one."""
+    names: dict[str, object] = {"__name__": "__main__", "__loader__": BuiltinImporter}
+    code = compile("tessarr.create_group(None, attributes={'x': nan})", "<stdin>", "exec")
+    with pytest.warns(TessarrWarning, match="'x'") as caught:
+        exec(code, {**names, "tessarr": tessarr, "nan": float("nan")})
+    assert [warning.filename for warning in caught] == ["<stdin>"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("option", ["-c", "-", "-i"])
+def test_warning_of_a_program_without_a_file_is_shown(option: str) -> None:
+    text = (
+        "import tessarr; tessarr.create_group(None, attributes={'x': float('nan')}); print('end')"
+    )
+    done = subprocess.run(
+        [sys.executable, option, *([text] if option == "-c" else [])],
+        input="" if option == "-c" else f"{text}\n",
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.endswith("end\n")
+    assert "TessarrWarning: NaN or infinity in attribute 'x'" in done.stderr
