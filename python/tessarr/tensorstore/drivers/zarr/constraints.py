@@ -238,7 +238,8 @@ class Constraints(ABC):
             raise ArgumentError(f"fill_value: it needs {self.data_type_member} in the same object")
         if self.fill is None and self.zarr_format == 2:
             return None
-        problems = Problems()
+        # A spec is not a stored document: of what documents may break, 0 and 1 pass as booleans.
+        problems = Problems(strict=self.data_type.name != "bool")
         found = self.data_type.fill_from_json(self.fill, self.zarr_format, "fill_value", problems)
         refuse(problems)
         return found
