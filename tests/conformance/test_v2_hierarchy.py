@@ -200,7 +200,7 @@ def test_a_rewrite_keeps_attributes_and_their_order():
 
 @pytest.mark.covers("V2-ATTR-03")
 def test_tokens_that_are_not_json_are_what_writers_of_format_2_write():
-    """Read without a word: ADR 10 says why."""
+    """Read without a warning: ADR 10 says why."""
     array = open_v2(zattrs=b'{"a": NaN, "b": [-Infinity], "c": 1}')
     assert str(array.attrs["a"]) == "nan"
     assert array.attrs["b"] == [float("-inf")]
