@@ -249,6 +249,10 @@ _WANTED: Final[dict[frozenset[str], Wanted]] = {
 """What parameters have to be, by the names in their annotations."""
 
 
+_MAYBE: Final = frozenset(["None", "Optional", "typing.Optional"])
+"""What annotations of parameters that may be None hold besides."""
+
+
 def _stated(field: dataclasses.Field[Any], members: Members) -> Any:
     """Return the parameter of a document for a field of a codec, or ABSENT for the default."""
     if field.default is MISSING and field.default_factory is MISSING and field.init:
@@ -256,7 +260,7 @@ def _stated(field: dataclasses.Field[Any], members: Members) -> Any:
     value, problems = members.get(field.name), members.problems
     annotation = field.type if isinstance(field.type, str) else _annotation(field.type)
     names = frozenset(re.findall(r"[\w.]+", annotation))
-    wanted = _WANTED.get(names - {"None"})
+    wanted = _WANTED.get(names - _MAYBE)
     return value if wanted is None else read_text(value, wanted, members.at(field.name), problems)
 
 

@@ -17,17 +17,20 @@ from tessarr.flow.open import MARKERS, parse_v2, parse_v3, prefix_of
 from tessarr.keys import is_node_name, join, split
 from tessarr.metadata import v2
 from tessarr.metadata.node import Found, GroupMeta
+from tessarr.store import LocalStore, MemoryStore
 from tessarr.types import ZarrFormat
+from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from tessarr.store import Store
-from tessarr.user_warnings import warn_user
 
 __all__ = ["BELOW", "Stored", "below", "documents", "hint_below", "members", "names"]
 
 _MARKERS: Final = tuple(name for names in MARKERS.values() for name in names)
-_LEVELS_BELOW: Final = 3
-_FOLDERS_BELOW: Final = 100
+_LEVELS_BELOW: Final = 2
+_FOLDERS_NEAR: Final = 100
+_FOLDERS_FAR: Final = 8
+"""How many folders of a level are looked into, where a request takes long."""
 BELOW: Final = "; below it lie nodes"
 """How the names of nodes below begin in an error."""
 _NAMED: Final = 8
@@ -76,20 +79,30 @@ def names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
     return sorted(child[len(prefix) :] for child in found)
 
 
-def below(path: str) -> Flow[list[str]]:
+def below(path: str, most: int) -> Flow[list[str]]:
     """Return the paths of nodes below what is no node itself, relative to it; not of all levels.
 
-    The nodes of the first level that has some, among the first hundred folders.
+    Parameters
+    ----------
+    path
+        Where there is no node.
+    most
+        How many folders of a level are looked into.
+
+    Notes
+    -----
+    Of the first level that has nodes. Arrays are never listed, as they may have any number of
+    chunks.
     """
-    level = [path]
     prefix = prefix_of(path)
-    if any(size is not None for size in (yield tuple(Size(prefix + name) for name in _MARKERS))):
-        return []
-    for _ in range(_LEVELS_BELOW):
+    level = [path]
+    for depth in range(_LEVELS_BELOW):
         listings = yield tuple(ListDir(prefix_of(at)) for at in level)
-        level = sorted(at[:-1] for _, prefixes in listings for at in prefixes)[:_FOLDERS_BELOW]
-        documents = yield tuple(Size(f"{at}/{name}") for at in level for name in _MARKERS)
-        marked = {level[i // len(_MARKERS)] for i, size in enumerate(documents) if size is not None}
+        if depth == 0 and any(key[len(prefix) :] in _MARKERS for key in listings[0][0]):
+            return []  # there is a node, of another format
+        level = sorted(at[:-1] for _, prefixes in listings for at in prefixes)[:most]
+        sizes = yield tuple(Size(f"{at}/{name}") for at in level for name in _MARKERS)
+        marked = {level[i // len(_MARKERS)] for i, size in enumerate(sizes) if size is not None}
         if marked or not level:
             return [at[len(prefix) :] for at in level if at in marked]
     return []
@@ -97,8 +110,9 @@ def below(path: str) -> Flow[list[str]]:
 
 def hint_below(path: str, store: Store) -> str:
     """Return what an error about a missing node adds: which nodes lie below; "" for none."""
+    most = _FOLDERS_NEAR if isinstance(store, LocalStore | MemoryStore) else _FOLDERS_FAR
     try:
-        found = run(below(path), store)
+        found = run(below(path, most), store)
     except Exception:  # noqa: BLE001 (a hint is no reason for another error)
         return ""
     if not found:

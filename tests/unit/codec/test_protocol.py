@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import lzma
 import zlib
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Optional
 
 import numpy as np
 import pytest
 
 import tessarr
 from tessarr import codecs
+from tessarr.codec.base import deliver
+from tessarr.codec.read import read_v2, read_v3
+from tessarr.codecs import BytesBytesCodec, register_codec
 from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.problems import Problems
 
 NUMBERS = np.arange(1000, dtype="i4")
 
@@ -224,3 +229,47 @@ def test_names_of_shuffles() -> None:
     names = ("NOSHUFFLE", "SHUFFLE", "BITSHUFFLE", "AUTOSHUFFLE")
     assert [getattr(tessarr.Blosc, name) for name in names] == [0, 1, 2, -1]
     assert "SHUFFLE" not in tessarr.Blosc().get_config()
+
+
+@dataclass(frozen=True)
+class Weighted(BytesBytesCodec):
+    """A codec of a user, whose parameters are of every kind that a document may state as text."""
+
+    name = "test.weighted"
+    count: int
+    factor: float = 1.0
+    strict: bool = False
+    label: str = ""
+    limit: Optional[int] = None  # noqa: UP045 (users write it so)
+    levels: tuple[int, ...] = ()
+
+    def encode(self, data: Any) -> Any:
+        return data
+
+    def decode(self, data: Any, out: Any = None) -> Any:
+        return deliver(data, out)
+
+
+def test_parameters_of_registered_codecs_are_read_by_their_annotations() -> None:
+    """Numbers and booleans in text, and unknown members, as of the codecs of the library."""
+    register_codec(Weighted)
+    stated = {"count": "4", "factor": "2.5", "strict": "YES", "label": "7", "limit": "9", "x": 1}
+    problems = Problems()
+    found = read_v2({"id": "test.weighted", **stated}, "/compressor", problems, first=True)
+    assert found == Weighted(4, 2.5, strict=True, label="7", limit=9)
+    assert not problems.found
+    assert problems.defects == [
+        "/compressor/count: the text '4', taken for 4",
+        "/compressor/factor: the text '2.5', taken for 2.5",
+        "/compressor/strict: the text 'YES', taken for true",
+        "/compressor/limit: the text '9', taken for 9",
+        "/compressor/x: unknown member 'x', ignored",
+    ]
+    problems = Problems()
+    del stated["x"]
+    document = {"name": "test.weighted", "configuration": stated}
+    assert read_v3(document, "/codecs/1", problems) == found
+    assert len(problems.defects) == 4
+    problems = Problems(strict=True)
+    assert read_v2({"id": "test.weighted", "count": "4"}, "", problems, first=True) is None
+    assert [problem.loc for problem in problems.found] == ["/count"]

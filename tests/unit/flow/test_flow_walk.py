@@ -106,3 +106,18 @@ def test_reserved_names_are_no_members(empty_store: Any) -> None:
     run(create("", GroupMeta(3)), store)
     store.items[".../zarr.json"] = b"not looked at"
     assert run(walk.names("", 3), store) == []
+
+
+def test_below_lists_no_array_and_few_folders(empty_store: Any) -> None:
+    """An array may have millions of chunks, and a bucket thousands of folders."""
+    store = empty_store
+    run(create("top/a/x", array_meta(shape=(2,))), store)
+    for name in ("zarr.json", "top/zarr.json", "top/a/zarr.json"):
+        store.items.pop(name, None)
+    store.items.update({f"top/a/x/c/{i}": b"" for i in range(9)})
+    store.items.update({f"top/z{i}/file": b"" for i in range(9)})
+    store.log.clear()
+    assert run(walk.below("top", 3), store) == ["a/x"]
+    listed = [key for what, key in store.log if what == "list_dir"]
+    assert listed == ["top/", "top/a/", "top/z0/", "top/z1/"]
+    assert len(store.log) == 4 + 3 * (3 + 1)
