@@ -27,8 +27,9 @@ class Options:
     ----------
     threads
         How many threads encode and decode chunks, in the whole process. None
-        means one per processor. This is the one option that takes effect at
-        once and for every array, because there is one pool.
+        means one per processor that the process may use: its affinity and the CPU
+        quota of its control group (of a container) count. This is the one option
+        that takes effect at once and for every array, because there is one pool.
     write_empty_chunks
         Store chunks in which every element is the fill value. By default they
         are not stored, and deleted if they were. Read when an array is opened
@@ -180,7 +181,7 @@ def configure(**changes: Any) -> None:
     _check_names(changes)
     _process = replace(_process, **changes)
     if "threads" in changes:
-        _set_threads(_process.threads)
+        _engine.set_threads(_process.threads)
 
 
 def threads() -> int:
@@ -193,14 +194,6 @@ def threads() -> int:
     3
     """
     return _engine.threads()
-
-
-def _set_threads(count: int | None) -> None:
-    if count is None:
-        import os
-
-        count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    _engine.set_threads(count or 1)
 
 
 class options:
@@ -248,7 +241,7 @@ class options:
         block = _Block({**(outer.changes if outer else {}), **self._changes})
         if "threads" in self._changes:
             self._threads = _engine.threads()
-            _set_threads(block.options.threads)
+            _engine.set_threads(block.options.threads)
         self._token = _block.set(block)
         return block.options
 

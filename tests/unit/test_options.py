@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +140,71 @@ def test_compressor_of_new_arrays(zarr_format: Any) -> None:
         assert [c.name for c in tessarr.zeros(3, compressors="gzip").compressors] == ["gzip"]
     with options(compressor=None):
         assert tessarr.zeros(3).compressors == ()
+
+
+COUNT = """
+import os, tessarr
+from tessarr.options import threads
+if {pinned}:
+    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+first = threads()
+tessarr.configure(threads=5)
+tessarr.configure(threads=None)
+print(first, threads())
+"""
+
+
+def _counts(*, pinned: bool, before: Callable[[], None] | None = None) -> tuple[int, int]:
+    """The threads of a new process: by default, and as ``configure(threads=None)`` sets them."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT.format(pinned=pinned)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        preexec_fn=before,
+    )
+    first, configured = map(int, done.stdout.split())
+    return first, configured
+
+
+@pytest.mark.slow
+def test_threads_none_are_those_of_the_default() -> None:
+    """One per processor that the process may use."""
+    first, configured = _counts(pinned=False)
+    assert first == configured >= 1
+    assert _counts(pinned=True) == (1, 1)
+
+
+@pytest.fixture
+def quota() -> Iterator[Path]:
+    """A control group whose quota is one processor; the file that takes processes into it."""
+    new = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    root = Path("/sys/fs/cgroup") if new else Path("/sys/fs/cgroup/cpu")
+    group = root / f"tessarr-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error.strerror}")
+    try:
+        if new:
+            (group / "cpu.max").write_text("100000 100000")
+        else:
+            (group / "cpu.cfs_period_us").write_text("100000")
+            (group / "cpu.cfs_quota_us").write_text("100000")
+        yield group / "cgroup.procs"
+    except OSError as error:
+        pytest.skip(f"no quota can be set here: {error.strerror}")
+    finally:
+        with suppress(OSError):
+            group.rmdir()
+
+
+@pytest.mark.slow
+def test_threads_none_obey_the_quota_of_a_control_group(quota: Path) -> None:
+    """As the default does: a container with one processor gets one thread."""
+
+    def enter() -> None:
+        quota.write_text("0")
+
+    assert _counts(pinned=False, before=enter) == (1, 1)

@@ -5,13 +5,15 @@ use tessarr_engine::pool;
 
 use crate::error::argument;
 
-/// Let at most `n` threads work, in all operations of this process together.
+/// Let at most `n` threads work, in all operations of this process together; None: as many as there
+/// are processors for this process, as its affinity and the CPU quota of its control group say.
 #[pyfunction]
-fn set_threads(py: Python<'_>, n: usize) -> PyResult<()> {
-    if n == 0 {
+#[pyo3(signature = (n))]
+fn set_threads(py: Python<'_>, n: Option<usize>) -> PyResult<()> {
+    if n == Some(0) {
         return Err(argument(py, "at least 1 thread has to work"));
     }
-    pool::set_threads(n);
+    pool::set_threads(n.unwrap_or(0));
     Ok(())
 }
 
