@@ -132,7 +132,10 @@ def shape(
 
     if keepers is None:
         keepers = yield from copies.keepers(path, zarr_format)
-    yield from tracked(keepers, path, lambda: replace(key, make, seen=seen))
+    if keepers:
+        yield from tracked(keepers, path, lambda: replace(key, make, seen=seen))
+    else:
+        yield from replace(key, make, seen=seen)
 
 
 class _Around(NamedTuple):
