@@ -139,6 +139,21 @@ def test_what_stopped_writers_left(data: Path, run: Run) -> None:
     ]
 
 
+def test_stopped_deletions_and_replacements_are_leftovers(data: Path, run: Run) -> None:
+    """Hidden folders of programs that were killed are found, and the next deletion removes them."""
+    root = data / "data.zarr"
+    for name in ("plain.__deleted.__lock", "plain.__new.__lock"):
+        (root / name / "node" / "c").mkdir(parents=True)
+        (root / name / "node" / "zarr.json").write_text("{}")
+    assert found(run, "data.zarr") == [
+        ("leftover", "plain.__deleted.__lock"),
+        ("leftover", "plain.__new.__lock"),
+    ]
+    tessarr.open_group(root)["plain"] = [1, 2]
+    del tessarr.open_group(root)["plain"]
+    assert not list(root.glob("plain*"))
+
+
 @pytest.mark.skipif(not hasattr(fcntl, "F_OFD_SETLK"), reason="no locks of open files here")
 def test_a_writer_at_work_is_no_fault(data: Path, run: Run) -> None:
     """Its lock file is held."""

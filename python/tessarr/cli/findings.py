@@ -25,7 +25,7 @@ from tessarr.cli.render import progress
 from tessarr.errors import MetadataError, TessarrError, UnsupportedError
 from tessarr.flow import consolidate, measure, walk
 from tessarr.flow import open as open_flow
-from tessarr.keys import join
+from tessarr.keys import STAGED, join
 from tessarr.metadata import v1, v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import LocalStore
@@ -330,11 +330,17 @@ def _lost(array: Array, region: tuple[slice, ...], bad: list[tuple[slice, ...]])
 
 
 def _left_over(store: Store, path: str) -> Iterator[Finding]:
-    """Yield lock files of writers that were stopped, which no listing of the store shows."""
+    """Yield what writers that were stopped left, and no listing of the store shows."""
     if not isinstance(store, LocalStore):
         return
     root = Path(store.path)
-    for folder, _, names in os.walk(root / path):
+    for folder, folders, names in os.walk(root / path):
+        for name in sorted(name for name in folders if name.endswith(_LOCK)):
+            folders.remove(name)
+            lock = Path(folder, f"{name.removesuffix(STAGED)}.replace{_LOCK}")
+            if not lock.exists() or not _is_held(lock):
+                what = "a deletion or replacement that was stopped; the next one removes it"
+                yield Finding("leftover", path, what, str(Path(folder, name).relative_to(root)))
         for name in names:
             file = Path(folder, name)
             if name.endswith(_LOCK) and not _is_held(file):
