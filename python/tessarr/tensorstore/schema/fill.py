@@ -109,9 +109,9 @@ def _element(stored: data_types.DataType, value: Any) -> bytes:
         value = _number(value, stored.numpy)
     if isinstance(value, float) and not isfinite(value):
         value = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    problems = Problems()
+    problems = Problems(strict=True)  # a schema is not a stored document
     fill = stored.fill_from_json(value, 3, "fill_value", problems)
-    if fill is None:
+    if fill is None or problems.found:
         raise ArgumentError(problems.told("; "))
     return fill
 
