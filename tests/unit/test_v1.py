@@ -162,6 +162,21 @@ def test_what_is_refused(changes: dict[str, Any], location: str) -> None:
     assert any(problem.loc.startswith(location) for problem in caught.value.problems)
 
 
+@pytest.mark.parametrize(
+    ("changes", "defect"),
+    [
+        ({"compression_opts": "3"}, "/compression_opts: the text '3', taken for 3"),
+        ({"compression_opts": 3, "fill_value": "7"}, "/fill_value: the text '7', taken for 7"),
+    ],
+)
+def test_numbers_in_text_are_read_with_a_warning(changes: dict[str, Any], defect: str) -> None:
+    """The rule of reading holds for all formats."""
+    store = written(zlib.compress, compression="zlib", **changes)
+    with pytest.warns(TessarrWarning, match=defect):
+        array = tessarr.open_array(store, "r")
+    np.testing.assert_array_equal(array[...], EXPECTED)
+
+
 def _broken(changes: dict[str, Any]) -> MemoryStore:
     return MemoryStore({"meta": json.dumps(META | changes).encode()})
 

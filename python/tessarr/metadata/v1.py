@@ -16,7 +16,7 @@ import numpy as np
 
 from tessarr import _json, dtype, keys
 from tessarr.metadata import v2
-from tessarr.problems import Members, Problems, describe, is_integer, lengths
+from tessarr.problems import Members, Problems, describe, is_integer, lengths, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,6 +161,7 @@ def _compressor(name: Any, options: Any, problems: Problems) -> JSONObject | Non
     if name in _LEVELS:
         low, high = _LEVELS[name]
         level = 1 if options is None else options
+        level = read_text(level, "integer", "/compression_opts", problems)
         if not is_integer(level) or not low <= level <= high:
             what = f"{describe(options)} is not a level of {low} to {high}"
             problems.add("/compression_opts", what)
