@@ -13,7 +13,14 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from tessarr.errors import ArgumentError, DataError, MetadataError, Problem, TessarrError
+from tessarr.errors import (
+    AccessError,
+    ArgumentError,
+    DataError,
+    MetadataError,
+    Problem,
+    TessarrError,
+)
 from tessarr.options import current
 from tessarr.store import LocalStore
 
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from tessarr._engine import Store
 
 __all__ = [
+    "Allowed",
     "Change",
     "Copy",
     "Create",
@@ -58,6 +66,13 @@ class Get:
     """
 
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Ask what another request asks; answered with the `AccessError` where access is denied."""
+
+    request: Get | ListDir
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +227,7 @@ class ListDir:
 
 Request: TypeAlias = (
     Get
+    | Allowed
     | Put
     | Create
     | Replace
@@ -370,8 +386,16 @@ def _hold(store: Store, request: Hold) -> Any:
     return hold(request.keys)
 
 
+def _allowed(store: Store, request: Allowed) -> Any:
+    try:
+        return answer(request.request, store)
+    except AccessError as error:
+        return error
+
+
 _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Get: document,
+    Allowed: _allowed,
     Put: lambda store, r: store.put(r.key, r.data),
     Create: lambda store, r: create_document(store, r.key, r.data, r.seen),
     Replace: lambda store, r: store.replace(r.key, r.data, r.expected),

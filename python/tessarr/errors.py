@@ -15,7 +15,8 @@
     │  └─ TooLargeError                + OverflowError
     ├─ DataError                       + ValueError
     ├─ OutOfMemoryError                + MemoryError, ValueError
-    ├─ StoreError                      + OSError                .retryable
+    ├─ StoreError                      + OSError, ValueError    .retryable .errno .filename
+    │  ├─ AccessError                  + PermissionError
     │  └─ ConflictError                + ValueError
     ├─ ReadOnlyError                   + PermissionError, ValueError
     └─ InternalError                   + RuntimeError
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KINDS",
+    "AccessError",
     "ArgumentError",
     "AxisError",
     "CastError",
@@ -124,6 +126,8 @@ KINDS: Final[Mapping[str, str]] = MappingProxyType(
         # StoreError
         "store_failed": "the store failed",
         "value_replaced": "a value was replaced after it was opened: open it again",
+        # AccessError
+        "access_denied": "the operating system denies the access",
         "answer_lost": "a change may have been made: look before you do it again",
         # ConflictError
         "conflict": "others changed what a change was decided on: decide again",
@@ -225,7 +229,7 @@ class TessarrError(Exception):
 
     @classmethod
     def _restored(cls, message: str, fields: dict[str, Any]) -> Self:
-        return cls(message, **fields)
+        return cls(message, **fields)  # with the same errno, of the same class
 
 
 class NotFoundError(TessarrError, FileNotFoundError, KeyError, ValueError):
@@ -348,17 +352,56 @@ class StoreError(TessarrError, OSError, ValueError):
         Whether trying again may help.
     errno : int or None
         The number of the operating system's error, where there is one.
+    filename : str or None
+        The file or folder that the operating system refused, where there is one.
+
+    Notes
+    -----
+    With the `errno` of denied access (EACCES, EPERM, EROFS) it is an `AccessError`.
+
+    Examples
+    --------
+    >>> isinstance(StoreError("cannot open 'x'", errno=13, filename="x"), PermissionError)
+    True
     """
 
     default_kind = "store_failed"
-    _fields = (*TessarrError._fields, "retryable", "errno")
+    _fields = (*TessarrError._fields, "retryable", "errno", "filename")
+
+    def __new__(cls, message: str, *, errno: int | None = None, **_fields: Any) -> Self:
+        wanted: type = AccessError if cls is StoreError and errno in _DENIED else cls
+        return super().__new__(wanted, message)
 
     def __init__(
-        self, message: str, *, retryable: bool = False, errno: int | None = None, **fields: Any
+        self,
+        message: str,
+        *,
+        retryable: bool = False,
+        errno: int | None = None,
+        filename: str | None = None,
+        **fields: Any,
     ) -> None:
         super().__init__(message, **fields)
         self.retryable = retryable
         self.errno = errno
+        self.filename = filename
+
+    @classmethod
+    def _of_system(cls, action: str, filename: str, error: OSError, **fields: Any) -> StoreError:
+        """Return the error that the operating system has refused an action on a file."""
+        what = f"cannot {action} {filename!r}: {error.strerror or error}"
+        if error.errno is not None:
+            what += f" (os error {error.errno})"
+        return StoreError(what, errno=error.errno, filename=filename, **fields)
+
+
+class AccessError(StoreError, PermissionError):
+    """The operating system denies the access, or the file system is read-only."""
+
+    default_kind = "access_denied"
+
+
+_DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 
 
 class ConflictError(StoreError):

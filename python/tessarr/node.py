@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tessarr.attributes import Attributes
-    from tessarr.errors import MetadataError, UnsupportedError
+    from tessarr.errors import TessarrError
     from tessarr.metadata.consolidated import Consolidated
     from tessarr.store import Store
     from tessarr.synchronizer import Synchronizer
@@ -261,7 +261,7 @@ class Unreadable:
 
     __slots__ = ("error", "path")
 
-    def __init__(self, path: str, error: MetadataError | UnsupportedError) -> None:
+    def __init__(self, path: str, error: TessarrError) -> None:
         self.path = path
         self.error = error
 

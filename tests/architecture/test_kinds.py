@@ -143,6 +143,7 @@ CASES: dict[str, Callable[[], Any]] = {
     "checksum_mismatch": lambda: codecs.Crc32c().decode(b"12345678"),
     "wrong_size": lambda: opened({}, chunk=b"abc")[0],
     "store_failed": lambda: obstructed().__setitem__(0, 1),
+    "access_denied": lambda: stores.LocalStore("/sys").put("tessarr", b""),
     "value_replaced": lambda: replaced().read(0, 1),
     "answer_lost": unanswered,
     "conflict": outrun,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import shutil
 from pathlib import Path
@@ -154,3 +155,21 @@ def test_read_of_many_missing_chunks_looks_for_few_under_other_separator(tmp_pat
     assert not array[:].any()
     with pytest.raises(StoreError, match="separator"):
         tessarr.open_array(tmp_path)[0, 99]
+
+
+def test_folder_or_pipe_at_path_of_chunk_raises(tmp_path: Path) -> None:
+    """What is no file at the path of a chunk is an error; an empty folder is nothing."""
+    array = tessarr.create_array(tmp_path, shape=6, chunks=2, dtype="i1")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "c" / "0").mkdir(parents=True)
+    (tmp_path / "c" / "1" / "deep").mkdir(parents=True)
+    (tmp_path / "pipe").rename(tmp_path / "c" / "2")
+    assert array[:2].tolist() == [0, 0]
+    assert array[2:4].tolist() == [0, 0]
+    (tmp_path / "c" / "1" / "deep" / "file").write_bytes(b"1")
+    with pytest.raises(StoreError, match="folder with files"):
+        array[2:4]
+    with pytest.raises(StoreError, match="pipe"):
+        array[4:]
+    with pytest.raises(StoreError, match="pipe"):
+        array[4] = 1

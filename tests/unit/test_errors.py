@@ -24,6 +24,7 @@ CLASSES = {
     "DataError": (ValueError,),
     "OutOfMemoryError": (MemoryError, ValueError),
     "StoreError": (OSError,),
+    "AccessError": (errors.StoreError, OSError, PermissionError, ValueError),
     "ConflictError": (OSError, ValueError),
     "ReadOnlyError": (PermissionError, ValueError),
     "InternalError": (RuntimeError,),

@@ -155,6 +155,8 @@ def _top(path: str) -> drive.Flow[walk.Stored]:
 
 def _parse(path: str, own: walk.Stored) -> Found:
     """Parse documents anew: what was parsed before does not warn again."""
+    if own.error is not None:
+        return own.error
     try:
         if own.name == "zarr.json":
             return v3.parse(own.document, where=path)

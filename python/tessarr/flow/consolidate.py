@@ -241,10 +241,13 @@ def _stored(path: str, zarr_format: ZarrFormat, *, warn: bool) -> Flow[dict[str,
             f"{len(others)} nodes below {path or '/'!r} are not of format {zarr_format} and have "
             f"no copies in its consolidated metadata, {others[0]!r} among them",
         )
+    for at, (own, _) in found.items():
+        if own.error is not None:
+            warn_user(f"{at!r} has no copy in consolidated metadata: {own.error}")
     return {
         at[prefix:]: own.json(at)
         for at, (own, _) in found.items()
-        if own.zarr_format == zarr_format
+        if own.zarr_format == zarr_format and own.error is None
     }
 
 

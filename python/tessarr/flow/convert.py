@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from tessarr.drive import Delete, Flow, Get, List, Put, Replace
-from tessarr.errors import ExistsError, MetadataError, Problem, UnsupportedError
+from tessarr.errors import ExistsError, Problem, TessarrError
 from tessarr.flow import consolidate, walk
 from tessarr.flow.open import find, missing, parse, prefix_of
 from tessarr.keys import ancestors
@@ -108,7 +108,7 @@ def plan(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[Step]]:
     for i, (at, meta) in enumerate(nodes.items()):
         own = dict(zip(names, stored[i * len(names) : (i + 1) * len(names)], strict=True))
         present = {name: content for name, content in own.items() if content is not None}
-        if isinstance(meta, MetadataError | UnsupportedError):
+        if isinstance(meta, TessarrError):
             step = Step(at, "unreadable", None, problems=[Problem("", str(meta), meta.kind)])
         else:
             step = _step(at, meta, present, to)

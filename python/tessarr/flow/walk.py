@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tessarr import _json
-from tessarr.drive import Flow, Get, ListDir, Size, run
-from tessarr.errors import MetadataError, UnsupportedError
+from tessarr.drive import Allowed, Flow, Get, ListDir, Size, run
+from tessarr.errors import AccessError, MetadataError, UnsupportedError
 from tessarr.flow.open import MARKERS, parse_v2, parse_v3, prefix_of
 from tessarr.keys import is_node_name, join, split
 from tessarr.metadata import v2
@@ -43,6 +43,8 @@ class Stored(NamedTuple):
     name: str
     document: bytes
     attributes: bytes | None
+    error: AccessError | None = None
+    """Why the documents could not be read, if they could not."""
 
     @property
     def zarr_format(self) -> ZarrFormat:
@@ -74,7 +76,7 @@ class Stored(NamedTuple):
 
 def names(path: str, zarr_format: ZarrFormat) -> Flow[list[str]]:
     """Return the names of the members of the group at `path`, sorted; parses nothing."""
-    found = yield from _members([(path, zarr_format)], warn=True)
+    found = yield from _members([(path, zarr_format)], root=path, warn=True)
     prefix = prefix_of(path)
     return sorted(child[len(prefix) :] for child in found)
 
@@ -158,7 +160,7 @@ def documents(
     level = [(path, zarr_format)]
     depth = 0
     while level:
-        stored = yield from _members(level, warn=warn)
+        stored = yield from _members(level, root=path, warn=warn)
         level = []
         for child, own in stored.items():
             meta = _parse(own, child)
@@ -172,6 +174,8 @@ def documents(
 
 
 def _parse(own: Stored, path: str) -> Found:
+    if own.error is not None:
+        return own.error
     try:
         if own.zarr_format == 3:
             return parse_v3(own.document, path)
@@ -180,11 +184,22 @@ def _parse(own: Stored, path: str) -> Found:
         return error
 
 
-def _members(level: list[tuple[str, ZarrFormat]], *, warn: bool) -> Flow[dict[str, Stored]]:
-    """Return what makes each member of the groups of one level a node, by whole path."""
-    listings = yield tuple(ListDir(prefix_of(path)) for path, _ in level)
+def _members(
+    level: list[tuple[str, ZarrFormat]], *, root: str, warn: bool
+) -> Flow[dict[str, Stored]]:
+    """Return what makes each member of the groups of one level a node, by whole path.
+
+    The group at `root` has to be listed; others that may not be are left out with a warning.
+    """
+    listings = yield tuple(Allowed(ListDir(prefix_of(path))) for path, _ in level)
     children = []
-    for (path, form), (keys, prefixes) in zip(level, listings, strict=True):
+    for (path, form), listing in zip(level, listings, strict=True):
+        if isinstance(listing, AccessError):
+            if path == root:
+                raise listing
+            warn_user(f"the members of group {path!r} are left out: {listing}")
+            continue
+        keys, prefixes = listing
         if warn:
             _warn_of_both_formats(path, keys)
         paths = (prefix[:-1] for prefix in prefixes)
@@ -215,16 +230,22 @@ def _fetch(
     if not children:
         return
     if zarr_format == 3:
-        documents = yield tuple(Get(f"{child}/zarr.json") for child in children)
+        documents = yield tuple(Allowed(Get(f"{child}/zarr.json")) for child in children)
         for child, document in zip(children, documents, strict=True):
-            if document is not None:
+            if isinstance(document, AccessError):
+                found[child] = Stored("zarr.json", b"", None, document)
+            elif document is not None:
                 found[child] = Stored("zarr.json", document, None)
         return
     marks = (".zarray", ".zgroup", ".zattrs")
-    documents = yield tuple(Get(f"{child}/{name}") for child in children for name in marks)
+    documents = yield tuple(Allowed(Get(f"{child}/{name}")) for child in children for name in marks)
     for i, child in enumerate(children):
-        zarray, zgroup, zattrs = documents[3 * i : 3 * i + 3]
-        if zarray is not None:
+        own = documents[3 * i : 3 * i + 3]
+        zarray, zgroup, zattrs = own
+        denied = [document for document in own if isinstance(document, AccessError)]
+        if denied:
+            found[child] = Stored(".zarray", b"", None, denied[0])
+        elif zarray is not None:
             found[child] = Stored(".zarray", zarray, zattrs)
             if zgroup is not None and warn:
                 warn_user(

@@ -10,6 +10,7 @@ from tessarr.errors import ArgumentError
 from tessarr.files import is_zip
 from tessarr.keys import node_path
 from tessarr.store.mapping import expand_user
+from tessarr.store.paths import is_writable
 
 if TYPE_CHECKING:
     from tessarr._engine import Store
@@ -43,10 +44,10 @@ def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | Non
         return _zip(path, mode=mode, durable=durable)
     if suffix not in _SQLITE_SUFFIXES:
         return None
-    from tessarr.store.sqlite import SQLiteStore, is_sqlite
+    from tessarr.store.sqlite import is_sqlite
 
     if is_sqlite(path) or (suffix != ".db" and not Path(path).exists()):
-        return SQLiteStore(path, read_only=mode == "r", durable=durable), ""
+        return _database(path, mode=mode, durable=durable), ""
     return None
 
 
@@ -63,9 +64,7 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
     if not file:
         raise ArgumentError(f"cannot open {url!r}: it names no file of this machine")
     if database:
-        from tessarr.store.sqlite import SQLiteStore
-
-        return SQLiteStore(file, read_only=mode == "r", durable=durable), node_path(path)
+        return _database(file, mode=mode, durable=durable), node_path(path)
     store, folder = _zip(file, mode=mode, durable=durable)
     return store, node_path(path) or folder
 
@@ -91,6 +90,14 @@ def completed(place: object, *, wanted: bool) -> bool:
 
     ZipStore.repair(path)
     return True
+
+
+def _database(path: str, *, mode: str, durable: bool) -> Store:
+    """Open a database; one that exists but may not be written for reading where "a" allows that."""
+    from tessarr.store.sqlite import SQLiteStore
+
+    denied = mode == "a" and os.path.exists(path) and not is_writable(path)  # noqa: PTH110 (text)
+    return SQLiteStore(path, read_only=mode == "r" or denied, durable=durable)
 
 
 def _zip(path: str, *, mode: str, durable: bool) -> tuple[Store, str]:

@@ -204,10 +204,9 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     locking : {"os", "lockfile", "none", "non_atomic"}, default "os"
         How writers of one key keep out of each other's way. By a lock of the system on the
         file ``key.__lock``, which the next writer takes over where one was killed. By that
-        file itself, for file systems without locks: where a writer was killed, somebody has
-        to remove it. Not at all, except within the process: of two changes of parts of one
-        value one may be lost. Or that, and files are changed in place: readers may see half
-        of a change.
+        file itself: where a writer was killed, somebody has to remove it. Not at all, except
+        within the process: of two changes of parts of one value one may be lost. Or that, and
+        files are changed in place: readers may see half of a change.
     lock_timeout_s : float, default 60
         How long to wait for another writer, until a `StoreError` that is retryable.
 
@@ -216,6 +215,9 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     A value is replaced by renaming a new file onto it, so readers see one value whole and
     never wait. Writers of one key exclude each other as TensorStore's do: threads, processes,
     and TensorStore itself, if it has the same locking.
+
+    On a file system without locks, "os" warns once and uses lock files that say which process
+    has made them: the next writer on the same machine takes over those of ended processes.
 
     Symbolic links below the folder are followed. Deleting a node or a prefix that is a symbolic
     link removes the link, and nothing that it leads to; so does replacing a node. Listings

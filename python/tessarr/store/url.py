@@ -212,6 +212,10 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
 
 
 def _at_path(path: str, mode: str) -> tuple[Store, str]:
+    if not path.isascii():
+        from tessarr.store.paths import check_path
+
+        check_path(path)
     durable = current().durable
     if path.startswith("~"):
         path = str(expand_user(path))

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The result of every fallible engine function.
@@ -64,6 +65,8 @@ pub struct Error {
     pub chunk: Option<Vec<u64>>,
     /// The codec concerned, by its name.
     pub codec: Option<String>,
+    /// The file or folder that the operating system refused, if it was one.
+    pub file: Option<Box<PathBuf>>,
     /// The exception of a callback.
     pub foreign: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -78,6 +81,7 @@ impl Error {
             key: None,
             chunk: None,
             codec: None,
+            file: None,
             foreign: None,
         }
     }

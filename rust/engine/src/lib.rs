@@ -28,6 +28,7 @@ pub mod space;
 pub mod store;
 pub mod stored;
 pub mod vlen;
+pub mod warning;
 pub mod write;
 
 pub use error::{Error, Kind, Result};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::array::KeyEncoding;
 use crate::error::{Error, Kind, Result};
 use crate::operation::Operation;
+use crate::store::AtPath;
 
 /// So many missing chunks of an opened array are looked for under the other separator.
 const LOOKED_FOR: u32 = 32;
@@ -51,7 +52,7 @@ impl Operation<'_> {
     pub fn check_array(&self) -> Result<()> {
         let Some(Check { presence, operation }) = self.check else { return Ok(()) };
         if presence.checked.load(Ordering::Relaxed) >= operation
-            || self.store.is_at_path(&presence.document)? != Some(false)
+            || self.store.at_path(&presence.document)? != Some(AtPath::Nothing)
         {
             presence.checked.fetch_max(operation, Ordering::Relaxed);
             return Ok(());
@@ -73,18 +74,37 @@ impl Operation<'_> {
         if presence.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
             return Ok(());
         }
-        let Some((other, separator, stored)) = self.other_key(key) else { return Ok(()) };
-        if self.store.is_at_path(&other)? != Some(true) {
-            return Ok(());
+        let found = self.strange(key)?;
+        if found.is_some() {
+            // The next missing chunk is looked for, too.
+            presence.left.fetch_add(1, Ordering::Relaxed);
         }
-        // The next missing chunk is looked for, too.
-        presence.left.fetch_add(1, Ordering::Relaxed);
-        let message = format!(
+        found.map_or(Ok(()), Err)
+    }
+
+    /// The error of a chunk that is not where it should be: its path is that of something else, or its key has
+    /// the other separator.
+    fn strange(&self, key: &str) -> Result<Option<Error>> {
+        let failed =
+            |message: String| Some(Error::new(Kind::Store { retryable: false, errno: None }, message));
+        match self.store.at_path(key)? {
+            Some(AtPath::Folder) => {
+                return Ok(failed("its file should be where a folder with files is".to_owned()));
+            }
+            Some(AtPath::Special) => {
+                return Ok(failed("its file should be where a pipe, a socket or a device is".to_owned()));
+            }
+            _ => {}
+        }
+        let Some((other, separator, stored)) = self.other_key(key) else { return Ok(None) };
+        if self.store.at_path(&other)? != Some(AtPath::Value) {
+            return Ok(None);
+        }
+        Ok(failed(format!(
             "nothing is stored under this key, but under {other:?}: the keys of chunks have the separator \
              {separator:?} by the metadata, these chunks have {stored:?}; correct the separator in the \
              metadata, or delete these files"
-        );
-        Err(Error::new(Kind::Store { retryable: false, errno: None }, message))
+        )))
     }
 
     /// The key of a chunk with the other separator, where that differs; both separators.

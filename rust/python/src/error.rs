@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use crate::once::Once;
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::error::EXIT;
@@ -104,6 +104,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     if let Kind::Store { retryable, errno } = error.kind {
         fields.set_item("retryable", retryable)?;
         fields.set_item("errno", errno)?;
+        fields.set_item("filename", error.file.as_deref().map(|path| path.as_os_str()))?;
     }
     Ok(PyErr::from_value(class.call((message(error),), Some(&fields))?))
 }
@@ -161,6 +162,14 @@ pub(crate) fn foreign(py: Python<'_>, error: PyErr) -> Error {
     wrapped.code = (!error.is_instance_of::<PyException>(py)).then_some(EXIT);
     wrapped.foreign = Some(Arc::new(Kept::new(error)));
     wrapped
+}
+
+/// `OutOfMemoryError`, where a `MemoryError` of Python says that there is no memory for `what`.
+pub(crate) fn out_of_memory(py: Python<'_>, error: PyErr, what: &str) -> PyErr {
+    if !error.is_instance_of::<PyMemoryError>(py) || is_of(py, &error, Kind::Memory) {
+        return error;
+    }
+    to_py(py, Error::new(Kind::Memory, format!("there is no memory for {what}")))
 }
 
 /// `ArgumentError`.

@@ -18,20 +18,21 @@ mod writing;
 
 use std::sync::Arc;
 
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyList, PyMemoryView};
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString};
 use pyo3::PyClass;
 use tessarr_engine::error::EXIT;
 use tessarr_engine::store as engine;
-use tessarr_engine::{Error, Kind};
+use tessarr_engine::{warning, Error, Kind};
 
 pub(crate) use self::keyed::{KvStoreBase, Master};
 use self::reading::Unread;
 use self::stamped::{ReadResult, TimestampedStorageGeneration};
 pub(crate) use self::wrap::{SharedStore, StagedStore};
-use crate::error::{foreign, to_py};
+use crate::brief::brief;
+use crate::error::{argument, foreign, to_py};
 
 /// More bytes are copied while other threads of Python run.
 const SMALL_BYTES: usize = 64 << 10;
@@ -39,6 +40,7 @@ const SMALL_BYTES: usize = 64 << 10;
 /// Adds the classes of this file to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     engine::while_waiting(check_signals);
+    warning::show_by(warn);
     module.add_class::<Store>()?;
     module.add_class::<Value>()?;
     module.add_class::<ReadResult>()?;
@@ -61,6 +63,16 @@ fn check_signals() -> tessarr_engine::Result<()> {
     checked.unwrap_or(Ok(()))
 }
 
+/// Shows a `TessarrWarning`.
+fn warn(message: &str) -> tessarr_engine::Result<()> {
+    let shown = crate::ending::attached(|py| {
+        let warned =
+            py.import("tessarr.user_warnings").and_then(|it| it.call_method1("warn_user", (message,)));
+        warned.map(drop).map_err(|raised| foreign(py, raised))
+    });
+    shown.unwrap_or(Ok(()))
+}
+
 /// The bytes of any object with a buffer; `bytes` objects are not copied.
 pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
@@ -69,6 +81,18 @@ pub(crate) fn bytes_of(object: &Bound<'_, PyAny>) -> PyResult<PyBackedBytes> {
     let view = PyMemoryView::from(object)?;
     let bytes = view.call_method0("tobytes")?;
     Ok(bytes.cast_into::<PyBytes>()?.into())
+}
+
+/// A key, a prefix or a beginning of keys; what UTF-8 has no bytes for, a half of a surrogate pair, is none.
+pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
+    let text = object.cast::<PyString>()?;
+    text.to_str().map_err(|error| {
+        let py = object.py();
+        match error.is_instance_of::<PyUnicodeEncodeError>(py) {
+            true => argument(py, format!("{} is not a key: UTF-8 cannot encode it", brief(object))),
+            false => error,
+        }
+    })
 }
 
 /// Base of the stores: keys to byte strings, each replaced atomically.
@@ -113,7 +137,7 @@ impl Store {
     fn get<'py>(
         &self,
         py: Python<'py>,
-        key: &str,
+        #[pyo3(from_py_with = text)] key: &str,
         default: Option<Bound<'py, PyAny>>,
         limit: Option<u64>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -123,13 +147,18 @@ impl Store {
     }
 
     /// Replace the value of `key` by the bytes of `data`, any object with a buffer.
-    fn put(&self, py: Python<'_>, key: &str, data: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn put(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] key: &str,
+        data: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let data = bytes_of(data)?;
         self.run(py, data.len(), || self.inner.put(key, &data)).map_err(|error| to_py(py, error))
     }
 
     /// Remove `key`; that it is absent is fine.
-    fn delete(&self, py: Python<'_>, key: &str) -> PyResult<()> {
+    fn delete(&self, py: Python<'_>, #[pyo3(from_py_with = text)] key: &str) -> PyResult<()> {
         self.run(py, 0, || self.inner.delete(key)).map_err(|error| to_py(py, error))
     }
 
@@ -138,7 +167,7 @@ impl Store {
     fn replace(
         &self,
         py: Python<'_>,
-        key: &str,
+        #[pyo3(from_py_with = text)] key: &str,
         data: Option<&Bound<'_, PyAny>>,
         expected: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<bool> {
@@ -152,7 +181,12 @@ impl Store {
     /// it: None removes it, and what was given leaves it. `make` may be called again, and use
     /// every other key. More than `limit` bytes are a `DataError`.
     #[pyo3(signature = (key, make, *, limit = None))]
-    fn change(&self, key: &str, make: &Bound<'_, PyAny>, limit: Option<u64>) -> PyResult<()> {
+    fn change(
+        &self,
+        #[pyo3(from_py_with = text)] key: &str,
+        make: &Bound<'_, PyAny>,
+        limit: Option<u64>,
+    ) -> PyResult<()> {
         let py = make.py();
         let make = make.clone().unbind();
         let mut raised: Option<PyErr> = None;
@@ -186,7 +220,7 @@ impl Store {
     fn write<'py>(
         &self,
         py: Python<'py>,
-        key: &str,
+        #[pyo3(from_py_with = text)] key: &str,
         data: Option<&Bound<'py, PyAny>>,
         version: Option<&[u8]>,
     ) -> PyResult<(bool, Option<Bound<'py, PyBytes>>)> {
@@ -211,7 +245,7 @@ impl Store {
     fn write_stamped(
         &self,
         py: Python<'_>,
-        key: &str,
+        #[pyo3(from_py_with = text)] key: &str,
         data: Option<&Bound<'_, PyAny>>,
         expected: Option<&[u8]>,
     ) -> PyResult<TimestampedStorageGeneration> {
@@ -222,7 +256,11 @@ impl Store {
     /// what it returns. Threads exclude each other, and processes where the store
     /// is a folder. `work` may use every other key; to hold `key` again would wait
     /// for itself.
-    fn hold<'py>(&self, key: &str, work: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn hold<'py>(
+        &self,
+        #[pyo3(from_py_with = text)] key: &str,
+        work: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = work.py();
         let work = work.clone().unbind();
         let mut outcome: Option<PyResult<Py<PyAny>>> = None;
@@ -240,13 +278,13 @@ impl Store {
     }
 
     /// The size of the value in bytes; None if `key` is absent.
-    fn size(&self, py: Python<'_>, key: &str) -> PyResult<Option<u64>> {
+    fn size(&self, py: Python<'_>, #[pyo3(from_py_with = text)] key: &str) -> PyResult<Option<u64>> {
         let opened = self.run(py, 0, || self.inner.open(key, engine::Want::Ranges));
         Ok(opened.map_err(|error| to_py(py, error))?.map(|object| object.size()))
     }
 
     /// The value of `key`, opened for reading parts of it; None if it is absent.
-    fn open_value(&self, py: Python<'_>, key: &str) -> PyResult<Option<Value>> {
+    fn open_value(&self, py: Python<'_>, #[pyo3(from_py_with = text)] key: &str) -> PyResult<Option<Value>> {
         let opened = py.detach(|| self.inner.open(key, engine::Want::Ranges));
         Ok(opened.map_err(|error| to_py(py, error.at_key(key)))?.map(Value))
     }
@@ -257,7 +295,7 @@ impl Store {
     fn get_version<'py>(
         &self,
         py: Python<'py>,
-        key: &str,
+        #[pyo3(from_py_with = text)] key: &str,
         limit: Option<u64>,
     ) -> PyResult<Option<Versioned<'py>>> {
         let found = py.detach(|| self.inner.load_version(key, limit));
@@ -276,7 +314,7 @@ impl Store {
     fn read_stamped(
         &self,
         py: Python<'_>,
-        key: &str,
+        #[pyo3(from_py_with = text)] key: &str,
         known: Option<&[u8]>,
         span: Option<(i64, Option<i64>)>,
         most: Option<u64>,
@@ -290,7 +328,7 @@ impl Store {
     fn list_range<'py>(
         &self,
         py: Python<'py>,
-        start: &str,
+        #[pyo3(from_py_with = text)] start: &str,
         first: Option<&[u8]>,
         end: Option<&[u8]>,
         strip: usize,
@@ -310,13 +348,17 @@ impl Store {
 
     /// Every key under `prefix` ("" or ending in "/"), sorted.
     #[pyo3(signature = (prefix = ""))]
-    fn list(&self, py: Python<'_>, prefix: &str) -> PyResult<Vec<String>> {
+    fn list(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<Vec<String>> {
         py.detach(|| self.inner.list(prefix)).map_err(|error| to_py(py, error))
     }
 
     /// The keys and the prefixes one level below `prefix`, each whole and sorted.
     #[pyo3(signature = (prefix = ""))]
-    fn list_dir(&self, py: Python<'_>, prefix: &str) -> PyResult<(Vec<String>, Vec<String>)> {
+    fn list_dir(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = text)] prefix: &str,
+    ) -> PyResult<(Vec<String>, Vec<String>)> {
         let listing = py.detach(|| self.inner.list_dir(prefix)).map_err(|error| to_py(py, error))?;
         Ok((listing.keys, listing.prefixes))
     }
@@ -326,7 +368,7 @@ impl Store {
     fn delete_range(
         &self,
         py: Python<'_>,
-        start: &str,
+        #[pyo3(from_py_with = text)] start: &str,
         first: Option<&[u8]>,
         end: Option<&[u8]>,
     ) -> PyResult<()> {
@@ -335,7 +377,7 @@ impl Store {
     }
 
     /// Remove every key under `prefix`.
-    fn delete_prefix(&self, py: Python<'_>, prefix: &str) -> PyResult<()> {
+    fn delete_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
         py.detach(|| self.inner.delete_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
@@ -358,13 +400,13 @@ impl Store {
 
     /// Remove every key under `prefix` because others are stored there at once: a folder may
     /// stay, and that they are gone is as durable as what is stored next.
-    fn clear_prefix(&self, py: Python<'_>, prefix: &str) -> PyResult<()> {
+    fn clear_prefix(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<()> {
         py.detach(|| self.inner.clear_prefix(prefix)).map_err(|error| to_py(py, error))
     }
 
     /// Remove the symbolic link that the folder of `prefix` is, and nothing that the link leads
     /// to; return whether the folder was one.
-    fn remove_link(&self, py: Python<'_>, prefix: &str) -> PyResult<bool> {
+    fn remove_link(&self, py: Python<'_>, #[pyo3(from_py_with = text)] prefix: &str) -> PyResult<bool> {
         py.detach(|| self.inner.remove_link(prefix)).map_err(|error| to_py(py, error))
     }
 

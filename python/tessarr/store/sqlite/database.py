@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import os
 import sqlite3
 import threading
@@ -13,8 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.errors import ReadOnlyError, StoreError
+from tessarr.store.paths import is_writable
 from tessarr.store.sqlite.fork import gate
-from tessarr.store.sqlite.rows import Connection, delete, key_range, level, move, put, value_of
+from tessarr.store.sqlite.rows import (
+    Connection,
+    check_table,
+    delete,
+    key_range,
+    keys_below,
+    level,
+    move,
+    put,
+    value_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -25,6 +37,15 @@ T = TypeVar("T")
 
 _WAIT_S: Final = 60.0
 _SMALL_BYTES: Final = 1 << 16
+_BYTES: Final = ("blob", "text")
+"""Types of values that have bytes."""
+
+_ERRNO: Final = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_IOERR: errno.EIO,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+    sqlite3.SQLITE_NOLFS: errno.EFBIG,
+}
 
 
 class Database:
@@ -50,12 +71,7 @@ class Database:
         return self._read(lambda connection: self._opened(connection, key))
 
     def list(self, prefix: str) -> list[str]:
-        statement = "SELECT k FROM zarr WHERE k >= ? AND k < ?"
-
-        def found(connection: Connection) -> builtins.list[str]:
-            return [key for (key,) in connection.execute(statement, key_range(prefix))]
-
-        return self._read(found) or []
+        return self._read(lambda connection: keys_below(connection, prefix)) or []
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
         return self._read(lambda connection: level(connection, prefix)) or ([], [])
@@ -114,10 +130,13 @@ class Database:
         from hashlib import blake2b
 
         path = f"{self.path}-{blake2b(key.encode(), digest_size=8).hexdigest()}.__lock"
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._make_folder()
         give_up = time.monotonic() + _WAIT_S
         while True:
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            except OSError as error:
+                raise StoreError._of_system("lock", path, error) from error
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Who had it before has removed it, so that it may be no file any more.
@@ -128,6 +147,9 @@ class Database:
                     os.close(file)
                     message = f"{path!r} has been locked by another process for {_WAIT_S:.0f} s"
                     raise StoreError(message, retryable=True) from error
+            except OSError as error:
+                os.close(file)
+                raise StoreError._of_system("lock", path, error) from error
             except BaseException:
                 os.close(file)
                 raise
@@ -216,7 +238,18 @@ class Database:
         if code == sqlite3.SQLITE_NOTADB:
             return StoreError(f"{self.path!r} is not an SQLite database: {error}")
         waited = f", for {_WAIT_S:.0f} s" if retryable else ""
-        return StoreError(f"SQLite database {self.path!r}: {error}{waited}", retryable=retryable)
+        return StoreError(
+            f"SQLite database {self.path!r}: {error}{waited}",
+            retryable=retryable,
+            errno=self._number(code),
+            filename=self.path,
+        )
+
+    def _number(self, code: int) -> int | None:
+        """Return the number of the system's error that a code of SQLite stands for."""
+        if code == sqlite3.SQLITE_CANTOPEN and not is_writable(self.path):
+            return errno.EACCES
+        return _ERRNO.get(code)
 
     @contextmanager
     def _giving_back(self, connection: Connection) -> Generator[None]:
@@ -254,8 +287,15 @@ class Database:
         if not os.path.exists(self.path):  # noqa: PTH110 (a str)
             if not create:
                 return None
-            Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
         return self._connect(create=create)
+
+    def _make_folder(self) -> None:
+        folder = Path(self.path).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError._of_system("make", str(folder), error) from error
 
     def _connect(self, *, create: bool) -> Connection:
         mode = "ro" if self._read_only else "rwc" if create else "rw"
@@ -272,6 +312,7 @@ class Database:
         )
         try:
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
+            check_table(connection, self.path)
         except BaseException:
             connection.close()
             raise
@@ -284,9 +325,9 @@ class Database:
 
     def _opened(self, connection: Connection, key: str) -> OpenedValue | None:
         connection.execute("BEGIN")
-        statement = "SELECT rowid, length(CAST(v AS BLOB)) FROM zarr WHERE k = ?"
+        statement = "SELECT rowid, length(CAST(v AS BLOB)), typeof(v) FROM zarr WHERE k = ?"
         row = connection.execute(statement, (key,)).fetchone()
-        if row is None or row[1] <= _SMALL_BYTES:
+        if row is None or row[2] not in _BYTES or row[1] <= _SMALL_BYTES:
             data = None if row is None else value_of(connection, key)
             connection.execute("ROLLBACK")
             return None if data is None else OpenedValue(self, data, None)

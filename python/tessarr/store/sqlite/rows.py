@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import suppress
+from typing import Any
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, DataError
 
 __all__ = ["Connection", "delete", "key_range", "level", "move", "put", "value_of"]
 
@@ -33,13 +34,61 @@ def key_range(prefix: str) -> tuple[str, str | bytes]:
     return prefix, f"{prefix[:-1]}0" if prefix else b""
 
 
+def check_table(connection: Connection, path: str) -> None:
+    """Refuse a database whose rows are computed: they may have no end.
+
+    Raises
+    ------
+    DataError
+        If ``zarr`` is a view or a virtual table, lacks its columns, or has a trigger.
+    """
+    statement = "SELECT type, sql FROM sqlite_master WHERE tbl_name = 'zarr' COLLATE NOCASE"
+    for kind, sql in connection.execute(statement).fetchall():
+        virtual = str(sql or "").upper().startswith("CREATE VIRTUAL")
+        if kind in {"view", "trigger"} or virtual:
+            what = "virtual table" if virtual else kind
+            raise DataError(f"{path!r} is not a store: it has a {what} 'zarr', not a plain table")
+        if kind != "table":
+            continue
+        columns = {row[1]: row[6] for row in connection.execute("PRAGMA table_xinfo(zarr)")}
+        if columns.get("k") != 0 or columns.get("v") != 0:
+            raise DataError(f"{path!r} is not a store: its table 'zarr' has no columns 'k' and 'v'")
+
+
+def keys_below(connection: Connection, prefix: str) -> list[str]:
+    """Return the keys below a prefix, sorted."""
+    statement = "SELECT k FROM zarr WHERE k >= ? AND k < ? ORDER BY k"
+    most = _most_rows(connection)
+    keys = [key for (key,) in connection.execute(f"{statement} LIMIT {most}", key_range(prefix))]
+    return _checked(keys, most)
+
+
+def _most_rows(connection: Connection) -> int:
+    """Return more rows than fit into the file, each of which takes 4 bytes at least."""
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
+    return int(pages * page_bytes // 4 + 1)
+
+
+def _checked(keys: list[str], most: int) -> list[str]:
+    if len(keys) >= most:
+        raise DataError("the database is damaged: its table 'zarr' has more rows than the file can")
+    return keys
+
+
 def value_of(connection: Connection, key: str) -> bytes | None:
     """Return a value; None if there is none."""
     row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
     if row is None:
         return None
-    data: bytes | str = row[0]
-    return data.encode() if isinstance(data, str) else data
+    data: Any = row[0]
+    if isinstance(data, str):
+        return data.encode()
+    if not isinstance(data, bytes):
+        kind = {int: "INTEGER", float: "REAL"}.get(type(data), "NULL")
+        message = f"the value of {key!r} is of SQLite's type {kind}, not a BLOB"
+        raise DataError(message, key=key)
+    return data
 
 
 def put(connection: Connection, key: str, data: bytes) -> None:
@@ -74,7 +123,10 @@ def level(connection: Connection, prefix: str) -> tuple[list[str], list[str]]:
     prefixes: list[str] = []
     start, end = key_range(prefix)
     statement = "SELECT k FROM zarr WHERE k >= ? AND k < ? ORDER BY k"
+    most = _most_rows(connection)
     while True:
+        _checked(keys, most)
+        _checked(prefixes, most)
         for (key,) in connection.execute(statement, (start, end)):
             slash = key.find("/", len(prefix))
             if slash >= 0:
@@ -82,6 +134,7 @@ def level(connection: Connection, prefix: str) -> tuple[list[str], list[str]]:
                 prefixes.append(key[: slash + 1])
                 start = f"{key[:slash]}0"
                 break
+            _checked(keys, most)
             keys.append(key)
         else:
             return keys, prefixes

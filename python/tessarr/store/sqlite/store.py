@@ -11,6 +11,7 @@ from tessarr.errors import ArgumentError
 from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.mapping import expand_user
+from tessarr.store.paths import check_path
 from tessarr.store.sqlite.database import Database
 
 __all__ = ["SQLiteStore", "is_sqlite"]
@@ -69,6 +70,7 @@ class SQLiteStore(DescribedStore):
         text = os.fspath(expand_user(path))
         if text in {"", ":memory:"}:
             raise ArgumentError(f"an SQLiteStore needs a file, not {text!r}; see MemoryStore")
+        check_path(text)
         absolute = str(Path(text).absolute())
         database = Database(absolute, read_only=read_only, durable=durable)
         arguments: dict[str, Any] = {

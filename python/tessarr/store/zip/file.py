@@ -18,15 +18,19 @@ from tessarr.errors import (
     NotFoundError,
     ReadOnlyError,
     StoreError,
+    TessarrError,
 )
 
 __all__ = ["File", "ObjectFile", "PathFile", "ReadFile", "stamp_of"]
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from tessarr._engine import Value
 
 _ATTEMPTS: Final = 100
 _CREATING: Final = ("w", "x", "w-")
+_DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
 _NO_LOCKS: Final = frozenset((errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL))
 
 
@@ -74,11 +78,17 @@ class PathFile:
         except FileExistsError as error:
             raise ExistsError(f"there is a file {path!r} already", kind="node_exists") from error
         except IsADirectoryError as error:
-            raise StoreError(f"{path!r} is a folder, not a Zip file") from error
-        except PermissionError as error:
-            if mode == "r":
-                raise
-            raise ReadOnlyError(f"{path!r} may not be written: open it with mode 'r'") from error
+            raise StoreError(
+                f"{path!r} is a folder, not a Zip file", errno=error.errno, filename=path
+            ) from error
+        except TessarrError:
+            raise
+        except OSError as error:
+            if mode == "r+" and error.errno in _DENIED:
+                raise ReadOnlyError(
+                    f"{path!r} may not be written: open it with mode 'r'"
+                ) from error
+            raise StoreError._of_system("open", path, error) from error
 
     def _open(self) -> _Descriptor:
         mode = self._mode
@@ -100,7 +110,7 @@ class PathFile:
     def _open_for_reading(self) -> _Descriptor:
         opened = _Descriptor(os.open(self.path, os.O_RDONLY | os.O_CLOEXEC))
         if stat.S_ISDIR(os.fstat(opened.number).st_mode):
-            raise IsADirectoryError
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), self.path)
         return opened
 
     def _make_folder(self) -> None:
@@ -109,7 +119,9 @@ class PathFile:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
             raise StoreError(
-                f"cannot make {self.path!r}: a folder of its path is a file"
+                f"cannot make {self.path!r}: a folder of its path is a file",
+                errno=errno.ENOTDIR,
+                filename=self.path,
             ) from error
 
     def _open_for_writing(self, mode: str) -> _Descriptor:
@@ -140,11 +152,25 @@ class PathFile:
             raise StoreError(f"the file {self.path!r} is closed: open it again")
         return opened
 
+    @contextlib.contextmanager
+    def _telling(self, action: str) -> Generator[None]:
+        """Raise errors of the operating system as those of the store."""
+        try:
+            yield
+        except TessarrError:
+            raise
+        except OSError as error:
+            raise StoreError._of_system(action, self.path, error) from error
+
     def size(self) -> int:
         return os.fstat(self._descriptor().number).st_size
 
     def read(self, offset: int, count: int) -> bytes:
-        opened = self._descriptor()
+        with self._telling("read"):
+            return self._read(self._descriptor(), offset, count)
+
+    @staticmethod
+    def _read(opened: _Descriptor, offset: int, count: int) -> bytes:
         data = os.pread(opened.number, count, offset)
         while len(data) < count:  # a read gives at most 2 GiB
             more = os.pread(opened.number, count - len(data), offset + len(data))
@@ -156,17 +182,20 @@ class PathFile:
     def write(self, offset: int, data: bytes) -> None:
         opened = self._descriptor()
         view = memoryview(data)
-        while view:
-            written = os.pwrite(opened.number, view, offset)
-            view = view[written:]
-            offset += written
+        with self._telling("write to"):
+            while view:
+                written = os.pwrite(opened.number, view, offset)
+                view = view[written:]
+                offset += written
 
     def truncate(self, size: int) -> None:
-        os.ftruncate(self._descriptor().number, size)
+        with self._telling("shorten"):
+            os.ftruncate(self._descriptor().number, size)
 
     def flush(self, *, durable: bool) -> None:
         if durable:
-            os.fsync(self._descriptor().number)
+            with self._telling("synchronise"):
+                os.fsync(self._descriptor().number)
 
     def hint(self) -> str:
         """Return what may be the matter with a file that is not complete."""

@@ -9,10 +9,11 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.mapping import expand_user
+from tessarr.store.paths import check_path
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.archive import Archive, Keys
 from tessarr.store.zip.rewrite import repair
@@ -105,6 +106,8 @@ class ZipStore(DescribedStore):
             zip_format.compress(b"", compression)  # which refuses it
         mode = "r" if read_only else mode
         place = _absolute(path) if isinstance(path, (str, os.PathLike)) else path
+        if isinstance(place, str):
+            check_path(place)
         archive = Archive(place, mode, compression, large=allowZip64, durable=durable)
         made = cls._of(archive, place, compression, mode)
         made.dimension_separator = dimension_separator
@@ -238,13 +241,23 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
         store = _shared.get(place)
         if store is None or not store._archive.usable:
             own: ZipMode = "r" if mode == "r" else "r+" if mode == "r+" else "a"
-            store = ZipStore(path, mode=own, durable=durable)
+            store = _opened(path, own, durable=durable)
         elif mode == "r":
             if store._archive.writing:
                 store.flush()
             store = ZipStore(path, mode="r")
     store.packed = only_folder(store)
     return store, store.packed
+
+
+def _opened(path: str, mode: ZipMode, *, durable: bool) -> ZipStore:
+    """Open a file, and one that exists but may not be written for reading where "a" allows that."""
+    try:
+        return ZipStore(path, mode=mode, durable=durable)
+    except ReadOnlyError:
+        if mode != "a":
+            raise
+        return ZipStore(path, mode="r", durable=durable)
 
 
 def shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:

@@ -10,6 +10,7 @@ mod disk;
 mod linux;
 mod lock;
 mod mapped;
+mod owner;
 mod portable;
 mod settings;
 mod tree;
@@ -23,6 +24,7 @@ use portable as platform;
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IoSlice, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
@@ -30,9 +32,9 @@ use super::counting::{Counts, Tally};
 use super::keylock::{Held, KeyLocks};
 use super::watched::Call;
 use super::{joined, no_current};
-use super::{Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
+use super::{AtPath, Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
 use crate::error::{Error, Kind, Result};
-use lock::Lock;
+use lock::{Lock, LockSupport};
 pub use settings::{Locking, Reading, Settings};
 use value::{open_value, LocalObject, Mark};
 
@@ -44,6 +46,7 @@ const ATTEMPTS: usize = 100;
 pub struct LocalStore {
     root: PathBuf,
     settings: Settings,
+    locks: LockSupport,
 }
 
 /// Keys, by their paths, that threads of this process are changing where no file says so.
@@ -73,7 +76,7 @@ impl LocalStore {
         }
         let root = std::path::absolute(root)
             .map_err(|error| Error::new(Kind::Argument, format!("{root:?} is not a path: {error}")))?;
-        Ok(LocalStore { root, settings })
+        Ok(LocalStore { root, settings, locks: LockSupport::default() })
     }
 
     /// The folder, absolute.
@@ -162,6 +165,7 @@ impl LocalStore {
         current: Option<&LocalObject>,
         versioned: bool,
     ) -> Result<Applied> {
+        keep_permissions(path, &lock.file).map_err(|error| Failure::new("replace", path, error))?;
         write_parts(&lock, parts, current)?;
         let mark = if versioned { Mark::on(&lock.file) } else { None };
         self.synchronise(&lock.file, path)?;
@@ -202,7 +206,7 @@ impl LocalStore {
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         match self.settings.locking {
             Locking::InPlace => Ok(None),
-            _ => Lock::of(path, &self.settings).map(Some),
+            _ => Lock::of(path, &self.settings, &self.locks).map(Some),
         }
     }
 
@@ -349,11 +353,17 @@ impl Store for LocalStore {
         Err(vanishing("lock", &path).into())
     }
 
-    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
+    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
         self.keys().check(key)?;
-        Ok(Some(match fs::metadata(self.path(key)) {
-            Err(error) => !tree::is_absence(&error),
-            Ok(_) => true,
+        let path = self.path(key);
+        Ok(Some(match fs::metadata(&path) {
+            Ok(found) if found.is_file() => AtPath::Value,
+            Ok(found) if !found.is_dir() => AtPath::Special,
+            Ok(_) if tree::is_hollow(&path) => AtPath::EmptyFolder,
+            Ok(_) => AtPath::Folder,
+            Err(error) if tree::is_absence(&error) => AtPath::Nothing,
+            // What cannot be looked at may be there.
+            Err(_) => AtPath::Value,
         }))
     }
 
@@ -497,6 +507,21 @@ fn write_all(mut file: &File, pending: &mut Vec<IoSlice<'_>>) -> io::Result<u64>
     Ok(size)
 }
 
+/// Gives the new value the permissions of the file that it replaces, before it has any bytes.
+fn keep_permissions(path: &Path, file: &File) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(old) if old.is_file() && old.mode() != file.metadata()?.mode() => {
+            match file.set_permissions(old.permissions()) {
+                // The file is somebody else's, or the file system has no permissions.
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+                Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
+                done => done,
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Makes the lock file the value. Folders without a file, which deleted keys left
 /// behind at this path, make way.
 fn rename(lock: &mut Lock, path: &Path) -> io::Result<()> {
@@ -537,15 +562,11 @@ impl From<Failure> for Error {
             Ok(interruption) => return interruption,
             Err(error) => error,
         };
-        let what = format_args!("cannot {action} {path:?}");
+        let mut found = Error::io(format_args!("cannot {action} {path:?}"), &error);
         if error.kind() == ErrorKind::NotADirectory {
-            let found = Error::io(what, &error);
-            return Error {
-                message: format!("{}: a file is where a folder should be", found.message),
-                ..found
-            };
+            found.message.push_str(": a file is where a folder should be");
         }
-        Error::io(what, &error)
+        Error { file: Some(Box::new(path)), ..found }
     }
 }
 

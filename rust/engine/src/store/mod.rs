@@ -130,6 +130,21 @@ impl Listing {
     }
 }
 
+/// What has the path of a key in a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtPath {
+    /// Nothing.
+    Nothing,
+    /// A file, which is the value.
+    Value,
+    /// A folder without any file below.
+    EmptyFolder,
+    /// A folder with files below.
+    Folder,
+    /// A pipe, a device or a socket.
+    Special,
+}
+
 /// A key-value store. What is none of the [`Keys`] that it has is refused
 /// (`Kind::Argument`) before any I/O.
 pub trait Store: Send + Sync + Debug {
@@ -172,10 +187,10 @@ pub trait Store: Send + Sync + Debug {
         Ok(())
     }
 
-    /// Whether a file or a folder has the path of `key`, where a file system answers at once; None: the
-    /// store has no such paths, or has changes that are not made yet.
-    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
-        self.inner().map_or(Ok(None), |inner| inner.is_at_path(key))
+    /// What has the path of `key`, where a file system answers at once; None: the store has no such
+    /// paths, or has changes that are not made yet.
+    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
+        self.inner().map_or(Ok(None), |inner| inner.at_path(key))
     }
 
     /// Keys and prefixes one level below `prefix`.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::{Ask, Exchange, Keys, Listing, Made, Need, Object, Put, Store, Told, Updater, Version, Want};
+use super::{
+    Ask, AtPath, Exchange, Keys, Listing, Made, Need, Object, Put, Store, Told, Updater, Version, Want,
+};
 use crate::error::Result;
 
 /// The keys of another store that begin with a prefix, without it.
@@ -116,8 +118,8 @@ impl Store for PrefixStore {
         self.inner.hold(&self.key(key)?, work)
     }
 
-    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
-        self.inner.is_at_path(&self.key(key)?)
+    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
+        self.inner.at_path(&self.key(key)?)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {

@@ -5,7 +5,8 @@ use std::time::{Instant, SystemTime};
 
 use super::ask::by_thread;
 use super::{
-    through, Ask, Listing, Made, Need, Object, Put, SharedStore, Store, Told, Turn, Updater, Version, Want,
+    through, Ask, AtPath, Listing, Made, Need, Object, Put, SharedStore, Store, Told, Turn, Updater, Version,
+    Want,
 };
 use crate::error::Result;
 
@@ -110,8 +111,8 @@ impl Store for SplitStore {
         self.side(key).update(key, need, updater)
     }
 
-    fn is_at_path(&self, key: &str) -> Result<Option<bool>> {
-        self.side(key).is_at_path(key)
+    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
+        self.side(key).at_path(key)
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -14,7 +14,7 @@ use super::exchange::{Expected, New};
 use super::keylock::KeyLocks;
 use super::memory::take_or_join;
 use super::{folder_of, fork, readonly, through, Unversioned, ATTEMPTS, REPLACED};
-use super::{Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Want};
+use super::{AtPath, Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Want};
 use crate::error::{Error, Kind, Result};
 
 use self::whole::WholeObject;
@@ -388,7 +388,7 @@ impl Store for StagedStore {
         }
     }
 
-    fn is_at_path(&self, _key: &str) -> Result<Option<bool>> {
+    fn at_path(&self, _key: &str) -> Result<Option<AtPath>> {
         Ok(None)
     }
 

@@ -11,7 +11,7 @@ use tessarr_engine::array::PerAxis;
 use tessarr_engine::vlen::Arena;
 
 use crate::elements::{self, Elements, Handles};
-use crate::error::named;
+use crate::error::{named, out_of_memory};
 
 /// What the engine reads to or writes from: the memory of a NumPy array, whose owner
 /// is kept, or handles in its place.
@@ -56,7 +56,8 @@ impl Memory {
         if let Some(handles) = &self.handles {
             // SAFETY: they were filled by the read that gave the arena; the fill
             // value stands in the array, which the caller keeps.
-            unsafe { handles.deliver(elements, array) }?;
+            unsafe { handles.deliver(elements, array) }
+                .map_err(|error| out_of_memory(array.py(), error, "the elements that were read"))?;
         }
         drop(arena);
         Ok(())

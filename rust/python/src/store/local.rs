@@ -4,12 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tessarr_engine::store as engine;
 
 use super::wrap::duration;
 use super::{initializer, Store};
+use crate::brief::brief;
 use crate::error::{argument, to_py};
 
 /// A store in a folder: the file ``path/key`` holds the value of ``key``.
@@ -25,7 +27,7 @@ impl LocalStore {
     ))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        #[pyo3(from_py_with = folder)] path: PathBuf,
         read_only: bool,
         durable: bool,
         reading: &str,
@@ -68,6 +70,15 @@ impl LocalStore {
         }
         Ok(text + ")")
     }
+}
+
+/// A path; text for which the file system has no bytes is none.
+fn folder(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let py = object.py();
+    object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(py) {
+        true => argument(py, format!("{} is not a path: it cannot be encoded", brief(object))),
+        false => error,
+    })
 }
 
 /// The keywords that make `settings`, without those that are as they are by default.

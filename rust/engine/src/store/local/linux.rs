@@ -35,7 +35,9 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
         match error.raw_os_error() {
             Some(libc::EINTR) => {}
             Some(libc::EAGAIN | libc::EACCES) => return Ok(false),
-            Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => return portable::try_lock(file),
+            Some(libc::EINVAL | libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP) => {
+                return portable::try_lock(file);
+            }
             _ => return Err(error),
         }
     }

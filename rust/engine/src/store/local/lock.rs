@@ -8,17 +8,25 @@
 //! its path meanwhile (it became the value, or was removed): then its lock means
 //! nothing, and it starts again. Readers never lock. A killed process leaves at
 //! most an unlocked lock file, which the next writer takes over.
+//!
+//! Some file systems have no locks. There the lock file belongs to the process that has
+//! created it, says which one that is, and is no value: the new value is a file of its
+//! own. The lock file of a process of this machine that has ended is removed, by one
+//! process at a time, which another lock file sees to.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::hash::{Hash, Hasher};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::super::wait::Wait;
 use super::super::LOCK_SUFFIX;
+use super::owner::Owner;
 use super::{platform, Locking, Settings};
+use crate::warning::warn;
 
 /// How long to wait for another writer before its lock file is removed with a folder.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,6 +38,18 @@ pub(super) struct Lock {
     /// Bytes that a killed writer left in the file.
     pub(super) stale_bytes: u64,
     has_path: bool,
+    /// The lock file, where that is not the value.
+    guard: Option<Guard>,
+}
+
+/// A lock file that its creation has made ours. Dropping it removes the file.
+struct Guard(PathBuf);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // One that stays is taken over, as soon as this process has ended.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 enum Attempt {
@@ -41,10 +61,20 @@ enum Attempt {
 impl Lock {
     /// The lock of the file `target`, as `settings` say. `ErrorKind::NotFound`: there is no
     /// such folder. `ErrorKind::TimedOut`: somebody holds it too long.
-    pub(super) fn of(target: &Path, settings: &Settings) -> io::Result<Lock> {
+    pub(super) fn of(target: &Path, settings: &Settings, support: &LockSupport) -> io::Result<Lock> {
         let path = with_suffix(target, "");
         match settings.locking {
-            Locking::System => Lock::create(path, settings.patience),
+            Locking::System if support.is_lacking() => Lock::guarded(target, settings.patience),
+            Locking::System => match Lock::create(path, settings.patience) {
+                Err(error) if is_unsupported(&error) && support.learn_lacking(target)? => {
+                    Lock::guarded(target, settings.patience)
+                }
+                Ok(lock) => {
+                    support.learn_present();
+                    Ok(lock)
+                }
+                failed => failed,
+            },
             Locking::File => Lock::claim(path, settings.patience),
             Locking::Nothing | Locking::InPlace => Lock::make(with_suffix(target, &unused_name())),
         }
@@ -54,9 +84,25 @@ impl Lock {
     pub(super) fn create(path: PathBuf, patience: Duration) -> io::Result<Lock> {
         let mut wait = Wait::at_most(patience);
         loop {
-            let file = options().create(true).truncate(false).open(&path)?;
-            if let Attempt::Held(stale_bytes) = hold(&file, &path, &mut wait)? {
-                return Ok(Lock { path, file, stale_bytes, has_path: true });
+            let (file, made) = open_or_make(&path)?;
+            match hold(&file, &path, &mut wait) {
+                Ok(Attempt::Held(bytes))
+                    if bytes > 0 && Owner::of(&path)?.is_some_and(|it| !it.is_dead()) =>
+                {
+                    // Somebody has it who finds no locks here.
+                    drop(file);
+                    a_little(&mut wait)?;
+                }
+                Ok(Attempt::Held(stale_bytes)) => {
+                    return Ok(Lock { path, file, stale_bytes, has_path: true, guard: None });
+                }
+                Ok(Attempt::Moved) => {}
+                Err(error) => {
+                    if made && is_unsupported(&error) {
+                        fs::remove_file(&path)?;
+                    }
+                    return Err(error);
+                }
             }
             if wait.is_over() {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -69,7 +115,7 @@ impl Lock {
         let mut wait = Wait::at_most(patience);
         loop {
             match options().create_new(true).open(&path) {
-                Ok(file) => return Ok(Lock { path, file, stale_bytes: 0, has_path: true }),
+                Ok(file) => return Ok(Lock { path, file, stale_bytes: 0, has_path: true, guard: None }),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => a_little(&mut wait)?,
                 Err(error) => return Err(error),
             }
@@ -79,15 +125,34 @@ impl Lock {
     /// Makes a file that is nobody else's.
     fn make(path: PathBuf) -> io::Result<Lock> {
         let file = options().create_new(true).open(&path)?;
-        Ok(Lock { path, file, stale_bytes: 0, has_path: true })
+        Ok(Lock { path, file, stale_bytes: 0, has_path: true, guard: None })
+    }
+
+    /// Waits until the lock file can be made, and makes another file for the value.
+    fn guarded(target: &Path, patience: Duration) -> io::Result<Lock> {
+        let value = with_suffix(target, &unused_name());
+        let path = with_suffix(target, "");
+        let owner = Owner::current(&value);
+        let mut wait = Wait::at_most(patience);
+        while !make_with(&path, &owner.to_text())? {
+            if !remove_dead(target, &path)? {
+                a_little(&mut wait)?;
+            }
+        }
+        let guard = Guard(path);
+        let mut lock = Lock::make(value)?;
+        lock.guard = Some(guard);
+        Ok(lock)
     }
 
     /// Removes a lock file once nobody holds it.
     pub(super) fn remove(path: &Path) -> io::Result<()> {
         match options().open(path) {
-            Ok(file) => match hold(&file, path, &mut Wait::at_most(PATIENCE))? {
-                Attempt::Held(_) => fs::remove_file(path),
-                Attempt::Moved => Ok(()),
+            Ok(file) => match hold(&file, path, &mut Wait::at_most(PATIENCE)) {
+                Ok(Attempt::Held(_)) => fs::remove_file(path),
+                Ok(Attempt::Moved) => Ok(()),
+                Err(error) if is_unsupported(&error) => remove_unlocked(path),
+                Err(error) => Err(error),
             },
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => fs::remove_file(path),
             Err(error) => Err(error),
@@ -117,6 +182,128 @@ impl Drop for Lock {
             // Nothing depends on it: a lock file that stays is taken over.
             let _ = fs::remove_file(&self.path);
         }
+        // Others may write as soon as the file of this value is gone.
+        drop(self.guard.take());
+    }
+}
+
+/// Whether the file system has locks, as far as a store knows.
+#[derive(Debug, Default)]
+pub(super) struct LockSupport(AtomicU8);
+
+const LACKING: u8 = 1;
+const PRESENT: u8 = 2;
+
+impl LockSupport {
+    fn is_lacking(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == LACKING
+    }
+
+    fn learn_present(&self) {
+        self.0.store(PRESENT, Ordering::Relaxed);
+    }
+
+    /// Locks cannot be had. False: they were before, so that lock files would not keep others out.
+    fn learn_lacking(&self, target: &Path) -> io::Result<bool> {
+        match self.0.compare_exchange(0, LACKING, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => {
+                let message = format!(
+                    "the file system of {:?} has no locks: writers exclude each other by lock files, and that of a \
+                     writer that is killed on another machine has to be removed by hand; pass \
+                     locking=\"lockfile\" or \"none\" to choose how writers exclude each other",
+                    target.parent().unwrap_or(target)
+                );
+                warn(&message).map_err(io::Error::other).map(|()| true)
+            }
+            Err(known) => Ok(known == LACKING),
+        }
+    }
+}
+
+// What a store knows does not tell it from others.
+impl PartialEq for LockSupport {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for LockSupport {}
+
+impl Hash for LockSupport {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
+/// Whether the error says that there are no locks.
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP))
+        || error.raw_os_error() == Some(libc::ENOTSUP)
+}
+
+/// Opens a lock file, and tells whether that has made it.
+fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
+    loop {
+        match options().create_new(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|file| (file, true)),
+        }
+        match options().open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened.map(|file| (file, false)),
+        }
+    }
+}
+
+/// Makes a file that has `text` from the beginning; false: there is one.
+fn make_with(path: &Path, text: &str) -> io::Result<bool> {
+    let draft = with_suffix(path, &unused_name());
+    options().create_new(true).open(&draft)?.write_all(text.as_bytes())?;
+    let linked = fs::hard_link(&draft, path);
+    fs::remove_file(&draft)?;
+    match linked {
+        Ok(()) => return Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+        Err(_) => {} // a file system without links
+    }
+    match options().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        made => made?.write_all(text.as_bytes()).map(|()| true),
+    }
+}
+
+/// Removes the lock file of a process that has ended, and its value; false: it has not, or others do so.
+fn remove_dead(target: &Path, path: &Path) -> io::Result<bool> {
+    let is_dead = || Owner::of(path).map(|owner| owner.filter(Owner::is_dead));
+    if is_dead()?.is_none() {
+        return Ok(false);
+    }
+    let taking = with_suffix(target, "_takeover");
+    if !make_with(&taking, &Owner::current(path).to_text())? {
+        return Ok(false);
+    }
+    let _taking = Guard(taking);
+    // Others may have removed it, and made their own, before they let go of that.
+    let Some(owner) = is_dead()? else { return Ok(true) };
+    if owner.value.ends_with(LOCK_SUFFIX) && !owner.value.contains('/') {
+        absent_is_fine(fs::remove_file(path.with_file_name(&owner.value)))?;
+    }
+    absent_is_fine(fs::remove_file(path))?;
+    Ok(true)
+}
+
+/// Removes a lock file where there are no locks, as soon as no process has it.
+fn remove_unlocked(path: &Path) -> io::Result<()> {
+    let mut wait = Wait::at_most(PATIENCE);
+    while Owner::of(path)?.is_some_and(|owner| !owner.is_dead()) {
+        a_little(&mut wait)?;
+    }
+    absent_is_fine(fs::remove_file(path))
+}
+
+fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
     }
 }
 

@@ -253,7 +253,7 @@ fn removing_a_prefix_waits_for_a_writer_below_it() {
     let store = store(&folder);
     put(&store, "a/k", b"v").unwrap();
     std::thread::scope(|scope| {
-        let lock = Lock::of(&folder.0.join("a/k"), &Settings::default()).unwrap();
+        let lock = Lock::of(&folder.0.join("a/k"), &Settings::default(), &LockSupport::default()).unwrap();
         let remover = scope.spawn(|| store.delete_prefix("a/").unwrap());
         std::thread::sleep(Duration::from_millis(20));
         assert!(!remover.is_finished());

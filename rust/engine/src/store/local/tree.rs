@@ -233,6 +233,14 @@ pub(super) fn remove_hollow(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
+/// Whether there are only folders below the folder `path`; not known is no.
+pub(super) fn is_hollow(path: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(path) else { return false };
+    entries.into_iter().all(|entry| {
+        entry.is_ok_and(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_hollow(&entry.path()))
+    })
+}
+
 fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if is_absence(&error) => Ok(()),

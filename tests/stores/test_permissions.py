@@ -1,0 +1,150 @@
+"""Permissions of replaced files stay, and folders that may not be read hide no others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import stores
+from tessarr.errors import AccessError, TessarrWarning
+from tessarr.types import ZarrFormat
+
+
+def mode_of(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o666])
+def test_replaced_file_keeps_its_permissions(
+    tmp_path: Path, zarr_format: ZarrFormat, mode: int
+) -> None:
+    """Documents and chunks, whole and in part, are replaced by files of the same mode."""
+    array = tessarr.create_array(
+        tmp_path, data=np.arange(6), chunks=3, zarr_format=zarr_format, attributes={"a": 1}
+    )
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    for path in files:
+        path.chmod(mode)
+    before = {path: path.stat().st_ino for path in files}
+    array[:3] = 7
+    array[4] = 8
+    array.attrs["a"] = 2
+    array.resize(5)
+    replaced = [path for path in files if path.stat().st_ino != before[path]]
+    assert len(replaced) >= 2
+    assert {mode_of(path) for path in files} == {mode}
+
+
+def test_new_file_has_permissions_of_the_process(tmp_path: Path) -> None:
+    """A file that replaces none is as readable as the process wants it."""
+    store = stores.LocalStore(tmp_path)
+    before = os.umask(0o027)
+    try:
+        store["a"] = b"1"
+        store["a"] = b"2"
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "a") == 0o640
+
+
+def test_replaced_file_keeps_permissions_with_each_way_to_lock(tmp_path: Path) -> None:
+    """How writers exclude each other does not matter."""
+    for locking in ("os", "lockfile", "none", "non_atomic"):
+        store = stores.LocalStore(tmp_path, locking=locking)
+        store[locking] = b"1"
+        (tmp_path / locking).chmod(0o600)
+        store[locking] = b"2"
+        assert (store[locking], mode_of(tmp_path / locking)) == (b"2", 0o600)
+
+
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """Have no rights beyond those of files; the superuser may read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def hierarchy() -> Iterator[Path]:
+    """Return a folder for a group that anybody may read."""
+    folder = Path(tempfile.mkdtemp(prefix="tessarr-test-"))
+    folder.chmod(0o755)
+    yield folder
+    for path in folder.rglob("*"):
+        if path.is_dir():
+            path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_folder_that_may_not_be_read_hides_no_other_member(
+    hierarchy: Path, zarr_format: ZarrFormat
+) -> None:
+    """The member is `Unreadable`; listings, trees and consolidated metadata have the others."""
+    group = tessarr.create_group(hierarchy, zarr_format=zarr_format)
+    for name in ("a", "g/deep", "shut", "z"):
+        group[name] = np.arange(3)
+    group.create_group("hidden")["x"] = np.arange(3)
+    str(group.tree()), group.members(None)  # what is imported late is imported now
+    (hierarchy / "shut").chmod(0o000)
+    (hierarchy / "hidden").chmod(0o111)
+    with unprivileged():
+        group = tessarr.open_group(hierarchy, mode="r")
+        assert list(group) == ["a", "g", "hidden", "shut", "z"]
+        with pytest.warns(TessarrWarning, match="members of group 'hidden' are left out"):
+            found = dict(group.members(None))
+        tree = str(group.tree(level=1))
+    assert sorted(found) == ["a", "g", "g/deep", "hidden", "shut", "z"]
+    shut = found["shut"]
+    assert isinstance(shut, tessarr.Unreadable)
+    with pytest.raises(AccessError, match="denied"):
+        shut[:]
+    array = found["z"]
+    assert isinstance(array, tessarr.Array)
+    assert array[:].tolist() == [0, 1, 2]
+    assert "shut" in tree
+    assert "denied" in tree
+
+
+def test_consolidated_metadata_leave_out_folder_that_may_not_be_read(hierarchy: Path) -> None:
+    """A warning names the node that has no copy."""
+    group = tessarr.create_group(hierarchy)
+    for name in ("a", "shut", "z"):
+        group[name] = np.arange(3)
+    tessarr.consolidate_metadata(hierarchy)
+    if os.geteuid() == 0:
+        for path in (hierarchy, *hierarchy.rglob("*")):
+            os.chown(path, 65534, -1)
+    (hierarchy / "shut").chmod(0o000)
+    with unprivileged(), pytest.warns(TessarrWarning, match="'shut' has no copy"):
+        tessarr.consolidate_metadata(hierarchy)
+    found = tessarr.open_group(hierarchy, use_consolidated=True)
+    assert list(found) == ["a", "z"]
+
+
+def test_group_that_may_not_be_listed_is_access_error(hierarchy: Path) -> None:
+    """The members of the group itself cannot be told."""
+    tessarr.create_group(hierarchy)["a"] = np.arange(3)
+    hierarchy.chmod(0o311)
+    with unprivileged():
+        group = tessarr.open_group(hierarchy, mode="r")
+        for ask in (group.members, lambda: list(group), lambda: str(group.tree())):
+            with pytest.raises(AccessError, match="denied") as caught:
+                ask()
+            assert Path(str(caught.value.filename)) == hierarchy
+    hierarchy.chmod(0o755)

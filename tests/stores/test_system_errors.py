@@ -1,0 +1,321 @@
+"""Errors of the operating system, of SQLite and of Python's text are errors of the store."""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import resource
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr
+from tessarr import stores
+from tessarr.errors import (
+    AccessError,
+    ArgumentError,
+    DataError,
+    StoreError,
+)
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
+def test_store_error_of_denied_access_is_permission_error(number: int) -> None:
+    """The number decides the class, also after pickling."""
+    error = StoreError("cannot open 'x'", errno=number, filename="x", key="k")
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert type(one) is AccessError
+        assert isinstance(one, PermissionError)
+        assert (one.errno, one.filename, one.key) == (number, "x", "k")
+        assert (one.kind, str(one)) == ("access_denied", "cannot open 'x'")
+    assert type(StoreError("no space", errno=errno.ENOSPC)) is StoreError
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Let no file become larger: writing more is EFBIG."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_write_that_system_refuses_is_store_error_with_errno(tmp_path: Path) -> None:
+    """A folder says which file cannot be written, and why."""
+    array = tessarr.create_array(tmp_path, shape=100_000, dtype="i8", compressors=None)
+    with file_size_limit(4096), pytest.raises(StoreError) as caught:
+        array[:] = np.arange(100_000)
+    assert caught.value.errno == errno.EFBIG
+    assert str(caught.value.filename).startswith(str(tmp_path / "c"))
+    assert not array[:].any()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["zarr.json"]
+
+
+def test_write_to_zip_file_that_system_refuses_leaves_what_was_there(tmp_path: Path) -> None:
+    """A Zip file on a full disk keeps what it had, and can be completed."""
+    path = tmp_path / "a.zip"
+    store = stores.ZipStore(path, mode="w")
+    array = tessarr.create_array(store, data=np.arange(100), chunks=50, compressors=None)
+    store.flush()
+    with file_size_limit(path.stat().st_size + 100), pytest.raises(StoreError) as caught:
+        array[:50] = 7
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
+    assert array[:].tolist() == [*range(100)]
+    store.close()
+    assert tessarr.open_array(str(path), mode="r")[:].tolist() == [*range(100)]
+
+
+def test_new_zip_file_that_system_refuses_is_removed(tmp_path: Path) -> None:
+    """A file that cannot be begun is not left behind."""
+    with file_size_limit(10), pytest.raises(StoreError) as caught:
+        tessarr.create_group(str(tmp_path / "a.zip"))
+    assert caught.value.errno == errno.EFBIG
+    assert not list(tmp_path.iterdir())
+
+
+def test_zip_file_in_place_of_folder_is_store_error(tmp_path: Path) -> None:
+    """Folders where the file should be, and files where folders should be."""
+    (tmp_path / "file").write_bytes(b"")
+    for path, number in ((tmp_path, errno.EISDIR), (tmp_path / "file" / "a.zip", errno.ENOTDIR)):
+        with pytest.raises(StoreError) as caught:
+            stores.ZipStore(path, mode="w")
+        assert caught.value.errno == number
+
+
+ON_READ_ONLY_MOUNT = """
+import subprocess, sys, numpy as np, tessarr
+from tessarr import errors, stores
+from tessarr.errors import AccessError, ReadOnlyError
+folder = sys.argv[1]
+subprocess.run(["mount", "--bind", folder, folder], check=True)
+subprocess.run(["mount", "-o", "remount,ro,bind", folder], check=True)
+for name in ("folder", "a.zip", "a.sqlite"):
+    for mode in ("a", "r"):
+        group = tessarr.open_group(f"{folder}/{name}", mode)
+        assert group["x"][:].tolist() == [0, 1, 2], name
+    group = tessarr.open_group(f"{folder}/{name}", "a")
+    for change in (
+        lambda: group.get_array("x").__setitem__(0, 7),
+        lambda: group.create_group("y"),
+        lambda: group.attrs.update(a=1),
+        lambda: group.__delitem__("x"),
+    ):
+        try:
+            change()
+        except (AccessError, ReadOnlyError) as error:
+            assert isinstance(error, PermissionError)
+        else:
+            raise AssertionError(name)
+    try:
+        tessarr.create_group(f"{folder}/new-{name}")
+    except (AccessError, ReadOnlyError) as error:
+        pass
+    else:
+        raise AssertionError(name)
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_stores_on_read_only_mount_open_and_refuse_changes(tmp_path: Path) -> None:
+    """Folders, Zip files and databases open in the default mode, and changes are denied."""
+    mounting = ["unshare", "--mount", "--map-root-user"]
+    try:
+        bind = ["mount", "--bind", str(tmp_path), str(tmp_path)]
+        subprocess.run([*mounting, *bind], check=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("needs a name space in which file systems can be mounted")
+    for name in ("folder", "a.zip", "a.sqlite"):
+        with tessarr.create_group(f"{tmp_path}/{name}") as group:
+            group.create_array("x", data=np.arange(3))
+    command = [*mounting, sys.executable, "-c", ON_READ_ONLY_MOUNT, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "done\n", done.stderr
+
+
+def row(path: Path, value: str) -> stores.SQLiteStore:
+    """Return a store whose one row has a value that a statement names."""
+    store = stores.SQLiteStore(path)
+    store["other"] = b"1"
+    store.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"INSERT INTO zarr VALUES ('k', {value})")
+    connection.close()
+    return store
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [("7", "INTEGER"), ("1.5", "REAL"), ("NULL", "NULL"), ("1 << 40", "INTEGER")]
+)
+def test_row_of_sqlite_that_is_no_blob_is_data_error(tmp_path: Path, value: str, kind: str) -> None:
+    """Every way to read the value says which type it has."""
+    store = row(tmp_path / "a.sqlite", value)
+    ways: list[Callable[[], Any]] = [
+        lambda: store["k"],
+        lambda: store.open_value("k"),
+        lambda: store.size("k"),
+        lambda: store.replace("k", b"1", expected=b"2"),
+    ]
+    for read in ways:
+        with pytest.raises(DataError, match=f"type {kind}"):
+            read()
+    assert store["other"] == b"1"
+    store["k"] = b"2"
+    assert store["k"] == b"2"
+
+
+def every_store(folder: Path) -> list[Any]:
+    return [
+        stores.LocalStore(folder / "local"),
+        stores.MemoryStore(),
+        stores.MemoryStore(any_keys=True),
+        stores.ForeignStore({}),
+        stores.ZipStore(folder / "a.zip"),
+        stores.SQLiteStore(folder / "a.sqlite"),
+        stores.LRUStoreCache(stores.MemoryStore(), max_size=1000),
+    ]
+
+
+BAD_KEY = "a\ud800"
+
+
+def ways_of_a_key(store: Any, key: str) -> list[Callable[[], Any]]:
+    """Return calls of all that takes a key."""
+    return [
+        lambda: store[key],
+        lambda: store.__setitem__(key, b"1"),
+        lambda: store.delete(key),
+        lambda: store.replace(key, b"1", None),
+        lambda: store.list(f"{key}/"),
+        lambda: store.list_dir(f"{key}/"),
+        lambda: store.delete_prefix(f"{key}/"),
+        lambda: store.rename(key, "b"),
+        lambda: store.hold(key, lambda: None),
+    ]
+
+
+def test_key_that_utf8_cannot_encode_is_argument_error_in_every_store(tmp_path: Path) -> None:
+    """Half of a surrogate pair is no key and no path, whatever is asked."""
+    for store in every_store(tmp_path):
+        for ask in ways_of_a_key(store, BAD_KEY):
+            with pytest.raises(ArgumentError, match=r"UTF-8|not a key"):
+                ask()
+        assert BAD_KEY not in store
+        assert list(store) == []
+    with pytest.raises(ArgumentError):
+        tessarr.create_group(tmp_path / "g").create_group(BAD_KEY)
+    for end in ("", ".zip", ".sqlite"):
+        with pytest.raises(ArgumentError, match="not a path"):
+            tessarr.open_group(f"{tmp_path}/{BAD_KEY}{end}")
+    for cls in (stores.LocalStore, stores.ZipStore, stores.SQLiteStore):
+        with pytest.raises(ArgumentError, match="not a path"):
+            cls(f"{tmp_path}/{BAD_KEY}")
+
+
+LITTLE_MEMORY = """
+import resource, sys, numpy as np, tessarr
+from tessarr.errors import OutOfMemoryError
+array = tessarr.open_array(sys.argv[1], mode="r")
+array[:10]
+text = open("/proc/self/statm").read()
+used = int(text.split()[0]) * resource.getpagesize()
+failed = 0
+for more in range(1, 60):
+    resource.setrlimit(resource.RLIMIT_AS, (used + more * 700_000, resource.RLIM_INFINITY))
+    try:
+        found = array[:]
+    except OutOfMemoryError:
+        failed += 1
+    except MemoryError as error:
+        # NumPy's own, for the array of the result.
+        assert "Unable to allocate" in str(error), repr(error)
+        failed += 1
+    else:
+        assert found[-1] == "text" * 20
+    found = None
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert array[:][-1] == "text" * 20
+print("failed", failed > 0)
+"""
+
+
+@pytest.mark.slow
+def test_read_of_text_without_memory_is_out_of_memory_error(tmp_path: Path) -> None:
+    """Wherever memory ends, it is one error, and the array is read when there is memory again."""
+    tessarr.create_array(
+        tmp_path / "a", data=np.array(["text" * 20] * 200_000, dtype=object), dtype=str
+    )
+    command = [sys.executable, "-c", LITTLE_MEMORY, str(tmp_path / "a")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == "failed True\n", done.stderr
+
+
+HOSTILE = {
+    "endless view": (
+        (
+            "CREATE VIEW zarr AS WITH RECURSIVE r(k, v) AS "
+            "(SELECT 'a', x'00' UNION ALL SELECT k || 'a', v FROM r) SELECT k, v FROM r"
+        ),
+        "view",
+    ),
+    "endless trigger": (
+        (
+            "CREATE TABLE zarr(k TEXT PRIMARY KEY, v BLOB); CREATE TABLE other(x);"
+            "CREATE TRIGGER t AFTER INSERT ON zarr BEGIN INSERT INTO other WITH RECURSIVE r(x) AS "
+            "(SELECT 1 UNION ALL SELECT x FROM r) SELECT x FROM r; END"
+        ),
+        "trigger",
+    ),
+    "virtual table": ("CREATE VIRTUAL TABLE zarr USING fts4(k, v)", "virtual table"),
+    "other columns": ("CREATE TABLE zarr(a, b)", "columns"),
+    "computed column": (
+        "CREATE TABLE zarr(k TEXT PRIMARY KEY, v AS (zeroblob(1000000000)))",
+        "columns",
+    ),
+    "other case": ("CREATE VIEW ZARR AS SELECT 'a' AS k, x'00' AS v", "view"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_database_whose_rows_are_computed_is_data_error(tmp_path: Path, name: str) -> None:
+    """A view, a trigger or a virtual table is no store, whatever is asked."""
+    script, match = HOSTILE[name]
+    path = tmp_path / "a.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(script)
+    connection.close()
+    store = stores.SQLiteStore(path)
+    ways: list[Callable[[], Any]] = [
+        store.list,
+        lambda: store.list_dir(""),
+        lambda: store.get("a"),
+        lambda: store.open_value("a"),
+        lambda: store.put("a", b"1"),
+        lambda: store.delete("a"),
+        lambda: store.delete_prefix(""),
+        lambda: tessarr.open(str(path)),
+    ]
+    for ask in ways:
+        with pytest.raises(DataError, match=match):
+            ask()
+
+
+def test_database_of_other_tables_is_empty_store(tmp_path: Path) -> None:
+    """A database of another program may get the table."""
+    path = tmp_path / "a.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE other(x)")
+    connection.close()
+    store = stores.SQLiteStore(path)
+    assert list(store) == []
+    store["a/b"] = b"1"
+    assert (list(store), store.list_dir("")) == (["a/b"], ([], ["a/"]))
