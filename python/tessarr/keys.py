@@ -13,11 +13,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
-from tessarr.errors import ArgumentError
+from tessarr.errors import ArgumentError, StoreError
 from tessarr.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tessarr.problems import Members
     from tessarr.types import JSONObject, ZarrFormat
@@ -29,6 +29,7 @@ __all__ = [
     "Separator",
     "V2Keys",
     "ancestors",
+    "cells_of",
     "check_path",
     "find_key_encoding",
     "is_node_name",
@@ -308,6 +309,62 @@ def register(encoding: type[ChunkKeyEncoding]) -> type[ChunkKeyEncoding]:
 def find_key_encoding(name: str) -> type[ChunkKeyEncoding] | None:
     """Return the chunk key encoding called `name`, or None."""
     return _encodings.find(name)
+
+
+def cells_of(
+    keys: Iterable[str], prefix: str, encoding: ChunkKeyEncoding, rank: int
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Return which of some keys are those of chunks, each with its position in the grid.
+
+    Parameters
+    ----------
+    keys
+        All that are stored below `prefix`.
+    prefix
+        What the keys of the array begin with.
+    encoding, rank
+        Of the array.
+
+    Raises
+    ------
+    StoreError
+        If a chunk is stored under a key with the other separator, and not under its own.
+
+    Examples
+    --------
+    >>> cells_of(["a/.zarray", "a/0.1", "a/1.0"], "a/", V2Keys("."), 2)
+    [('a/0.1', (0, 1)), ('a/1.0', (1, 0))]
+    >>> cells_of(["a/.zarray", "a/0.1"], "a/", V2Keys("/"), 2)
+    Traceback (most recent call last):
+    tessarr.errors.StoreError: no chunk is stored under 'a/0/1', but one is under 'a/0.1': ...
+    """
+    known = list(keys)
+    other = _with_other_separator(encoding)
+    found, strays = [], []
+    for key in known:
+        name = key[len(prefix) :]
+        cell = encoding.decode(name, rank)
+        if cell is not None:
+            found.append((key, cell))
+        elif other is not None and (cell := other.decode(name, rank)) is not None:
+            strays.append((key, prefix + encoding.encode(cell)))
+    if strays:
+        there = set(known)
+        for key, wanted in strays:
+            if wanted not in there:
+                raise StoreError(
+                    f"no chunk is stored under {wanted!r}, but one is under {key!r}: the "
+                    "separator of the keys is not that of the metadata; correct it in the "
+                    "metadata, or delete these files",
+                    key=wanted,
+                )
+    return found
+
+
+def _with_other_separator(encoding: ChunkKeyEncoding) -> ChunkKeyEncoding | None:
+    if isinstance(encoding, (DefaultKeys, V2Keys)):
+        return type(encoding)("." if encoding.separator == "/" else "/")
+    return None
 
 
 register(DefaultKeys)

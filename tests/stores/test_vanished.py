@@ -173,3 +173,18 @@ def test_folder_or_pipe_at_path_of_chunk_raises(tmp_path: Path) -> None:
         array[4:]
     with pytest.raises(StoreError, match="pipe"):
         array[4] = 1
+
+
+@pytest.mark.parametrize("settings", [{}, {"chunks": 4}, {"zarr_format": 3}])
+def test_copy_of_array_with_chunks_under_other_separator_raises(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """No copy is without the values, whether chunks are decoded or not, in any store."""
+    source = tessarr.create_array(tmp_path / "a", data=np.ones((4, 4)), chunks=2, zarr_format=2)
+    for cell in ("0.0", "0.1", "1.0", "1.1"):
+        renamed(tmp_path / "a", cell, cell.replace(".", "/"))
+    items = {key: source.store[key] for key in source.store}
+    for name, array in (("folder", source), ("mapping", tessarr.open_array(items))):
+        with pytest.raises(StoreError, match="separator"):
+            tessarr.copy_to(array, tmp_path / name, **settings)
+        assert not list((tmp_path / name).rglob("*.0"))

@@ -17,7 +17,7 @@ from tessarr.drive import Delete, Flow, Get, List, Put, Replace
 from tessarr.errors import ExistsError, Problem, TessarrError
 from tessarr.flow import consolidate, walk
 from tessarr.flow.open import find, missing, parse, prefix_of
-from tessarr.keys import ancestors
+from tessarr.keys import ancestors, cells_of
 from tessarr.metadata import v2, v3
 from tessarr.metadata.consolidated import MEMBER, ZMETADATA, without_copies
 from tessarr.metadata.convert import convert
@@ -240,9 +240,6 @@ def chunk_keys(step: Step) -> Flow[list[tuple[str, str]]]:
         return []
     prefix = prefix_of(step.path)
     found = yield List(prefix)
-    pairs = []
-    for key in found:
-        cell = old.chunk_key_encoding.decode(key[len(prefix) :], old.rank)
-        if cell is not None:
-            pairs.append((key, prefix + new.chunk_key_encoding.encode(cell)))
-    return pairs
+    encode = new.chunk_key_encoding.encode
+    cells = cells_of(found, prefix, old.chunk_key_encoding, old.rank)
+    return [(key, prefix + encode(cell)) for key, cell in cells]

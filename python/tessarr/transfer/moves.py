@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.flow.open import prefix_of
+from tessarr.keys import cells_of
 from tessarr.metadata.convert import convert
 from tessarr.metadata.node import ArrayMeta
 from tessarr.transfer.run import most_at_once, work_off
@@ -46,12 +47,11 @@ def chunk_keys(
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return which of some keys are chunks of an array, each with its place in the grid."""
     prefix, shape = prefix_of(path), meta.grid_shape
-    found = []
-    for key in keys:
-        cell = meta.chunk_key_encoding.decode(key[len(prefix) :], meta.rank)
-        if cell is not None and all(at < count for at, count in zip(cell, shape, strict=True)):
-            found.append((key, cell))
-    return found
+    return [
+        (key, cell)
+        for key, cell in cells_of(keys, prefix, meta.chunk_key_encoding, meta.rank)
+        if all(at < count for at, count in zip(cell, shape, strict=True))
+    ]
 
 
 def renamed(
