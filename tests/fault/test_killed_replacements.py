@@ -40,9 +40,10 @@ ACTIONS: dict[str, Callable[[Any, Any], object]] = {
 }
 
 CASES = [
-    *((action, kind, 3) for kind in ("folder", "sqlite") for action in ACTIONS),
+    *((action, "folder", 3) for action in ACTIONS),
     *((action, "folder", 2) for action in ("assign", "create_array", "save_array")),
     ("assign", "sqlite", 2),
+    ("save_group", "sqlite", 3),
 ]
 
 
