@@ -133,9 +133,11 @@ def _replace(
 
 def _stage_of(store: Store, path: str) -> _Stage | None:
     prefix = prefix_of(path)
+    if store.read_only:
+        return None
     if store.replaces_at_once(prefix):
         return _Stage(store, f"{path}{STAGED}/", prefix, f"{path}.replace")
-    if path or not isinstance(store, LocalStore) or store.read_only:
+    if path or not isinstance(store, LocalStore):
         return None
     return _stage_of_folder(store)
 

@@ -6,6 +6,7 @@ import resource
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import tessarr
 from fault.killing import forked
 from stores.failing import StoppingStore
+from tessarr import replacement
 from tessarr.stores import ForeignStore, LocalStore, MemoryStore, PrefixStore, SQLiteStore, Store
 
 # Untyped: what a name is in a group, a test knows.
@@ -150,6 +152,32 @@ def test_replacement_leaves_the_new_node_alone(tmp_path: Path, kind: str, action
     assert not [key for key in store.list("") if "__" in key]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_replacements_by_several_threads_come_one_after_another(tmp_path: Path, kind: str) -> None:
+    """Of several programs that replace one node each stores its node in whole."""
+    store = KINDS[kind](tmp_path)
+    prepare(store)
+    root = open_group(store)
+    errors: list[Exception] = []
+
+    def replace(number: int) -> None:
+        try:
+            for _ in range(5):
+                root.create_array("x", data=np.full(20, number), chunks=3, overwrite=True)
+        except Exception as error:
+            errors.append(error)
+
+    threads = [Thread(target=replace, args=(number,)) for number in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(np.unique(root["x"][:])) == 1
+    assert sorted(root) == ["kept", "x"]
+    assert not list(tmp_path.rglob("*__*"))
+
+
 def test_replacement_of_whole_folder_that_fails_leaves_old(tmp_path: Path) -> None:
     """The root of a folder is replaced by a folder that is built beside it."""
     path = tmp_path / "a.zarr"
@@ -226,6 +254,24 @@ def test_replacement_of_link_leaves_its_target(tmp_path: Path) -> None:
     assert load(store, "y").tolist() == NEW.tolist()
     assert load(tmp_path / "other").tolist() == OLD.tolist()
     assert not (tmp_path / "a" / "y").is_symlink()
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_replacement_without_exchange_deletes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """A folder that cannot be renamed, such as a mount point, is emptied before it is written."""
+
+    def refuse(_: Any) -> Any:
+        yield from ()
+        return False
+
+    monkeypatch.setattr(replacement, "_exchange", refuse)
+    store = LocalStore(tmp_path)
+    prepare(store)
+    ACTIONS[action](store, NEW)
+    assert state(store) == "new"
+    assert not list(tmp_path.rglob("*__*"))
 
 
 def test_hidden_name_is_refused_for_nodes() -> None:

@@ -140,18 +140,22 @@ fn move_into(path: &Path, hidden: &Path) -> bool {
 }
 
 /// Moves the folder `staged` to `path`, and what is there to `staged`, in one step where the system
-/// can do that. False: there is neither a folder nor a link, and nothing was changed.
+/// can do that. False: nothing was changed, as there is neither a folder nor a link, or one that
+/// cannot be renamed: a mount point, or a folder of a lower layer of an overlay.
 pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
-    let fail = |error| Failure::new("replace", path, error);
-    match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() || found.is_symlink() => {
-            platform::exchange(staged, path).map_err(fail)?
-        }
+    let done = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() || found.is_symlink() => platform::exchange(staged, path),
         Ok(_) => return Ok(false),
-        Err(error) if is_absence(&error) => fs::rename(staged, path).map_err(fail)?,
-        Err(error) => return Err(fail(error)),
+        Err(error) if is_absence(&error) => fs::rename(staged, path),
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EXDEV | libc::EPERM)) => {
+            Ok(false)
+        }
+        Err(error) => Err(Failure::new("replace", path, error)),
     }
-    Ok(true)
 }
 
 /// Removes the folder `path` and everything below it, documents of a folder before
