@@ -113,6 +113,7 @@ _Field: TypeAlias = tuple[int, int, int]
 class Begun:
     """An operation that a thread of the engine is to do."""
 
+    def cancel(self, future: object) -> bool: ...
     def help(self) -> None: ...
 
 @final

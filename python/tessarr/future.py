@@ -9,6 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 from _queue import Empty, SimpleQueue
 from collections.abc import Callable, Generator
+from concurrent.futures._base import PENDING
 from contextlib import suppress
 from operator import attrgetter
 from threading import Condition, get_ident, main_thread
@@ -31,10 +32,11 @@ class _Condition(Condition):
 
 
 class Future(concurrent.futures.Future[T]):
-    """The result of work that has already begun.
+    """The result of work that the engine does.
 
     Wait for it with `.result(timeout)` in a thread, or with `await` in a
-    coroutine. The work cannot be cancelled: `cancel()` is always False.
+    coroutine. `cancel()` takes work out of the queue that no thread has begun; a future that
+    is only dropped does not: what it writes is written.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Future(concurrent.futures.Future[T]):
         self._condition.__class__ = _Condition
         self._finish = finish
         self._work: Callable[[], object] | None = None  # does it here, if nobody has begun it
+        self._leave: Callable[[object], bool] | None = None  # takes it out of the queue
         self.set_running_or_notify_cancel()
 
     def _told(self, result: Any, error: BaseException | None) -> None:
@@ -66,6 +69,23 @@ class Future(concurrent.futures.Future[T]):
             self.set_exception(error)
         else:
             super().set_result(value)
+
+    def cancel(self) -> bool:
+        """Take the work out of the queue, unless a thread has begun it.
+
+        Returns
+        -------
+        bool
+            Whether it is cancelled. Nothing was read or written then, and `result` raises
+            `concurrent.futures.CancelledError`.
+        """
+        if self._leave is None or not self._leave(self):
+            return self.cancelled()
+        self._work = self._leave = None
+        self._state = PENDING  # nobody runs it, or will
+        done = super().cancel()
+        self.set_running_or_notify_cancel()
+        return done
 
     def result(self, timeout: float | None = None) -> T:
         """Wait for the result and return it, or raise the error.

@@ -106,7 +106,8 @@ class Selecting(Facts):
             except Exception as error:  # noqa: BLE001 (somebody has resized the array)
                 future.set_exception(error)
             else:
-                future._work = read_together([read], [future]).help
+                begun = read_together([read], [future])
+                future._work, future._leave = begun.help, begun.cancel
         else:
             future.set_result(buffer)
         return future
@@ -144,9 +145,8 @@ class Selecting(Facts):
         future: Future[None] = Future()
         parts = fields.parts if fields else None
         if ready.size and self._synchronizer is None:
-            future._work = self._write_future(
-                chosen.axes, chosen.out_axes, ready, future, parts
-            ).help
+            begun = self._write_future(chosen.axes, chosen.out_axes, ready, future, parts)
+            future._work, future._leave = begun.help, begun.cancel
         else:
             if ready.size:
                 self._put(chosen.axes, chosen.out_axes, ready, parts)

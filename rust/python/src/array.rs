@@ -24,8 +24,8 @@ use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{read, stored, write, Error, Kind};
 
-use begun::Part;
 pub(crate) use begun::{begin, Begun, Transfer};
+use begun::{Part, Slot};
 pub(crate) use buffer::{check_target, data, empty, empty_in, flags, overlaps_itself, Memory, Order};
 use buffer::{scalar, strides};
 use reading::Reading;
@@ -56,7 +56,7 @@ pub(crate) struct ArrayBase {
     /// Whether what stands past the edge stays in chunks that are written.
     keeps_past: AtomicBool,
     /// Small reads that wait for a thread.
-    waiting: Pile<Transfer>,
+    waiting: Pile<Arc<Slot>>,
     /// How a chunk that is not stored is told from an array that is gone, if it is.
     presence: OnceLock<Presence>,
     /// What keeps aside what is written.

@@ -51,11 +51,43 @@ fn raise(raised: &Raised, error: Error) {
 /// What is done with the end of one of several parts, whose number comes first.
 type Ended<'e> = &'e (dyn Fn(usize, Result<Arena>) + Sync);
 
+/// A transfer that is queued: it is taken once, by who does it or by who cancels it.
+pub(super) struct Slot(Mutex<Option<Transfer>>);
+
+impl Slot {
+    fn of(transfer: Transfer) -> Arc<Slot> {
+        Arc::new(Slot(Mutex::new(Some(transfer))))
+    }
+
+    fn take(&self) -> Option<Transfer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Take the transfer if its future is `future`.
+    fn take_of(&self, future: &Bound<'_, PyAny>) -> Option<Transfer> {
+        // In a forked child another thread may have had the lock, and has it for ever.
+        let mut transfer = self.0.try_lock().ok()?;
+        transfer.take_if(|transfer| transfer.future.is(future))
+    }
+}
+
+/// Do the transfers that nobody has cancelled.
+fn run_queued(slots: &[Arc<Slot>], runner: Runner, told: &Raised) {
+    let transfers: Vec<Transfer> = slots.iter().filter_map(|slot| slot.take()).collect();
+    if !transfers.is_empty() {
+        run(transfers, runner, told);
+    }
+}
+
 /// Have threads of the engine do transfers; who waits for one of them may help.
 pub(crate) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
     let concurrency = concurrency(&transfers);
+    let slots: Vec<Arc<Slot>> = transfers.into_iter().map(Slot::of).collect();
+    let queued = slots.clone();
     // Where no thread can be made, it is done here: others may need the GIL for it.
-    Begun::new(|told| py.detach(|| pool::spawn(concurrency, move |runner| run(transfers, runner, &told))))
+    Begun::new(slots, |told| {
+        py.detach(|| pool::spawn(concurrency, move |runner| run_queued(&queued, runner, &told)))
+    })
 }
 
 /// Have a thread of the engine read what is small of an array, with all of it that was begun by then:
@@ -63,15 +95,11 @@ pub(crate) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
 /// read.
 pub(super) fn begin_soon(py: Python<'_>, transfer: Transfer) -> Begun {
     let (base, concurrency) = (transfer.parts[0].base.clone_ref(py), transfer.concurrency());
-    Begun::new(|told| {
+    let slot = Slot::of(transfer);
+    Begun::new(vec![slot.clone()], |told| {
         let array = base.clone_ref(py);
-        let take = move |runner| {
-            let transfers = array.get().waiting.take();
-            if !transfers.is_empty() {
-                run(transfers, runner, &told);
-            }
-        };
-        match base.get().waiting.add(transfer) {
+        let take = move |runner| run_queued(&array.get().waiting.take(), runner, &told);
+        match base.get().waiting.add(slot) {
             true => py.detach(|| pool::spawn(concurrency, take)),
             false => Queued::new(take),
         }
@@ -301,17 +329,23 @@ impl Pending {
 pub(crate) struct Begun {
     queued: Queued,
     raised: Raised,
+    slots: Vec<Arc<Slot>>,
 }
 
 impl Begun {
-    fn new(queue: impl FnOnce(Raised) -> Queued) -> Self {
+    fn new(slots: Vec<Arc<Slot>>, queue: impl FnOnce(Raised) -> Queued) -> Self {
         let raised = Raised::default();
-        Begun { queued: queue(raised.clone()), raised }
+        Begun { queued: queue(raised.clone()), raised, slots }
     }
 }
 
 #[pymethods]
 impl Begun {
+    /// Leave out what the future waits for, if nobody has begun it; return whether that was done.
+    fn cancel(&self, future: &Bound<'_, PyAny>) -> bool {
+        self.slots.iter().any(|slot| slot.take_of(future).is_some())
+    }
+
     /// Do it in this thread, if no other has begun it; Ctrl-C raises what is pending.
     fn help(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.queued.help());
