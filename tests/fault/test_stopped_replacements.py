@@ -298,7 +298,9 @@ def test_replacement_that_no_disk_takes_leaves_old(
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12))
         values = np.frombuffer(large, "u1")
         with pytest.raises(OSError, match="cannot write"):
-            tessarr.save_array(tmp_path / "a", values, path=path, chunks=1 << 14)
+            tessarr.save_array(
+                tmp_path / "a", values, path=path, chunks=1 << 14, zarr_format=zarr_format
+            )
 
     forked(replace, None)
     assert load(tmp_path / "a", path).tolist() == old.tolist()
