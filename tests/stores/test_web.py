@@ -19,6 +19,8 @@ import pytest
 from fsspec.implementations.http import HTTPFileSystem
 
 import tessarr
+from stores.servers import files
+from tessarr.errors import ArgumentError, StoreError, UnsupportedError
 from tessarr.stores import FsspecStore
 
 pytestmark = pytest.mark.slow
@@ -166,8 +168,9 @@ def test_what_is_forbidden_may_count_as_absent(tmp_path: Path) -> None:
     with serving(tmp_path, do_GET=lambda self: self.send_error(403)) as (url, _):
         store = FsspecStore.from_url(url, allowed_exceptions=(ClientResponseError,))
         assert store.get("a") is None
-        with pytest.raises(ClientResponseError, match="403"):
+        with pytest.raises(StoreError, match="403 Forbidden") as raised:
             FsspecStore.from_url(url).get("a")
+        assert isinstance(raised.value.__cause__, ClientResponseError)
 
 
 @pytest.mark.parametrize("own", [{}, {"client_kwargs": {"trust_env": False}}])
@@ -241,8 +244,6 @@ def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: st
 
 def test_what_nobody_waits_for_any_more_is_given_up(tmp_path: Path) -> None:
     """One chunk is refused: that ends the read, and the request for the other chunk."""
-    from aiohttp import ClientResponseError
-
     stored(tmp_path)
     asked, ended = threading.Event(), threading.Event()
 
@@ -259,7 +260,7 @@ def test_what_nobody_waits_for_any_more_is_given_up(tmp_path: Path) -> None:
 
     with serving(tmp_path, do_GET=get) as (url, _):
         array = tessarr.open_array(url, mode="r")
-        with pytest.raises(ClientResponseError, match="403"):
+        with pytest.raises(StoreError, match="403"):
             array[:8]
         assert ended.wait(20)
 
@@ -306,3 +307,99 @@ def test_a_file_system_with_its_own_ways_asks_by_itself(tmp_path: Path) -> None:
             assert {sent.partition("/")[0] for _, sent in asked} == {agent}
             if fs._session is not None:
                 fsspec.asyn.sync(fs.loop, fs._session.close)
+
+
+def refusing(status: int, **others: int) -> Any:
+    """Return a way to answer with a status what is no file; of a name, with another one."""
+
+    def get(self: Any) -> None:
+        file = Path(self.directory + self.path)
+        name = self.path.rpartition("/")[2]
+        if name in others or not file.is_file():
+            self.send_error(others.get(name, status))
+        else:
+            Handler.do_GET(self)
+
+    return get
+
+
+@pytest.mark.parametrize("own", [{}, {"client_kwargs": {"trust_env": False}}])
+@pytest.mark.parametrize("status", [401, 403, 410])
+def test_refusal_is_a_store_error_with_the_url_unless_it_means_absent(
+    tmp_path: Path, status: int, own: dict[str, Any]
+) -> None:
+    """Whether the engine asks or the file system does; the option says which status is which."""
+    a = tessarr.create_array(tmp_path / "x", shape=(4, 4), chunks=(2, 4), dtype="i2", fill_value=7)
+    a[:2] = 1
+    with serving(tmp_path, do_GET=refusing(status)) as (url, _):
+        opened = tessarr.open_array(f"{url}/x", mode="r", storage_options=own)
+        assert (opened[:2] == 1).all()
+        with pytest.raises(
+            StoreError, match=rf"{url}/x/c/1/0: .* {status} .*missing_status"
+        ) as found:
+            opened[...]
+        assert (found.value.errno is None) == (status == 410)
+        options = {**own, "missing_status": (404, status)}
+        lenient = tessarr.open_array(f"{url}/x", mode="r", storage_options=options)
+        assert lenient[...].tolist() == [[1] * 4] * 2 + [[7] * 4] * 2
+        store = FsspecStore.from_url(f"{url}/x", own, missing_status=[status])
+        assert store.get("c/1/0") is None
+        with pytest.raises(StoreError, match="Authorization"):
+            tessarr.open(f"{url}/y", mode="r", storage_options=own)
+
+
+def test_missing_status_that_is_no_refusal_is_refused() -> None:
+    """A server that fails has not said that something is absent."""
+    for wrong in ((500,), (200,), ("404",)):
+        with pytest.raises(ArgumentError, match="missing_status"):
+            FsspecStore.from_url("http://127.0.0.1:1", missing_status=wrong)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 410])
+def test_server_that_cannot_list_says_so(tmp_path: Path, status: int) -> None:
+    """Members of a group are not none; nodes are opened by their paths."""
+    group = tessarr.create_group(tmp_path / "g")
+    group.create_array("a", data=[1, 2, 3])
+    group.create_group("b")
+    with serving(tmp_path, do_GET=refusing(status)) as (url, _):
+        options = {"missing_status": (404, status)}
+        opened = tessarr.open_group(f"{url}/g", mode="r", storage_options=options)
+        for list_members in (list, len, lambda g: g.members(), lambda g: g.tree()):
+            with pytest.raises(UnsupportedError, match=rf"cannot list {url}/g"):
+                list_members(opened)
+        assert opened.get_array("a")[...].tolist() == [1, 2, 3]
+        tessarr.consolidate_metadata(tmp_path / "g")
+        opened = tessarr.open_group(f"{url}/g", mode="r", storage_options=options)
+        assert sorted(opened) == ["a", "b"]
+
+
+def test_server_that_answers_everything_with_a_page_cannot_list(tmp_path: Path) -> None:
+    """A page without names of files is no listing of a folder that has a node."""
+    tessarr.create_group(tmp_path / "g").create_array("a", data=[1])
+
+    def get(self: Any) -> None:
+        if Path(self.directory + self.path).is_file():
+            Handler.do_GET(self)
+            return
+        known = self.path.endswith(("/", "/g"))
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Length", "13")
+        self.end_headers()
+        self.wfile.write(b"<html></html>")
+
+    with serving(tmp_path, do_GET=get) as (url, _):
+        group = tessarr.open_group(f"{url}/g", mode="r")
+        with pytest.raises(UnsupportedError, match="lists nothing where there is a node"):
+            list(group)
+
+
+def test_server_that_can_list_lists_folders_that_are_not_there(tmp_path: Path) -> None:
+    """An array without chunks has no folder for them: that is no fault of the server."""
+    group = tessarr.create_group(tmp_path / "g")
+    group.create_array("a", shape=4, chunks=2)
+    with files(tmp_path) as door:
+        url = f"http://127.0.0.1:{door.port}"
+        opened = tessarr.open_group(f"{url}/g", mode="r")
+        assert opened.get_array("a").nchunks_initialized == 0
+        assert list(opened) == ["a"]
+        assert tessarr.open_array(f"{url}/g/a", mode="r").nchunks_initialized == 0

@@ -18,7 +18,7 @@ from tessarr.store.ranges import files_of
 from tessarr.suggestions import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["FSStore", "FsspecStore", "of_fsspec", "open_url"]
 
@@ -48,6 +48,9 @@ class FsspecStore(DescribedStore):
     allowed_exceptions : tuple of exception classes, optional
         What the file system raises for a key that is absent: by default what says that there is
         no such file. Some servers forbid what does not exist: add `PermissionError`.
+    missing_status : tuple of int, default (404,)
+        The status codes of a server that mean that a key is absent, such as ``(403, 404)``. It
+        may stand among the ``storage_options`` of a URL. Any other refusal is an error.
     concurrency : int, default 16
         How many chunks are fetched or stored at a time. Each of them is in memory, so that
         an operation needs as many chunks, and a few that wait to be decoded, beside its result.
@@ -85,6 +88,7 @@ class FsspecStore(DescribedStore):
         *,
         read_only: bool = False,
         allowed_exceptions: tuple[type[Exception], ...] | None = None,
+        missing_status: Iterable[int] = (404,),
         concurrency: int = 16,
         retries: bool = True,
         conditional_writes: bool = True,
@@ -94,6 +98,7 @@ class FsspecStore(DescribedStore):
             "path": path,
             "read_only": read_only,
             "allowed_exceptions": allowed_exceptions,
+            "missing_status": _statuses(missing_status),
             "concurrency": concurrency,
             "retries": retries,
             "conditional_writes": conditional_writes,
@@ -117,6 +122,7 @@ class FsspecStore(DescribedStore):
                 arguments["concurrency"],
                 retries=arguments.get("retries", True),
                 conditional=arguments.get("conditional_writes", True),
+                absent=arguments.get("missing_status", (404,)),
             )
             made = cls._make(arguments, ForeignStore(files, read_only=read_only))
         made._where = fs.unstrip_protocol(path)
@@ -275,13 +281,22 @@ def open_url(
     """Return the store of a URL, and the path in it: a Zip file is looked into."""
     from tessarr.store.in_file import ZIP_SUFFIXES
 
+    storage_options = dict(storage_options)
+    ours = {k: storage_options.pop(k) for k in ("missing_status",) if k in storage_options}
     if "::" in url or not url.lower().endswith(ZIP_SUFFIXES):
-        return FsspecStore.from_url(url, storage_options, read_only=read_only), ""
+        return FsspecStore.from_url(url, storage_options, read_only=read_only, **ours), ""
     from tessarr.store.zip import only_folder
 
     options = {url.partition("://")[0]: storage_options} if storage_options else {}
-    store = FsspecStore.from_url(f"zip::{url}", options, read_only=read_only)
+    store = FsspecStore.from_url(f"zip::{url}", options, read_only=read_only, **ours)
     return store, only_folder(store)
+
+
+def _statuses(given: Iterable[int]) -> tuple[int, ...]:
+    found = tuple(given)
+    if not all(type(status) is int and 400 <= status < 500 for status in found):
+        raise ArgumentError(f"missing_status {found!r} are not status codes from 400 to 499")
+    return tuple(sorted({404, *found}))
 
 
 def of_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
@@ -366,13 +381,14 @@ def _files_of(
     *,
     retries: bool,
     conditional: bool,
+    absent: tuple[int, ...],
 ) -> Files:
     """Return the same object for all who open the same place, which share its locks."""
-    place = (*_token(fs), root, missing, concurrency, retries, conditional)
+    place = (*_token(fs), root, missing, concurrency, retries, conditional, absent)
     with _opening:
         found = _opened.get(place)
         if found is None:
-            found = files_of(fs, root, missing, concurrency, conditional=conditional)
+            found = files_of(fs, root, missing, concurrency, conditional=conditional, absent=absent)
             if not retries:
                 found.prepare = _asking_once
             if not isinstance(place[0], _Itself):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import errno
 import os
 from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.errors import ReadOnlyError
+from tessarr.errors import ReadOnlyError, StoreError, UnsupportedError
+from tessarr.store.passing import causes, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["Files", "protocols"]
 
 _SMALL_BYTES: Final = 1 << 16
+_NOT_FOUND: Final = 404
+_GONE: Final = 410
+_REFUSALS: Final = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    407: "Proxy Authentication Required",
+    _GONE: "Gone",
+}
+_MARKS: Final = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 _UP: Final = frozenset({"", ".", ".."})
 _PATTERN: Final = frozenset("*?[")
 _TELLING: Final = frozenset(
@@ -40,8 +51,15 @@ class Files:
     """What makes, of the file system that is given, the one that is asked: when it first is."""
 
     def __init__(
-        self, fs: Any, root: str, missing: tuple[type[Exception], ...], concurrency: int
+        self,
+        fs: Any,
+        root: str,
+        missing: tuple[type[Exception], ...],
+        concurrency: int,
+        absent: tuple[int, ...] = (404,),
     ) -> None:
+        self._absent = absent
+        self._lists = False
         self.concurrency = concurrency
         self._made_in = os.getpid()
         self._given = fs
@@ -93,9 +111,37 @@ class Files:
     def get(self, key: str) -> bytes | None:
         try:
             data: bytes = self._fs.cat_file(self._at(key))
-        except self._missing:
+        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+            self._check_absent(error, self._at(key))
             return None
         return data
+
+    def _is_absent(self, error: BaseException) -> bool:
+        """Tell whether an error of the file system says that a key is absent."""
+        return isinstance(error, self._missing) or any(
+            status_of(cause) in self._absent for cause in causes(error)
+        )
+
+    def _check_absent(self, error: Exception, path: str) -> None:
+        """Raise an error of the file system, if it does not say that a key is absent."""
+        if not self._is_absent(error):
+            raise self._told(error, path)
+
+    def _told(self, error: Exception, path: str) -> Exception:
+        """Return an error of the file system with what to do; a refusal of the web as our own."""
+        status = next(filter(None, map(status_of, causes(error))), 0)
+        if any(type(cause).__name__ == "NoCredentialsError" for cause in causes(error)):
+            error.add_note("for what is public give storage_options={'anon': True}")
+        if not self._quoted or status not in _REFUSALS:
+            return error
+        told = StoreError(
+            f"cannot read {path}: the server answers {status} {_REFUSALS[status]}; give "
+            "credentials in storage_options, such as headers={'Authorization': …}, or, where that "
+            f"is how it says that there is no such file, missing_status=(404, {status})",
+            errno=None if status == _GONE else errno.EACCES,
+        )
+        told.__cause__ = error
+        return told
 
     def open_head(self, key: str, count: int | None) -> OpenedValue | None:
         """Open a file, by its first bytes, or by all."""
@@ -103,11 +149,11 @@ class Files:
         options = {} if count is None else {"start": 0, "end": count}
         try:
             data: bytes = self._fs.cat_file(path, **options)
-        except self._missing:
-            return None
-        except Exception:
+        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
             if count is None:
-                raise
+                self._check_absent(error, path)
+            if self._is_absent(error):
+                return None
             return self.open_head(key, None)  # servers refuse a range of nothing, each in its way
         if count is not None and len(data) >= count:
             return self.open_value(key)
@@ -124,7 +170,8 @@ class Files:
             if size is None or size <= _SMALL_BYTES:
                 data: bytes = fs.cat_file(path)
                 return _OpenedFile(self, path, len(data), data)
-        except self._missing:
+        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+            self._check_absent(error, path)
             return None
         return _OpenedFile(self, path, size, None, _state(info))
 
@@ -156,21 +203,58 @@ class Files:
         fs, path = self._fs, self._at(prefix).rstrip("/")
         try:
             fs.invalidate_cache(path)
-            return [key for key in self._keys(fs.find(path)) if key.startswith(prefix)]
-        except self._missing:
-            return []
+            found = [key for key in self._keys(fs.find(path)) if key.startswith(prefix)]
+        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+            self._check_listed(error, path)
+            found = []
+        self._check_lists(prefix, listed=bool(found))
+        return found
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
         fs, path = self._fs, self._at(prefix).rstrip("/")
         try:
             fs.invalidate_cache(path)
             entries = fs.ls(path, detail=True)
-        except self._missing:
-            return [], []
+        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+            self._check_listed(error, path)
+            entries = []
+        self._check_lists(prefix, listed=bool(entries))
         below = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
         keys = [entry["name"] for entry in below if entry["type"] != "directory"]
         prefixes = [entry["name"] for entry in below if entry["type"] == "directory"]
         return self._keys(keys), [f"{name}/" for name in self._keys(prefixes)]
+
+    def _check_listed(self, error: Exception, path: str) -> None:
+        """Raise the error of a listing, if it does not say that nothing is there."""
+        if isinstance(error, self._missing):
+            return
+        status = next(filter(None, map(status_of, causes(error))), 0)
+        if self._quoted and 400 <= status < 500:
+            if status != _NOT_FOUND:
+                raise _cannot_list(path, f"it answers {status}") from error
+            return
+        raise error
+
+    def _check_lists(self, prefix: str, *, listed: bool) -> None:
+        """Raise, if a web server lists nothing where a node is: it cannot list.
+
+        What has no node of its own may be empty. Then the root tells, if it is listed or a node.
+        """
+        self._lists = self._lists or listed
+        if self._lists or not self._quoted:
+            return
+        folders = ["", prefix] if prefix.endswith("/") else [""]
+        for folder in folders:
+            if any(self.get(f"{folder}{name}") is not None for name in _MARKS):
+                break
+        else:
+            return
+        try:
+            self._lists = bool(self._fs.ls(self._at(folder).rstrip("/"), detail=False))
+        except Exception as error:
+            raise _cannot_list(self._at(folder), "it lists no folder") from error
+        if not self._lists:
+            raise _cannot_list(self._at(folder), "it lists nothing where there is a node")
 
     def delete_prefix(self, prefix: str) -> None:
         # Not the folder: on some systems that would be the bucket itself.
@@ -181,6 +265,14 @@ class Files:
         for key in keys:
             if not _PATTERN.isdisjoint(self._at(key)):  # which `rm` would take for a pattern
                 self.delete(key)
+
+
+def _cannot_list(path: str, why: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"the server cannot list {path}: {why}; open nodes by their paths, or have their writer "
+        "call tessarr.consolidate_metadata",
+        extension="listing",
+    )
 
 
 class _OpenedFile:

@@ -38,6 +38,7 @@ _TAG_BYTES: Final = 40  # what is longer could not be told
 _STRANGE: Final = frozenset({301, 307, 400, 401, 403})
 """With these a bucket says that it is elsewhere, or that who asks is somebody else."""
 _PAUSE_S: Final = 60.0
+_FORBIDDEN: Final = 403
 
 
 def files_of(
@@ -47,13 +48,14 @@ def files_of(
     concurrency: int,
     *,
     conditional: bool,
+    absent: tuple[int, ...],
 ) -> Files:
     """Return the files of a folder, asked by as few requests as its kind allows."""
     server = server_of(fs)
     if server is None:
-        return Files(fs, root, missing, concurrency)
+        return Files(fs, root, missing, concurrency, absent)
     kind = SharedFiles if conditional and server.change is not None else FarFiles
-    return kind(fs, root, missing, concurrency, server)
+    return kind(fs, root, missing, concurrency, absent, server)
 
 
 class FarFiles(Files):
@@ -63,15 +65,16 @@ class FarFiles(Files):
     no request of its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 (one caller)
         self,
         fs: Any,
         root: str,
         missing: tuple[type[Exception], ...],
         concurrency: int,
+        absent: tuple[int, ...],
         server: Server,
     ) -> None:
-        super().__init__(fs, root, missing, concurrency)
+        super().__init__(fs, root, missing, concurrency, absent)
         self.server = server
         self._site = _engine.Site()
         self._place_from = 0.0  # when it is looked for
@@ -82,7 +85,7 @@ class FarFiles(Files):
         elif server.place is None:
             place = web_place(fs, root)
             if place is not None:
-                self._site.place(*place)
+                self._site.place(*place._replace(forbids=_FORBIDDEN in absent))
 
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
@@ -163,7 +166,8 @@ class FarFiles(Files):
         path = self._at(key)
         try:
             part = await fetched(self._fs, self.server, path, span)
-        except self._missing as error:
+        except Exception as error:  # noqa: BLE001 (raised again unless it says so)
+            self._check_absent(error, path)
             if isinstance(error, PermissionError):
                 await self._forbidden()
             return None
@@ -211,12 +215,15 @@ class FarFiles(Files):
         None: the file system is to be asked, which knows what is to be done then.
         """
         refusal = Refusal(*told)
+        if refusal.status in self._absent:
+            return None
         if refusal.status in _STRANGE and self.server.place is not None:
             self._leave()
         elif (
             self._asks_once() and refusal.status != NOT_IMPLEMENTED
         ):  # of which its error says more
-            return self.server.refusal(self._fs, self._at(key), refusal)
+            path = self._at(key)
+            return self._told(self.server.refusal(self._fs, path, refusal), path)
         return None
 
     def _late(self, key: str) -> Exception | None:
