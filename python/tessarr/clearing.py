@@ -170,7 +170,7 @@ def clear_exposed(
         return
     _delete_exposed(array, old, new, confirm)
     if edges:
-        _clear_edges(array, old, new)
+        _clear_edges(array, old, new, confirm)
 
 
 def _delete_exposed(
@@ -198,7 +198,9 @@ def _delete(keys: list[str]) -> Flow[None]:
         yield tuple(Delete(key) for key in keys)
 
 
-def _clear_edges(array: StoredArray, old: ArrayMeta, new: ArrayMeta) -> None:
+def _clear_edges(
+    array: StoredArray, old: ArrayMeta, new: ArrayMeta, confirm: Callable[[], None]
+) -> None:
     """Set what chunks hold between the old edge and the new one to the fill value."""
     cuts = old.chunk_grid.cuts
     ends = [cut.start(count) for cut, count in zip(cuts, old.grid_shape, strict=True)]
@@ -219,6 +221,8 @@ def _clear_edges(array: StoredArray, old: ArrayMeta, new: ArrayMeta) -> None:
                     edge = _selection(cell, meta.shape)
                     filled = np.broadcast_to(fill, edge.buffer_shape)
                     stored = array.write_empty_chunks
+                    if not array._store.is_exclusive:  # another process may have grown the array
+                        confirm()
                     write_region(array, meta, edge, filled, store_fill=stored)
 
 

@@ -284,7 +284,9 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
         grow = partial(edit.shape, array.path, old.zarr_format, grown)
         try:
             if not last:
-                _clear(array, old, new, edges=True)
+                # Not the edges: others may have grown the array and written there since its shape
+                # was read, and the data covers all that becomes part of it.
+                _clear(array, old, new, edges=False)
                 drive.run(grow(), array._store)
             break
         except _OvertakenError:

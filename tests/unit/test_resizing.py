@@ -13,7 +13,7 @@ from tessarr import clearing, resizing
 from tessarr.drive import run
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit
-from tessarr.store import CountingStore, MemoryStore
+from tessarr.store import CountingStore, ForeignStore, MemoryStore
 
 
 @pytest.fixture(params=[None, (4, 6)])
@@ -295,3 +295,54 @@ def test_a_part_that_cannot_be_read_undoes_the_append() -> None:
     assert (array.shape, tessarr.Array(array.store).shape) == ((5,), (5,))
     array.resize(14)
     assert array[:].tolist() == [1] * 5 + [0] * 9
+
+
+class _Shared:
+    """A store of which other processes may change values: each is replaced if it is as expected."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, bytes] = {}
+
+    def get(self, key: str) -> bytes | None:
+        return self.items.get(key)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.items[key] = bytes(data)
+
+    def delete(self, key: str) -> None:
+        self.items.pop(key, None)
+
+    def list(self, prefix: str) -> list[str]:
+        return [key for key in self.items if key.startswith(prefix)]
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        if self.items.get(key) != expected:
+            return False
+        if data is None:
+            self.delete(key)
+        else:
+            self.put(key, data)
+        return True
+
+
+def test_append_that_another_process_overtakes_keeps_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows that were appended since the shape was read are not beyond the edge."""
+    store = ForeignStore(_Shared())
+    assert not store.is_exclusive
+    first = tessarr.create_array(store, shape=2, chunks=8, dtype="i4", overwrite=True)
+    first[...] = 1
+    second = tessarr.open_array(store)
+    clear = resizing._clear
+
+    def overtaken(array: Any, old: Any, new: Any, **how: Any) -> None:
+        monkeypatch.setattr(resizing, "_clear", clear)
+        # The lock of this process does not hold for another one.
+        monkeypatch.setattr(resizing, "_alone", lambda _, work, below=None: work())
+        second.append([2, 2])
+        clear(array, old, new, **how)
+
+    monkeypatch.setattr(resizing, "_clear", overtaken)
+    first.append([3])
+    assert tessarr.open_array(store)[...].tolist() == [1, 1, 2, 2, 3]
