@@ -157,7 +157,7 @@ def clear_exposed(
     Parameters
     ----------
     array
-        The array, whose shape nobody else changes meanwhile if they obey the lock.
+        The array. Its lock is held, so that no other program changes the shape meanwhile.
     old, new
         Its metadata as they are stored, and as they will be.
     edges

@@ -193,7 +193,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Run a flow while nobody else holds any of some keys; answered with what it returns.
+    """Run a flow while some keys are held exclusively; answered with what it returns.
 
     `work` is told whether that keeps out everybody who changes documents here (see
     `Store.is_exclusive`), and a name that nobody else has; it returns the flow.

@@ -73,9 +73,9 @@ def replace_node(
         return False
     keepers = drive.run(create.prepare(path, meta, within), store)
     # What is below a group that is built is new, too.
-    anew = build is not None and isinstance(meta, GroupMeta)
+    rebuild = build is not None and isinstance(meta, GroupMeta)
     exchange = partial(_exchange, stage)
-    show = tracked(keepers, path, exchange, below=True, anew=anew)
+    show = tracked(keepers, path, exchange, below=True, rebuild=rebuild)
     return stage.store.hold(stage.lock, lambda: _replace(stage, meta, build, show))
 
 

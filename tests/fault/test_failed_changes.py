@@ -143,7 +143,7 @@ def test_shrinking_that_fails_later_is_shrunk_everywhere(
 def test_growing_after_shrinking_that_stopped_anywhere_shows_fill(
     array: tessarr.Array, flaky: FlakyStore, zarr_format: Any
 ) -> None:
-    """Whichever change a shrinking stops at for ever, growing brings nothing back."""
+    """At each change where a shrinking stops for ever, growing brings nothing back."""
     before = array[:]
     items, changes = dict(flaky.items_), 0
     while True:
@@ -173,7 +173,7 @@ def test_growing_after_shrinking_that_stopped_anywhere_shows_fill(
 def test_growing_that_stopped_anywhere_leaves_the_array(
     array: tessarr.Array, flaky: FlakyStore
 ) -> None:
-    """Whichever change a growing over leftovers stops at, what is seen is as it was."""
+    """At each change where a growing over leftovers stops, what is seen is as it was."""
     before = array[:]
     array.resize(3, 2, trim=False, delete_outside_chunks=False)
     for _ in failures(flaky, lambda: array.resize(6, 6)):

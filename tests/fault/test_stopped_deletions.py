@@ -11,7 +11,9 @@ import pytest
 
 import tessarr
 from stores.failing import Stopping
+from tessarr.drive import DeletePrefix, DeletesAtOnce, RemoveLink
 from tessarr.errors import ExistsError
+from tessarr.flow import deletion
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore, Store
 
 # Untyped: what a name is in a group, a test knows.
@@ -78,7 +80,7 @@ def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_delete_that_stops_anywhere_brings_nothing_back(zarr_format: Any) -> None:
-    """Whichever change a deletion stops at, new nodes of that path are empty."""
+    """At each change where a deletion stops, new nodes of that path are empty."""
     for items in stops(zarr_format, lambda root: root.__delitem__("x")):
         check_not_back(items, zarr_format)
 
@@ -99,7 +101,7 @@ def test_delete_of_root_that_stops_anywhere_brings_nothing_back(zarr_format: Any
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_move_that_stops_anywhere_keeps_one_whole_node(zarr_format: Any) -> None:
-    """Whichever change a move stops at, the node is whole at one path or at both."""
+    """At each change where a move stops, the node is whole at one path or at both."""
     for items in stops(zarr_format, lambda root: root.move("x", "y")):
         root = open_group(items, mode="r+", zarr_format=zarr_format)
         assert {"x", "y"} & set(root)
@@ -123,6 +125,16 @@ def test_delete_in_one_step_writes_no_mark(tmp_path: Path) -> None:
         root = hierarchy(store, 3)
         del root["x"]
         assert sorted(store.list("")) == ["kept/c/0", "kept/c/1", "kept/zarr.json", "zarr.json"]
+
+
+def test_delete_in_one_step_removes_no_document_before() -> None:
+    """Where a store deletes a group in one step, nothing else changes before that step."""
+    steps = deletion.delete("x")
+    assert next(steps) == RemoveLink("x/")
+    assert steps.send(False) == DeletesAtOnce("x/")
+    assert steps.send(True) == DeletePrefix("x/")
+    with pytest.raises(StopIteration):
+        steps.send(None)
 
 
 def test_create_group_over_folder_of_arrays_keeps_them() -> None:

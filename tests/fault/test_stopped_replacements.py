@@ -100,7 +100,7 @@ def prepare(store: Any, zarr_format: Any = 3) -> None:
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("action", ACTIONS)
 def test_replacement_that_stops_anywhere_leaves_old_or_new(action: str, zarr_format: Any) -> None:
-    """Whichever change of the store a replacement stops at, one node is there in whole."""
+    """At each change of the store where a replacement stops, one node is there in whole."""
     for count in range(100):
         stopping = StoppingStore()
         store = ForeignStore(stopping)

@@ -2,7 +2,7 @@
 
 A change is marked in the document with the copies before it is made, and the mark goes with the
 write that shows the change. So if a program dies in between, the mark stays: readers use no copies
-that are marked, and the next change makes them all anew.
+that are marked, and the next change rebuilds them all.
 
 Meanwhile the key ``.copies`` of the group is held. Where that excludes every other program that
 changes nodes, a mark of another one is of a program that died. Elsewhere it is if it is old.
@@ -28,7 +28,7 @@ __all__ = ["Target", "tracked", "tracked_in"]
 T = TypeVar("T")
 
 _OLD_S: Final = 600.0
-"""No program needs so long to change one document, where nobody knows whether it lives."""
+"""A mark of this age belongs to a program that died: changing one document takes less time."""
 
 
 class Target(NamedTuple):
@@ -40,8 +40,8 @@ class Target(NamedTuple):
     below: bool = False
     """Whether the node is made or deleted, so that groups above it may be new, and what was below
     it is gone."""
-    anew: bool = False
-    """Whether there is more below the node than itself, so that all copies are made anew."""
+    rebuild: bool = False
+    """Whether all copies are rebuilt, because the change adds nodes below the node, too."""
 
 
 def tracked(
@@ -50,7 +50,7 @@ def tracked(
     change: Callable[[], Flow[T]],
     *,
     below: bool = False,
-    anew: bool = False,
+    rebuild: bool = False,
     mark: bool = True,
 ) -> Flow[T]:
     """Change the node at a path, and then the copies of its metadata.
@@ -59,12 +59,12 @@ def tracked(
     ----------
     keepers
         The groups above that keep copies: as `copies.keepers` returned them.
-    path, below, anew
+    path, below, rebuild
         As for `Target`.
     change, mark
         As for `tracked_in`.
     """
-    targets = [Target(keeper, path, below, anew) for keeper in keepers]
+    targets = [Target(keeper, path, below, rebuild) for keeper in keepers]
     return (yield from tracked_in(targets, change, mark=mark))
 
 
@@ -125,7 +125,7 @@ def _tracked(
     def shows() -> Iterator[tuple[Target, Flow[Any]]]:
         for target, is_stale in zip(targets, stale, strict=True):
             group, zarr_format = target.keeper
-            if target.anew or is_stale:
+            if target.rebuild or is_stale:
                 yield target, consolidate.consolidate(group, zarr_format=zarr_format, warn=False)
             else:
                 below = target.below
@@ -144,7 +144,7 @@ def _tracked(
 
 
 def _mark(target: Target, name: str, *, exclusive: bool) -> Flow[bool]:
-    """Mark a change; return whether the copies have to be made anew, as a program died."""
+    """Mark a change; return whether all copies have to be rebuilt, as a program died."""
     (group, zarr_format), path = target.keeper, target.path
     key = copies.copied_from(group, zarr_format)
 

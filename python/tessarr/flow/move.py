@@ -66,7 +66,7 @@ def move(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
             yield from deletion.delete(source)
 
     # What is below is new there, too.
-    targets = [Target(keeper, target, anew=True) for keeper in enters]
+    targets = [Target(keeper, target, rebuild=True) for keeper in enters]
     targets += [Target(keeper, source, below=True) for keeper in leaves if keeper not in enters]
     yield from tracked_in(targets, move_node)
 
@@ -80,7 +80,7 @@ def _copy(source: str, target: str, zarr_format: ZarrFormat) -> Flow[None]:
     keys.sort(key=lambda key: (split(key)[1] in documents, -key.count("/"), _makes_node(key)))
     own = [name for name in MARKERS[zarr_format] if name in keys]
     copied = []
-    # What is copied is no node yet: whoever creates one deletes it first, if this program dies.
+    # What is copied is no node yet: if this program dies, the creation of a node deletes it first.
     yield from deletion.mark(target)
     try:
         for key in keys:

@@ -291,10 +291,10 @@ def _warned_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _timeless(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
-    """Return what is lost of times in numbers; "not a time" is refused where it is a number."""
-    if dtype.kind != "f" and np.isnat(values).any():
+    """Return what is lost of times in numbers; refuse NaT, which NumPy makes the least number."""
+    if np.isnat(values).any():
         raise CastError(
-            f"cannot convert NaT to {dtype}, which has no value for it: replace it first, or "
+            f"cannot convert NaT to {dtype}: it would become a number; replace it first, or "
             "create the array with the data type of the times",
         )
     return f"{values.dtype} is stored as numbers of {dtype}, without its unit"

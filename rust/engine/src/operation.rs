@@ -37,7 +37,7 @@ pub struct Operation<'a> {
     pub keeps_past: bool,
     /// Asked about every 50 ms.
     pub interrupt: Option<Interrupt<'a>>,
-    /// How a chunk that is not stored is told from an array that is gone; None: not at all.
+    /// How to distinguish a chunk that is not stored from an array that is gone; None: not at all.
     pub check: Option<Check<'a>>,
 }
 

@@ -254,14 +254,14 @@ def test_copy_of_members_that_zarr_cannot_hold_skips_and_reports_them(path):
 
 def test_copy_of_members_that_zarr_cannot_hold_warns_at_the_line_of_the_caller(path, tmp_path):
     with_odd_members(path)
-    with pytest.warns(TessarrWarning, match="not copied: .*/g/ref: its elements are ref") as told:
+    with pytest.warns(TessarrWarning, match="not copied: .*/g/ref: its elements are ref") as caught:
         tessarr.copy_to(path, tmp_path / "new")
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     group = tessarr.open_group(tmp_path / "all", mode="w")
-    with h5py.File(path) as file, pytest.warns(TessarrWarning, match="not copied: ") as told:
+    with h5py.File(path) as file, pytest.warns(TessarrWarning, match="not copied: ") as caught:
         counts = tessarr.copy_all(file, group)
     assert counts[1] >= 6
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     np.testing.assert_array_equal(group["good"][...], VALUES)
 
 
@@ -282,9 +282,9 @@ def test_copy_command_with_json_lists_what_it_leaves_out(path, capsys):
     with h5py.File(path, "a") as file:
         file["link"] = h5py.SoftLink("/good")
     assert main(["copy", str(path), str(path.with_suffix(".zarr")), "--json"]) == 1
-    told = json.loads(capsys.readouterr().out)
-    assert {node["path"] for node in told["skipped"] if node["attribute"] is None} == SKIPPED
-    assert told["links"] == [{"path": "link", "kind": "soft", "target": "/good"}]
+    result = json.loads(capsys.readouterr().out)
+    assert {node["path"] for node in result["skipped"] if node["attribute"] is None} == SKIPPED
+    assert result["links"] == [{"path": "link", "kind": "soft", "target": "/good"}]
 
 
 def test_copy_dry_run_lists_what_it_would_leave_out(path, capsys):

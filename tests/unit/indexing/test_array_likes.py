@@ -228,11 +228,17 @@ def test_none_in_numbers_is_warned_of() -> None:
         created()[...] = [1, None, 3]
 
 
-def test_not_a_time_is_no_integer() -> None:
-    """It would be the least one; times without NaT are numbers without their unit."""
+@pytest.mark.parametrize("dtype", ["i8", "f8", "c16", "bool"])
+def test_not_a_time_in_numbers_is_refused(dtype: str) -> None:
+    """NumPy would make the least integer of it, and convert that."""
+    for times in (np.array(["2020", "NaT"], "M8[s]"), np.array([1, "NaT"], "m8[s]")):
+        with pytest.raises(CastError, match="cannot convert NaT"):
+            created(dtype=dtype, fill_value=0)[:2] = times
+
+
+def test_times_in_integers_are_warned_of() -> None:
+    """Times are numbers without their unit."""
     times = np.array(["2020", "NaT", "2021"], "M8[s]")
-    with pytest.raises(CastError, match="NaT"):
-        created(dtype="i8")[...] = times
     a = created(dtype="i8")
     with pytest.warns(TessarrWarning, match=r"datetime64\[s\] is stored as numbers of int64"):
         a[...] = times[[0, 0, 2]]

@@ -122,7 +122,8 @@ pub(super) fn discard(path: &Path) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Moves the folder `path` into the folder `hidden`. False: it is where it was, or somebody else moved it.
+/// Moves the folder `path` into the folder `hidden`. False: it is where it was, or another
+/// program moved it.
 fn move_into(path: &Path, hidden: &Path) -> bool {
     for _ in 0..ROUNDS {
         match fs::create_dir(hidden) {
@@ -131,7 +132,7 @@ fn move_into(path: &Path, hidden: &Path) -> bool {
         }
         match fs::rename(path, hidden.join(unused_name())) {
             Ok(()) => return true,
-            // Somebody who removes the same folder has removed the hidden one.
+            // Another program removes the same folder, and has removed the hidden one.
             Err(error) if error.kind() == ErrorKind::NotFound && path.is_dir() => {}
             Err(_) => return false,
         }
