@@ -10,7 +10,7 @@ import numpy as np
 
 from tessarr.copying import netcdf
 from tessarr.copying.report import CopiedLink, Skipped
-from tessarr.errors import ArgumentError, DataError, UnsupportedError
+from tessarr.errors import ArgumentError, DataError, StoreError, UnsupportedError
 from tessarr.keys import is_node_name, split
 from tessarr.likeness import type_of
 from tessarr.metadata.build import array_meta
@@ -36,7 +36,17 @@ _MOST_LINKED: Final = 10_000
 
 
 def open_file(path: Any) -> Any:
-    """Open an HDF5 file for reading."""
+    """Open an HDF5 file for reading.
+
+    Raises
+    ------
+    UnsupportedError
+        If h5py is not installed.
+    DataError
+        If the file is damaged.
+    StoreError
+        If the operating system refuses the file, for example because a writer has locked it.
+    """
     from importlib import import_module
 
     try:
@@ -47,7 +57,12 @@ def open_file(path: Any) -> Any:
             kind="missing_package",
             extension="h5py",
         ) from error
-    return h5py.File(path, "r")
+    try:
+        return h5py.File(path, "r")
+    except OSError as error:
+        if error.errno is not None:
+            raise StoreError._of_system("open", str(path), error) from error
+        raise DataError(f"cannot read {str(path)!r} as HDF5: {error}") from error
 
 
 @dataclass

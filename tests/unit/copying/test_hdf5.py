@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sys
 import warnings
@@ -13,7 +14,14 @@ import pytest
 import tessarr
 from tessarr.cli import main
 from tessarr.copying import CopiedLink, Skipped
-from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrWarning, UnsupportedError
+from tessarr.errors import (
+    ArgumentError,
+    DataError,
+    NotFoundError,
+    StoreError,
+    TessarrWarning,
+    UnsupportedError,
+)
 
 VALUES = np.arange(6000, dtype="i4").reshape(60, 100)
 
@@ -292,6 +300,31 @@ def test_copy_dry_run_lists_what_it_would_leave_out(path, capsys):
     assert main(["copy", str(path), str(path.with_suffix(".zarr")), "--dry-run"]) == 1
     assert "\nskipped /g/ref: its elements are references" in capsys.readouterr().out
     assert not path.with_suffix(".zarr").exists()
+
+
+@pytest.mark.parametrize("length", [10, 600])
+def test_copy_of_cut_off_file_is_data_error_that_names_it(path, length, capsys):
+    """The error of h5py names no file; the command has exit code 1."""
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(100)
+    path.write_bytes(path.read_bytes()[:length])
+    with pytest.raises(DataError, match=r"cannot read '.*' as HDF5: "):
+        copied(path)
+    assert main(["copy", str(path), str(path.with_suffix(".zarr"))]) == 1
+    assert "as HDF5" in capsys.readouterr().err
+
+
+def test_copy_of_file_that_system_refuses_is_store_error(path, monkeypatch):
+    """A writer that holds the lock of HDF5 is an error of the system."""
+
+    def refuse(*_):
+        raise BlockingIOError(errno.EAGAIN, "unable to lock file")
+
+    path.write_bytes(b"\x89HDF\r\n\x1a\n")
+    monkeypatch.setattr(h5py, "File", refuse)
+    with pytest.raises(StoreError, match=r"cannot open .*: unable to lock file") as caught:
+        copied(path)
+    assert caught.value.errno == errno.EAGAIN
 
 
 def test_copy_of_a_part_of_a_dataset_takes_that_part(path):
