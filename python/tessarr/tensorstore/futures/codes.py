@@ -46,14 +46,15 @@ def coded(error: BaseException) -> BaseException:
 def _again(error: E, message: str) -> E:
     """Return the same error with another message."""
     try:
-        made = type(error).__new__(type(error))  # constructors may be given anything else
+        made = type(error).__new__(type(error), message)  # not the constructor: it may take others
     except Exception:  # noqa: BLE001 (a class of the user's, whose error is told as it is)
         return error
     made.__dict__.update(error.__dict__)
     made.message, made.args = message, (message,)
-    number = getattr(error, "errno", None)
-    if number is not None:  # which is no member of what an object keeps
-        made.errno = number  # type: ignore[attr-defined]
+    for name in ("errno", "filename"):  # members of OSError, which `__dict__` lacks
+        value = getattr(error, name, None)
+        if value is not None:
+            setattr(made, name, value)
     if "__notes__" in made.__dict__:
         made.__notes__ = [*error.__notes__]
     made.__cause__, made.__context__ = error.__cause__, error.__context__
