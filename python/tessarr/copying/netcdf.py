@@ -107,7 +107,7 @@ def is_netcdf_coordinate(array: Any) -> bool:
     """Tell whether a dataset of h5py is a dimension scale as only libraries of netCDF write it."""
     if "_Netcdf4Dimid" in array.attrs or "_Netcdf4Coordinates" in array.attrs:
         return True
-    return _is_scale(array) and as_text(array.attrs.get("NAME", "")) == _base_name(array)
+    return _is_scale(array) and _compared(array.attrs.get("NAME", "")) == _base_name(array)
 
 
 def _arrays_in(group: Any) -> list[Any]:
@@ -134,7 +134,7 @@ def is_bare_dimension(array: Any) -> bool:
     """Tell whether a dataset only stands for a dimension, without coordinates."""
     if not _is_h5py(array) or "NAME" not in array.attrs:
         return False
-    name = as_text(array.attrs["NAME"])
+    name = _compared(array.attrs["NAME"])
     return isinstance(name, str) and name.startswith(_BARE_DIMENSION)
 
 
@@ -348,7 +348,12 @@ def plain_attributes(
 
 
 def _has_scale_class(attrs: Any) -> bool:
-    return "CLASS" in attrs and as_text(attrs["CLASS"]) == "DIMENSION_SCALE"
+    return "CLASS" in attrs and _compared(attrs["CLASS"]) == "DIMENSION_SCALE"
+
+
+def _compared(value: Any) -> Any:
+    """Return the value of an attribute of HDF5's own, which is compared with text, not stored."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
@@ -393,9 +398,20 @@ def _allow(_: str, __: float) -> None:
 
 
 def as_text(value: Any) -> Any:
-    """Return a value with its bytes as text, and its arrays as lists."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+    """Return a value with its bytes as text, and its arrays as lists.
+
+    Raises
+    ------
+    NotJSONError
+        If it is an opaque value or a reference, or if its text is not UTF-8.
+    """
+    if isinstance(value, bytes | str):
+        # h5py decodes the bytes of text of variable length, those that are not UTF-8 to surrogates.
+        encoded = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        try:
+            return encoded.decode("utf-8")
+        except UnicodeDecodeError:
+            raise NotJSONError("its text is not UTF-8") from None
     if isinstance(value, np.ndarray | np.void):
         if value.dtype.kind == "V" and value.dtype.names is None:
             raise NotJSONError("an opaque value")

@@ -209,6 +209,24 @@ def test_copy_of_plain_hdf5_attribute_of_one_element_stays_a_list(path):
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize(
+    "value",
+    [b"\xb0C", np.bytes_(b"\xb0C"), np.array([b"m", b"\xb0C"])],
+    ids=["variable length", "fixed length", "list"],
+)
+def test_copy_of_attribute_that_is_not_utf_8_skips_and_reports_it(path, value, zarr_format):
+    """Text of another encoding cannot be stored without a guess; the rest is copied."""
+    with h5py.File(path, "w") as file:
+        file["x"] = [1, 2]
+        file["x"].attrs["unit"] = value
+        file["x"].attrs["long_name"] = "temp\u00e9rature"
+    done, group = copied(path, zarr_format)
+    assert done.skipped == (Skipped("x", "its text is not UTF-8", "unit"),)
+    assert group["x"][:].tolist() == [1, 2]
+    assert dict(group["x"].attrs) == {"long_name": "temp\u00e9rature"}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
 def test_copy_of_enumeration_keeps_member_names_as_flags(path, zarr_format):
     with h5py.File(path, "w") as file:
         kind = h5py.enum_dtype({"GREEN": 2, "DARK RED": 1}, "u1")
