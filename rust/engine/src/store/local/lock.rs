@@ -288,7 +288,30 @@ fn remove_dead(target: &Path, path: &Path) -> io::Result<bool> {
         absent_is_fine(fs::remove_file(path.with_file_name(&owner.value)))?;
     }
     absent_is_fine(fs::remove_file(path))?;
+    remove_drafts(path)?;
     Ok(true)
+}
+
+/// Removes what [`make_with`] left of the lock file `path` in processes that have ended.
+fn remove_drafts(path: &Path) -> io::Result<()> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let mut start = name.to_owned();
+    start.push("_");
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, draft) = (entry.file_name(), entry.path());
+        let bytes = name.as_encoded_bytes();
+        let is_draft = bytes.starts_with(start.as_encoded_bytes()) && bytes.ends_with(LOCK_SUFFIX.as_bytes());
+        // Who still wants to write to an empty one makes another one.
+        let is_left = || match Owner::of(&draft)? {
+            Some(owner) => Ok::<_, io::Error>(owner.is_dead()),
+            None => Ok(entry.metadata().is_ok_and(|found| found.len() == 0)),
+        };
+        if is_draft && is_left()? {
+            absent_is_fine(fs::remove_file(draft))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a lock file where there are no locks, as soon as no process has it.
