@@ -110,6 +110,7 @@ MORE = {
 }
 
 
+@pytest.mark.slow  # imports TensorStore
 @pytest.mark.parametrize(
     "name", [name for name in ts.__all__ if inspect.isclass(getattr(ts, name))]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,10 +80,19 @@ def unprivileged() -> Iterator[None]:
         os.seteuid(0)
 
 
+def is_open_to_all(folder: Path) -> bool:
+    """Tell whether every user may look up names in a folder, and in those above it."""
+    return all(one.stat().st_mode & stat.S_IXOTH for one in (folder, *folder.parents))
+
+
 @pytest.fixture
 def hierarchy() -> Iterator[Path]:
-    """Return a folder for a group that anybody may read."""
-    folder = Path(tempfile.mkdtemp(prefix="tessarr-test-"))
+    """Return a folder for a group that every user may read."""
+    candidates = [Path(one) for one in (tempfile.gettempdir(), "/tmp", "/dev/shm", "/var/tmp")]
+    parent = next((one for one in candidates if one.is_dir() and is_open_to_all(one)), None)
+    if parent is None and os.geteuid() == 0:
+        pytest.skip("an unprivileged user can reach no folder for temporary files")
+    folder = Path(tempfile.mkdtemp(prefix="tessarr-test-", dir=parent))
     folder.chmod(0o755)
     yield folder
     for path in folder.rglob("*"):
