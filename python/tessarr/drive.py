@@ -195,8 +195,8 @@ class Size:
 class Hold:
     """Run a flow while some keys are held exclusively; answered with what it returns.
 
-    `work` is told whether that keeps out everybody who changes documents here (see
-    `Store.is_exclusive`), and a name that nobody else has; it returns the flow.
+    `work` takes two arguments: whether the lock excludes all other writers of documents (see
+    `Store.is_exclusive`), and a name that no other writer has. It returns the flow.
     """
 
     keys: tuple[str, ...]

@@ -82,7 +82,7 @@ class Future(concurrent.futures.Future[T]):
         if self._leave is None or not self._leave(self):
             return self.cancelled()
         self._work = self._leave = None
-        self._state = PENDING  # nobody runs it, or will
+        self._state = PENDING  # no thread runs it, or will
         done = super().cancel()
         self.set_running_or_notify_cancel()
         return done

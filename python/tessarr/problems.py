@@ -9,16 +9,16 @@ warning.
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from tessarr.errors import ArgumentError, MetadataError, Problem, UnsupportedError
+from tessarr.text_values import parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from tessarr.text_values import Wanted
 
 __all__ = [
     "ABSENT",
@@ -50,16 +50,6 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 Required: TypeAlias = Literal[Absent.ABSENT]
-
-Wanted: TypeAlias = Literal["integer", "number", "boolean"]
-"""What a member or a parameter has to be."""
-
-_INTEGER: Final = re.compile(r"-?[0-9]{1,40}")
-_NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,39})(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,4})?")
-_BOOLEANS: Final = {
-    **dict.fromkeys(("true", "yes", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "off", "0"), False),
-}
 
 
 class Problems:
@@ -212,7 +202,7 @@ class Members:
     problems : Problems
         Where faults go.
     ignores_unknown : bool
-        Whether members that nobody asked for are a defect and not a fault.
+        Whether members that no reader uses are a defect and not a fault.
 
     Examples
     --------
@@ -267,7 +257,7 @@ class Members:
         self, name: str, low: int, high: int | None, default: int | Required | None = ABSENT
     ) -> int | None:
         """Return an integer of `low` to `high` (``None``: no upper limit)."""
-        value = self._stated(name, "integer", default)
+        value = self._read_scalar(name, "integer", default)
         if value is ABSENT:
             return None if isinstance(default, Absent) else default
         if is_integer(value) and value >= low and (high is None or value <= high):
@@ -278,7 +268,7 @@ class Members:
 
     def boolean(self, name: str, default: bool | Required = ABSENT) -> bool | None:
         """Return a boolean."""
-        value = self._stated(name, "boolean", default)
+        value = self._read_scalar(name, "boolean", default)
         if value is ABSENT:
             return None if isinstance(default, Absent) else default
         if isinstance(value, bool):
@@ -286,7 +276,7 @@ class Members:
         self._refuse(name, value, "true or false", right_type=False)
         return None
 
-    def _stated(self, name: str, wanted: Wanted, default: object) -> Any:
+    def _read_scalar(self, name: str, wanted: Wanted, default: object) -> Any:
         """Return a member, a number or boolean in text as such."""
         value = self.require(name) if default is ABSENT else self.get(name)
         return read_text(value, wanted, self.at(name), self.problems)
@@ -430,22 +420,11 @@ def read_text(value: Any, wanted: Wanted, loc: str, problems: Problems) -> Any:
     >>> read_text("NO", "boolean", "/checksum", problems), problems.defects[-1]
     (False, "/checksum: the text 'NO', taken for false")
     """
-    found = _said(value.strip(), wanted) if isinstance(value, str) else None
+    found = parse_text(value.strip(), wanted) if isinstance(value, str) else None
     if found is None:
         return value
     problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(found)}")
     return found
-
-
-def _said(text: str, wanted: Wanted) -> bool | float | None:
-    """Return the number or boolean that a text says, or None."""
-    if wanted == "boolean":
-        return _BOOLEANS.get(text.lower())
-    pattern = _INTEGER if wanted == "integer" else _NUMBER
-    if pattern.fullmatch(text) is None:
-        return None
-    number: float = int(text) if wanted == "integer" else json.loads(text)
-    return number if math.isfinite(number) else None
 
 
 def lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int, ...] | None:

@@ -3,8 +3,8 @@
 The stored shape is what makes chunks part of an array, and it is replaced in
 one atomic step. Growing first removes what is stored beyond the old shape, which a
 killed program or another library may have left there. Shrinking comes first in the shape,
-then removes what nobody can see any more. Appending writes the data where nobody
-sees it yet, then grows.
+then removes the elements outside it. Appending writes the data beyond the stored
+shape, then grows.
 
 Whoever does one of these holds the key ``.shape`` of the array meanwhile, under
 which nothing is ever stored: two that append at once would write to the same
@@ -244,8 +244,8 @@ class _OvertakenError(StoreError):
 
 def _overtaken(path: str, old: ArrayMeta, found: ArrayMeta) -> _OvertakenError:
     return _OvertakenError(
-        f"array {path!r} was resized from {old.shape} to {found.shape} by somebody else in the "
-        "meantime: open it again",
+        f"array {path!r} was resized from {old.shape} to {found.shape} by another writer in "
+        "the meantime: open it again",
         retryable=True,
         path=path,
     )

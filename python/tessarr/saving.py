@@ -48,7 +48,7 @@ def save(
     Parameters
     ----------
     store, path, zarr_format, storage_options
-        Where, as for `save_group`. What is there is replaced.
+        Where, as for `save_group`. An existing node is replaced.
     *args, **kwargs
         The arrays, as for `save_group`.
 
@@ -86,7 +86,7 @@ def save_array(
     Parameters
     ----------
     store, path, zarr_format, storage_options, **settings
-        As for `tessarr.create_array`. What is there is replaced.
+        As for `tessarr.create_array`. An existing node is replaced.
     arr
         The array: of NumPy, Tessarr, zarr-python, h5py, Dask, or what NumPy makes an array of.
 
@@ -120,7 +120,7 @@ def save_group(
     *args
         Arrays, which are called ``arr_0``, ``arr_1``, …
     path
-        The path of the group in the store. What is there is replaced.
+        The path of the group in the store. An existing node is replaced.
     zarr_format
         2 or 3; by default as the options say, which is 3.
     **kwargs

@@ -68,7 +68,8 @@ def test_ls_keys(data: Path, run: Run) -> None:
     assert "there is no array or group" in err
 
 
-def test_ls_of_pickled_array_lists_the_others(here: Path, run: Run) -> None:
+def test_ls_and_tree_of_pickled_array_mark_it_and_list_the_others(here: Path, run: Run) -> None:
+    """Commands that look exit with 0, and count what cannot be read."""
     group = tessarr.create_group("old.zarr", zarr_format=2)
     group.create_array("a", data=[1, 2])
     with tessarr.options(allow_pickle=True):
@@ -76,16 +77,27 @@ def test_ls_of_pickled_array_lists_the_others(here: Path, run: Run) -> None:
         group.create_array("b", data=pickled, object_codec=tessarr.codecs.Pickle())
     for options in ([], ["-l"], ["-R"]):
         code, out, err = run("ls", "old.zarr", *options)
-        assert (code, err) == (1, "tessarr: 1 of 2 nodes cannot be read\n")
+        assert (code, err) == (0, "tessarr: 1 of 2 nodes cannot be read\n")
         assert [line.split()[-1] for line in out.splitlines()] == ["a", "b"]
+    for verb in ("ls", "tree"):
+        code, out, err = run(verb, "old.zarr", "--json")
+        assert (code, err) == (0, "tessarr: 1 of 2 nodes cannot be read\n")
+        assert out.count('"unreadable"') == out.count("is pickled") == 1
+    code, out, err = run("tree", "old.zarr")
+    assert (code, err) == (0, "tessarr: 1 of 2 nodes cannot be read\n")
+    assert "├── a (2,) int64" in out
+    assert "└── b – unreadable: array 'b' is pickled" in out
+    code, out, err = run("info", "old.zarr")
+    assert (code, err) == (0, "")
+    assert "unreadable  1: b" in out
 
 
 def test_ls_of_what_cannot_be_read(data: Path, run: Run) -> None:
-    """It is listed, and the exit code says so."""
+    """It is listed, and a message counts it."""
     (data / "data.zarr/cube/zarr.json").write_text("{")
     for options in ([], ["-l"], ["-ls"]):
         code, out, err = run("ls", "data.zarr", *options)
-        assert code == 1
+        assert code == 0
         assert "cube" in out
         assert err == "tessarr: 1 of 2 nodes cannot be read\n"
 

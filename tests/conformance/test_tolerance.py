@@ -41,7 +41,7 @@ def one(stored: bytes | None, /, *without: str, dtype: str = "<i4", **changes: A
     return open_v2(items, *without, shape=[6], chunks=[6], dtype=dtype, **changes)
 
 
-def stated_anew(array: Any) -> dict[str, Any]:
+def document_of(array: Any) -> dict[str, Any]:
     """Return the document that Tessarr writes for an array like this one."""
     return (v2 if array.zarr_format == 2 else v3).to_json(array.metadata)
 
@@ -61,7 +61,7 @@ def test_shuffle_elementsize_0_is_the_size_of_the_data_type(size: Any) -> None:
     same_bits(array[...], VALUES)
     array[0] = 7
     assert array.store.get("0") == shuffled(array[...].tobytes(), 4)
-    assert stated_anew(array)["filters"] == [{"id": "shuffle", "elementsize": 4}]
+    assert document_of(array)["filters"] == [{"id": "shuffle", "elementsize": 4}]
 
 
 @pytest.mark.covers("V2-FILT-06")
@@ -98,7 +98,7 @@ def test_shuffle_elementsize_0_follows_the_codecs_before_it(
     for target in (array, expected):
         target[...] = values
     assert array.store.get("0") == expected.store.get("0")
-    assert stated_anew(array)["filters"][-1] == {"id": "shuffle", "elementsize": size}
+    assert document_of(array)["filters"][-1] == {"id": "shuffle", "elementsize": size}
     same_bits(array[...], expected[...])
 
 
@@ -117,7 +117,7 @@ def test_blosc_typesize_0_is_the_size_of_the_data_type(size: Any) -> None:
         array = open_v3(codecs=[LITTLE, blosc(typesize=size)])
     array[...] = 5
     assert array.store.get("c/0/0")[3] == 4
-    assert stated_anew(array)["codecs"][1]["configuration"]["typesize"] == 4
+    assert document_of(array)["codecs"][1]["configuration"]["typesize"] == 4
 
 
 @pytest.mark.parametrize("dtype", ["absent", None])
@@ -171,7 +171,7 @@ def test_text_in_a_compressor_is_the_number_it_says(
     assert array.metadata == expected.metadata
     array[...] = VALUES
     same_bits(array[...], VALUES)
-    assert stated_anew(array)["compressor"] == stated_anew(expected)["compressor"]
+    assert document_of(array)["compressor"] == document_of(expected)["compressor"]
 
 
 @pytest.mark.covers("V2-FILT-01")
@@ -274,7 +274,7 @@ def test_text_as_fill_value_of_format_2_is_what_it_says(dtype: str, stated: Any,
         array = one(None, dtype=dtype, fill_value=stated)
     assert len(caught) == 1
     assert array[0] == fill
-    again = stated_anew(array)["fill_value"]
+    again = document_of(array)["fill_value"]
     assert not isinstance(again, str)
 
 
@@ -385,10 +385,10 @@ def test_transpose_order_c_and_f_are_orders_of_axes(order: str, axes: list[int])
     chunk = np.arange(6, dtype="<i4").reshape(3, 2)
     array[:3, :2] = chunk
     assert array.store.get("c/0/0") == chunk.transpose(axes).tobytes()
-    assert stated_anew(array)["codecs"][0]["configuration"]["order"] == axes
+    assert document_of(array)["codecs"][0]["configuration"]["order"] == axes
 
 
-# Members that are absent, or that nobody knows
+# Members that are absent or unknown
 
 
 @pytest.mark.covers("V2-META-01")
@@ -402,7 +402,7 @@ def test_absent_members_of_format_2_are_null(without: tuple[str, ...]) -> None:
     assert len(caught) == 1
     for name in without:
         assert f"member '{name}' is missing" in str(caught[0].message)
-        assert stated_anew(array)[name] is None
+        assert document_of(array)[name] is None
     same_bits(array[...], VALUES)
 
 
@@ -430,7 +430,7 @@ def test_unknown_members_of_a_codec_of_format_2_are_ignored(
     with tolerated(f"/compressor/{name}: unknown member '{name}', ignored"):
         array = one(stored, compressor=codec | unknown)
     same_bits(array[...], VALUES)
-    assert name not in stated_anew(array)["compressor"]
+    assert name not in document_of(array)["compressor"]
 
 
 @pytest.mark.covers("V2-FILT-01")
@@ -458,7 +458,7 @@ def test_compressor_of_type_raw_is_none() -> None:
     with tolerated("/compressor: .*'raw'.*, taken for null"):
         array = one(RAW, compressor={"type": "raw"})
     same_bits(array[...], VALUES)
-    assert stated_anew(array)["compressor"] is None
+    assert document_of(array)["compressor"] is None
     assert problems_v2(compressor={"type": "gzip"}) == {"/compressor": "missing_member"}
 
 

@@ -69,7 +69,7 @@ def rounds(
     folder
         Names the folders, one for each round; they are made here if there is no other place.
     prepare
-        Given that folder, writes what is there before, and returns the operation.
+        Takes that folder, writes the data before the operation, and returns the operation.
     seed, count
         Of the moments, and how many there are.
     """

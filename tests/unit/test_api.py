@@ -301,7 +301,7 @@ def test_what_is_missing_says_what_to_do(tmp_path: Path) -> None:
 def test_files_of_other_formats_are_told_as_what_they_are(
     tmp_path: Path, start: bytes, told: str, mode: Any
 ) -> None:
-    """Who opens their HDF5 or .npy file is told how to go on."""
+    """The error about an HDF5 or .npy file says how to go on."""
     (tmp_path / "my.data").write_bytes(start)
     with pytest.raises(NotFoundError, match=told):
         tessarr.open(tmp_path / "my.data", mode)

@@ -96,7 +96,7 @@ GOOD: dict[str, Any] = {
     "names": "a",
     "dtype": "i4",
 }
-"""What the required arguments are that are not under test; functions make them anew."""
+"""Values of required arguments that are not under test; functions create new ones."""
 
 SKIPPED = {
     "blosc",  # modules
@@ -178,7 +178,7 @@ def test_bad_argument_raises_an_error_of_tessarr(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each parameter in turn is what it cannot be; a class of the tree says so, or a TypeError."""
-    folder = tmp_path / "a" / "b" / "c"  # some values are paths, and what is there is replaced
+    folder = tmp_path / "a" / "b" / "c"  # some values are paths, whose nodes are replaced
     folder.mkdir(parents=True)
     monkeypatch.chdir(folder)
     wrong = []

@@ -134,7 +134,7 @@ def test_cancelled_task_takes_its_read_out_of_the_queue(store: Gated) -> None:
 
 
 def test_dropped_write_is_written(store: Gated) -> None:
-    """A future that nobody keeps does its work all the same."""
+    """A future without references does its work all the same."""
     array = tessarr.open_array(store, mode="r+")
     running = busy(array)
     array.write(6, 66)

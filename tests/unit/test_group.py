@@ -235,7 +235,11 @@ def test_pickled_array_hides_no_other_member(store: Any) -> None:
     opened.visititems(lambda path, _: visited.append(path))
     assert visited == ["a", "b", "c", "c/d"]
     assert [name for name, _ in opened.arrays(recurse=True)] == ["a", "c/d"]
+    assert list(opened.array_keys(recurse=True)) == ["a", "c/d"]
+    assert [array.path for array in opened.array_values()] == ["a"]
     assert [name for name, _ in opened.groups()] == ["c"]
+    assert (opened.info.arrays, opened.info.unreadable) == (("a",), ("b",))
+    assert opened.tree().unreadable == ("b",)
     bad: Any = dict(opened.members())["b"]
     assert isinstance(bad, tessarr.Unreadable)
     for use in (lambda: bad.shape, lambda: bad[0], lambda: opened["b"]):
@@ -243,11 +247,13 @@ def test_pickled_array_hides_no_other_member(store: Any) -> None:
             use()
     with tessarr.options(allow_pickle=True):
         assert dict(opened.items())["b"][0] == "x"
+        assert list(opened.array_keys()) == [name for name, _ in opened.arrays()] == ["a", "b"]
+        assert opened.tree().unreadable == ()
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_missing_group_error_names_the_nodes_below(zarr_format: Any, store: Any) -> None:
-    """A folder of arrays without a document of its own is no group."""
+    """A folder of arrays without a group document is no group."""
     for name in ("x", "y"):
         tessarr.create_array(store, path=f"top/{name}", shape=2, zarr_format=zarr_format)
     tessarr.create_array(store, path="deep/er/z", shape=2, zarr_format=zarr_format)

@@ -59,7 +59,7 @@ def test_non_finite_attribute_is_stored_with_one_warning(
     with pytest.warns(TessarrWarning, match=WARNING) as caught:
         node = create(store, kind, zarr_format, attributes={"x": value, "a": 1})
     assert len(caught) == 1
-    with pytest.warns(TessarrWarning, match="attribute 'y~/', 'z'") as caught:
+    with pytest.warns(TessarrWarning, match="in attributes 'y~/', 'z': JSON") as caught:
         node.attrs.update({"y~/": value, "z": [value], "ok": 1.5})
     assert len(caught) == 1
     opened = tessarr.open(store, "r", path="n")
@@ -122,7 +122,7 @@ def test_edit_beside_non_finite_attribute_causes_no_warning(
     assert node.attrs["x"] == [math.inf]
 
 
-def test_attributes_of_another_node_can_be_given(store: Any, kind: str, zarr_format: Any) -> None:
+def test_attributes_of_another_node_are_accepted(store: Any, kind: str, zarr_format: Any) -> None:
     node = with_nan(store, kind, zarr_format)
     with pytest.warns(TessarrWarning, match=WARNING):
         other = create(store, kind, zarr_format, "other", attributes=dict(node.attrs))

@@ -325,15 +325,66 @@ class _Shared:
         return True
 
 
+def _shared_array(chunks: int) -> tuple[tessarr.Array, tessarr.Array]:
+    """Return two handles to an array of two ones, as two processes have them."""
+    store = ForeignStore(_Shared())
+    assert not store.is_exclusive
+    first = tessarr.create_array(store, shape=2, chunks=chunks, dtype="i4", overwrite=True)
+    first[...] = 1
+    return first, tessarr.open_array(store)
+
+
+@pytest.mark.parametrize("when", ["before clearing", "after clearing"])
+@pytest.mark.parametrize("chunks", [1, 2, 8])
+@pytest.mark.parametrize("other", ["append", "shrink", "grow"])
+def test_resize_larger_that_another_process_overtakes_starts_again(
+    when: str, chunks: int, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that the other process appended stay, and what it cut off never shows."""
+    first, second = _shared_array(chunks)
+    clear = resizing._clear
+    calls: list[tuple[int, ...]] = []
+
+    def change() -> None:
+        # The lock of this process does not hold for another one.
+        monkeypatch.setattr(resizing, "_alone", lambda _, work, below=None: work())
+        if other == "append":
+            second.append([2, 2])
+        elif other == "grow":
+            second.resize(5)
+            second[4] = 3
+        else:  # as if it were killed before it removed what is outside
+            second.resize(1, trim=False, delete_outside_chunks=False)
+
+    def overtaken(array: Any, old: Any, new: Any, **how: Any) -> None:
+        if array is not first:
+            return clear(array, old, new, **how)
+        calls.append(old.shape)
+        if len(calls) == 1 and when == "before clearing":
+            change()
+        clear(array, old, new, **how)
+        if len(calls) == 1 and when == "after clearing":
+            change()
+        return None
+
+    monkeypatch.setattr(resizing, "_clear", overtaken)
+    first.resize(9)
+    expected = {
+        "append": [1, 1, 2, 2, 0, 0, 0, 0, 0],
+        "shrink": [1, 0, 0, 0, 0, 0, 0, 0, 0],
+        "grow": [1, 1, 0, 0, 3, 0, 0, 0, 0],
+    }[other]
+    assert calls == [(2,), {"append": (4,), "shrink": (1,), "grow": (5,)}[other]]
+    assert first.shape == (9,)
+    for array in (first, tessarr.open_array(first.store)):
+        assert array[...].tolist() == expected
+
+
 def test_append_that_another_process_overtakes_keeps_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rows that were appended since the shape was read are not beyond the edge."""
-    store = ForeignStore(_Shared())
-    assert not store.is_exclusive
-    first = tessarr.create_array(store, shape=2, chunks=8, dtype="i4", overwrite=True)
-    first[...] = 1
-    second = tessarr.open_array(store)
+    first, second = _shared_array(8)
     clear = resizing._clear
 
     def overtaken(array: Any, old: Any, new: Any, **how: Any) -> None:
@@ -345,4 +396,4 @@ def test_append_that_another_process_overtakes_keeps_its_rows(
 
     monkeypatch.setattr(resizing, "_clear", overtaken)
     first.append([3])
-    assert tessarr.open_array(store)[...].tolist() == [1, 1, 2, 2, 3]
+    assert tessarr.open_array(first.store)[...].tolist() == [1, 1, 2, 2, 3]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from tessarr import drive
 from tessarr._engine import ArrayBase
 from tessarr.array.changing import Changing
-from tessarr.array.compiled import compiled, settled, with_text
-from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.array.compiled import check_pickles, compiled, settled, with_text
+from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.keys import check_path, join, node_path
 from tessarr.metadata.node import ArrayMeta
@@ -451,14 +451,7 @@ def _bind(
         What it is a view of.
     """
     options = current()
-    if meta.codecs.runs_code and not options.allow_pickle:
-        raise UnsupportedError(
-            f"array {path or '/'!r} is pickled, and to read pickles is to run what their writer "
-            "wants: if you trust it, open it with tessarr.options(allow_pickle=True)",
-            kind="unsupported_codec",
-            extension="pickle",
-            path=path,
-        )
+    check_pickles(meta, path)
     if write_empty_chunks is None:
         write_empty_chunks = options.write_empty_chunks
     if options.text != "auto" and meta.data_type.elements == "text":

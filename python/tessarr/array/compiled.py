@@ -7,15 +7,29 @@ from typing import TYPE_CHECKING, Final
 
 from tessarr._engine import Description
 from tessarr.array.recall import OfMetadata
+from tessarr.errors import UnsupportedError
 from tessarr.keys import V2Keys
 from tessarr.metadata.node import ArrayMeta
+from tessarr.options import current
 from tessarr.store.given import separator
 
 if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import Missing
 
-__all__ = ["compiled", "settled", "with_text"]
+__all__ = ["check_pickles", "compiled", "settled", "with_text"]
+
+
+def check_pickles(meta: ArrayMeta, path: str) -> None:
+    """Raise an error if the elements are pickled and the options do not allow that."""
+    if meta.codecs.runs_code and not current().allow_pickle:
+        raise UnsupportedError(
+            f"array {path or '/'!r} is pickled, and to read pickles is to run what their writer "
+            "wants: if you trust it, open it with tessarr.options(allow_pickle=True)",
+            kind="unsupported_codec",
+            extension="pickle",
+            path=path,
+        )
 
 
 def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:

@@ -20,7 +20,8 @@ def add_to(verbs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = verbs.add_parser(
         "tree",
         help="draw a hierarchy",
-        description="Draw the groups and arrays below a group.",
+        description="Draw the groups and arrays below a group. A node that cannot be read is drawn "
+        "with the reason.",
     )
     add_node(parser)
     parser.add_argument("--level", metavar="N", type=int, help="draw N levels only")
@@ -38,5 +39,4 @@ def _run(arguments: argparse.Namespace) -> int:
     if drawing.unreadable:
         count = f"{len(drawing.unreadable)} of {len(drawing)} nodes"
         sys.stderr.write(f"tessarr: {count} cannot be read\n")
-        return 1
     return 0

@@ -244,7 +244,7 @@ def _copy(node: Any, dest: Any, name: str, way: _Way, *, top: bool = False) -> N
 
 
 def _store(node: Any, dest: Any, name: str, way: _Way, *, there: Any, blocked: bool) -> None:
-    """Copy a node after what is there is deleted, where it is in the way."""
+    """Copy a node, and delete a node before that is in the way."""
     if blocked and not way.dry_run:
         del dest[name]
     if not hasattr(node, "shape"):

@@ -3,9 +3,9 @@
 Every change of a node first looks for groups above it that keep copies (one batch of
 requests), so that what cannot be looked at fails before anything has changed. The change is
 marked in the copies (see `tessarr.flow.changes`). After
-it they are made anew from what is stored then: each is replaced only if
-it is still the one that was read, and the node is read after it, so that of several
-writers the last one leaves the truth behind.
+the change they are built again from the stored documents. Each copy is replaced only if
+it is still the one that was read, and the node is read after it: the last of several
+writers stores copies that are current.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def exists_beside(
     v1
         Whether an array of format 1 counts: a new node there would take over its chunks.
     beside
-        What is asked for together with it.
+        Requests to send in the same batch.
     """
     prefix = prefix_of(path)
     names = [name for names in MARKERS.values() for name in names]

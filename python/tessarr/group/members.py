@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from tessarr import drive
 from tessarr.array import Array
+from tessarr.array.compiled import check_pickles
 from tessarr.errors import ArgumentError, MetadataError, NotFoundError, UnsupportedError
 from tessarr.flow import open as open_flow
 from tessarr.keys import check_path, join, node_path
@@ -197,11 +198,17 @@ class Members(Node[GroupMeta]):
         return Keys(self)
 
     def values(self) -> Values:
-        """Return the members, sorted by name: a view, as of a dictionary."""
+        """Return the members, sorted by name: a view, as of a dictionary.
+
+        A member that cannot be opened is a `tessarr.Unreadable`, as in `members`.
+        """
         return Values(self)
 
     def items(self) -> Items:
-        """Return the members with their names, sorted: a view, as of a dictionary."""
+        """Return the members with their names, sorted: a view, as of a dictionary.
+
+        A member that cannot be opened is a `tessarr.Unreadable`, as in `members`.
+        """
         return Items(self)
 
     # Walks
@@ -247,6 +254,8 @@ class Members(Node[GroupMeta]):
 
     def arrays(self, recurse: bool = False) -> Iterator[tuple[str, Array]]:  # noqa: FBT002
         """Go through the members that are arrays, with their names, sorted.
+
+        Members that cannot be opened are left out; `members` has them.
 
         Parameters
         ----------
@@ -415,7 +424,17 @@ class Members(Node[GroupMeta]):
             flow = walk.members(self._path, self._meta.zarr_format, max_depth=max_depth)
             found = drive.run(flow, self._store)
         prefix = open_flow.prefix_of(self._path)
-        return {path[len(prefix) :]: meta for path, meta in found.items()}
+        return {path[len(prefix) :]: _checked(path, meta) for path, meta in found.items()}
+
+
+def _checked(path: str, meta: Found) -> Found:
+    """Return the metadata of a member, or the error that opening it raises."""
+    if isinstance(meta, ArrayMeta):
+        try:
+            check_pickles(meta, path)
+        except UnsupportedError as error:
+            return error
+    return meta
 
 
 def _depth(recurse: bool) -> int | None:

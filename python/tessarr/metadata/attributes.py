@@ -120,9 +120,10 @@ def _check_tokens(
     )
     new = [name for name in names if not _holds_tokens(old.get(name))]
     if new:
+        noun = "attribute" if len(new) == 1 else "attributes"
         more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
         warn_user(
-            f"NaN or infinity in attribute {', '.join(map(describe, new[:_SHOWN]))}{more}: JSON "
+            f"NaN or infinity in {noun} {', '.join(map(describe, new[:_SHOWN]))}{more}: JSON "
             "has none, so that it is stored as the token NaN, Infinity or -Infinity, and readers "
             "outside Python may refuse the document. Store None or a string, or set the option "
             "nan_attributes to 'allow' or 'refuse'",

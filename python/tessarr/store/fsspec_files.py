@@ -125,9 +125,9 @@ class Files:
     def _check_absent(self, error: Exception, path: str) -> None:
         """Raise an error of the file system, if it does not say that a key is absent."""
         if not self._is_absent(error):
-            raise self._told(error, path)
+            raise self._as_store_error(error, path)
 
-    def _told(self, error: Exception, path: str) -> Exception:
+    def _as_store_error(self, error: Exception, path: str) -> Exception:
         """Return an error of the file system with what to do; a refusal of the web as our own."""
         status = next(filter(None, map(status_of, causes(error))), 0)
         if any(type(cause).__name__ == "NoCredentialsError" for cause in causes(error)):
@@ -238,7 +238,7 @@ class Files:
     def _check_lists(self, prefix: str, *, listed: bool) -> None:
         """Raise, if a web server lists nothing where a node is: it cannot list.
 
-        What has no node of its own may be empty. Then the root tells, if it is listed or a node.
+        A folder that is not a node may be empty. Then the root decides, if it is listed or a node.
         """
         self._lists = self._lists or listed
         if self._lists or not self._quoted:

@@ -204,7 +204,7 @@ class LocalStore(_engine.LocalStore, StoreMapping):
     locking : {"os", "lockfile", "none", "non_atomic"}, default "os"
         How writers of one key keep out of each other's way. By a lock of the system on the
         file ``key.__lock``, which the next writer takes over where one was killed. By that
-        file itself: where a writer was killed, somebody has to remove it. Not at all, except
+        file itself: where a writer was killed, remove it by hand. Not at all, except
         within the process: of two changes of parts of one value one may be lost. Or that, and
         files are changed in place: readers may see half of a change.
     lock_timeout_s : float, default 60

@@ -57,7 +57,7 @@ pub(crate) struct ArrayBase {
     keeps_past: AtomicBool,
     /// Small reads that wait for a thread.
     waiting: Pile<Arc<Slot>>,
-    /// How a chunk that is not stored is told from an array that is gone, if it is.
+    /// The check that the array still exists, for a chunk that is not stored.
     presence: OnceLock<Presence>,
     /// What keeps aside what is written.
     above: OnceLock<Arc<overlay::Overlay>>,

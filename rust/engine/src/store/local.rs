@@ -512,7 +512,7 @@ fn keep_permissions(path: &Path, file: &File) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(old) if old.is_file() && old.mode() != file.metadata()?.mode() => {
             match file.set_permissions(old.permissions()) {
-                // The file is somebody else's, or the file system has no permissions.
+                // The file has another owner, or the file system has no permissions.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
                 Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
                 done => done,

@@ -251,7 +251,7 @@ impl Store for MemoryStore {
     }
 
     fn deletes_at_once(&self, _: &str) -> bool {
-        true // there is nobody else, and nothing is left if the program is killed
+        true // no other program has the store, and nothing is left if the program is killed
     }
 
     fn replaces_at_once(&self, _: &str) -> bool {

@@ -71,7 +71,7 @@ impl Slot {
     }
 }
 
-/// Do the transfers that nobody has cancelled.
+/// Do the transfers that are not cancelled.
 fn run_queued(slots: &[Arc<Slot>], runner: Runner, told: &Raised) {
     let transfers: Vec<Transfer> = slots.iter().filter_map(|slot| slot.take()).collect();
     if !transfers.is_empty() {
@@ -341,7 +341,7 @@ impl Begun {
 
 #[pymethods]
 impl Begun {
-    /// Leave out what the future waits for, if nobody has begun it; return whether that was done.
+    /// Leave out what the future waits for, if no thread has started it; return whether that was done.
     fn cancel(&self, future: &Bound<'_, PyAny>) -> bool {
         self.slots.iter().any(|slot| slot.take_of(future).is_some())
     }

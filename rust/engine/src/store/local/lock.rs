@@ -89,7 +89,7 @@ impl Lock {
                 Ok(Attempt::Held(bytes))
                     if bytes > 0 && Owner::of(&path)?.is_some_and(|it| !it.is_dead()) =>
                 {
-                    // Somebody has it who finds no locks here.
+                    // The owner finds no locks in this file system.
                     drop(file);
                     a_little(&mut wait)?;
                 }

@@ -26,7 +26,7 @@ impl Owner {
     /// This process, which writes a value into the file `value`.
     pub(super) fn current(value: &Path) -> Owner {
         let process = std::process::id();
-        let begun = begun(process).unwrap_or_default();
+        let begun = start_time(process).unwrap_or_default();
         let value = value.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Owner { machine: machine(), process, begun, value }
     }
@@ -62,7 +62,7 @@ impl Owner {
         if self.machine.is_empty() || self.begun.is_empty() || self.machine != machine() {
             return false;
         }
-        match begun(self.process) {
+        match start_time(self.process) {
             Ok(begun) => begun != self.begun,
             Err(error) => error.kind() == ErrorKind::NotFound,
         }
@@ -81,7 +81,7 @@ fn machine() -> String {
 }
 
 /// When a process began; [`ErrorKind::NotFound`] where there is none of that number, or it has ended.
-fn begun(process: u32) -> io::Result<String> {
+fn start_time(process: u32) -> io::Result<String> {
     if !Path::new("/proc/self/stat").exists() {
         return Err(ErrorKind::Unsupported.into());
     }
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(own.value, "value");
         let mut child = std::process::Command::new("sleep").arg("60").spawn()?;
         let other =
-            Owner { process: child.id(), begun: begun(child.id())?, ..Owner::current(Path::new("v")) };
+            Owner { process: child.id(), begun: start_time(child.id())?, ..Owner::current(Path::new("v")) };
         assert!(!other.is_dead());
         child.kill()?;
         child.wait()?;

@@ -30,15 +30,15 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
 
 /// Exchanges two folders. For a moment there is none at `other`.
 pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    let mut aside = one.as_os_str().to_owned();
-    aside.push(".old");
-    let aside = PathBuf::from(aside);
-    fs::rename(other, &aside)?;
+    let mut temporary = one.as_os_str().to_owned();
+    temporary.push(".old");
+    let temporary = PathBuf::from(temporary);
+    fs::rename(other, &temporary)?;
     if let Err(error) = fs::rename(one, other) {
-        fs::rename(&aside, other)?;
+        fs::rename(&temporary, other)?;
         return Err(error);
     }
-    fs::rename(&aside, one)
+    fs::rename(&temporary, one)
 }
 
 /// Copies `size` bytes at `offset` of `from` to `at` of `to`. `from` ending

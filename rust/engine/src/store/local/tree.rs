@@ -140,7 +140,7 @@ fn move_into(path: &Path, hidden: &Path) -> bool {
     false
 }
 
-/// Moves the folder `staged` to `path`, and what is there to `staged`, in one step where the system
+/// Moves the folder `staged` to `path`, and the folder at `path` to `staged`, in one step where the system
 /// can do that. False: nothing was changed, as there is neither a folder nor a link, or one that
 /// cannot be renamed: a mount point, or a folder of a lower layer of an overlay.
 pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
