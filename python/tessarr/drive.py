@@ -70,7 +70,7 @@ class Get:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Ask what another request asks; answered with the `AccessError` where access is denied."""
+    """Answer another request with the error where access is denied or the value is damaged."""
 
     request: Get | ListDir
 
@@ -389,7 +389,7 @@ def _hold(store: Store, request: Hold) -> Any:
 def _allowed(store: Store, request: Allowed) -> Any:
     try:
         return answer(request.request, store)
-    except AccessError as error:
+    except (AccessError, DataError, MetadataError) as error:
         return error
 
 

@@ -24,6 +24,7 @@ from tessarr.errors import (
     DataError,
     StoreError,
 )
+from tessarr.types import ZarrFormat
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EROFS])
@@ -173,6 +174,28 @@ def test_row_of_sqlite_that_is_no_blob_is_data_error(tmp_path: Path, value: str,
     assert store["k"] == b"2"
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_document_of_sqlite_that_is_no_blob_hides_no_other_member(
+    tmp_path: Path, zarr_format: ZarrFormat
+) -> None:
+    """The member is listed as `Unreadable`, and its error says what is stored."""
+    path = tmp_path / "a.sqlite"
+    with tessarr.open_group(str(path), mode="w", zarr_format=zarr_format) as group:
+        group["good"] = np.arange(3)
+        group["bad"] = np.arange(3)
+    key = "bad/.zarray" if zarr_format == 2 else "bad/zarr.json"
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE zarr SET v = 7 WHERE k = ?", (key,))
+    connection.close()
+    group = tessarr.open_group(str(path), mode="r")
+    found: dict[str, Any] = dict(group.members())
+    assert list(group) == [*found] == ["bad", "good"]
+    assert found["good"][:].tolist() == [0, 1, 2]
+    assert group.tree().unreadable == ("bad",)
+    with pytest.raises(DataError, match="type INTEGER"):
+        found["bad"][:]
+
+
 def every_store(folder: Path) -> list[Any]:
     return [
         stores.LocalStore(folder / "local"),
@@ -216,6 +239,8 @@ def test_key_that_utf8_cannot_encode_is_argument_error_in_every_store(tmp_path: 
     for end in ("", ".zip", ".sqlite"):
         with pytest.raises(ArgumentError, match="not a path"):
             tessarr.open_group(f"{tmp_path}/{BAD_KEY}{end}")
+    with pytest.raises(ArgumentError, match="cannot be encoded"):
+        tessarr.open_group(f"memory://{BAD_KEY}")
     for cls in (stores.LocalStore, stores.ZipStore, stores.SQLiteStore):
         with pytest.raises(ArgumentError, match="not a path"):
             cls(f"{tmp_path}/{BAD_KEY}")

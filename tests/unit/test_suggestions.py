@@ -105,3 +105,10 @@ def test_array_codec_as_compressor_of_format_2_is_stored() -> None:
     a = create(compressors="pcodec", zarr_format=2)
     a[...] = [1, 2, 3, 4]
     assert a[...].tolist() == [1, 2, 3, 4]
+
+
+def test_name_of_another_format_is_not_suggested_for_itself() -> None:
+    """The codec `bytes` of format 3 has no id of format 2."""
+    with pytest.raises(UnsupportedError) as caught:
+        create(compressors={"id": "bytes"}, zarr_format=2)
+    assert "did you mean 'bytes'" not in str(caught.value)

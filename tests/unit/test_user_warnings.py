@@ -160,3 +160,13 @@ def test_warning_of_a_program_without_a_file_is_shown(option: str) -> None:
     )
     assert done.stdout.endswith("end\n")
     assert "TessarrWarning: NaN or infinity in attribute 'x'" in done.stderr
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u8", "f2"])
+def test_scalar_of_numpy_that_does_not_fit_warns_at_the_user_line(dtype: str) -> None:
+    """No warning of NumPy about its own cast points into Tessarr."""
+    array = tessarr.create_array(None, shape=3, dtype=dtype)
+    with caught() as found:
+        array[:] = np.float64(1e20)
+    assert found
+    assert {one.filename for one in found} == {HERE}

@@ -182,7 +182,7 @@ class Codec(ABC):
             config = {
                 field.name: value
                 for field in dataclasses.fields(known)
-                if field.name != "spelling" and (value := _read_parameter(field, members)) is not ABSENT
+                if field.name != "spelling" and (value := _parameter(field, members)) is not ABSENT
             }
             members.done()
         if len(members.problems) > before:
@@ -254,7 +254,7 @@ _MAYBE: Final = frozenset(["None", "Optional", "typing.Optional"])
 """What annotations of parameters that may be None hold besides."""
 
 
-def _read_parameter(field: dataclasses.Field[Any], members: Members) -> Any:
+def _parameter(field: dataclasses.Field[Any], members: Members) -> Any:
     """Return the parameter of a document for a field of a codec, or ABSENT for the default."""
     if field.default is MISSING and field.default_factory is MISSING and field.init:
         members.require(field.name)

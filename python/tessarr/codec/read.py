@@ -137,7 +137,8 @@ def of(value: CodecLike) -> Codec:
             message = f"codec {name!r} is not supported{packages.hint(name)}"
         except UnsupportedError as error:
             message = error.message
-        message += did_you_mean(name.removeprefix(_NUMCODECS), all_names())
+        others = (known for known in all_names() if known != name)
+        message += did_you_mean(name.removeprefix(_NUMCODECS), others)
         raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
     alias = name if not by_id and name in codec.aliases else ""
     try:

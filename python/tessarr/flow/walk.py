@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tessarr import _json
 from tessarr.drive import Allowed, Flow, Get, ListDir, Size, run
-from tessarr.errors import AccessError, MetadataError, UnsupportedError
+from tessarr.errors import AccessError, DataError, MetadataError, UnsupportedError
 from tessarr.flow.open import MARKERS, parse_v2, parse_v3, prefix_of
 from tessarr.keys import is_node_name, join, split
 from tessarr.metadata import v2
@@ -43,7 +43,7 @@ class Stored(NamedTuple):
     name: str
     document: bytes
     attributes: bytes | None
-    error: AccessError | None = None
+    error: AccessError | DataError | MetadataError | None = None
     """Why the documents could not be read, if they could not."""
 
     @property
@@ -194,7 +194,7 @@ def _members(
     listings = yield tuple(Allowed(ListDir(prefix_of(path))) for path, _ in level)
     children = []
     for (path, form), listing in zip(level, listings, strict=True):
-        if isinstance(listing, AccessError):
+        if isinstance(listing, Exception):
             if path == root:
                 raise listing
             warn_user(f"the members of group {path!r} are left out: {listing}")
@@ -232,7 +232,7 @@ def _fetch(
     if zarr_format == 3:
         documents = yield tuple(Allowed(Get(f"{child}/zarr.json")) for child in children)
         for child, document in zip(children, documents, strict=True):
-            if isinstance(document, AccessError):
+            if isinstance(document, AccessError | DataError | MetadataError):
                 found[child] = Stored("zarr.json", b"", None, document)
             elif document is not None:
                 found[child] = Stored("zarr.json", document, None)
@@ -242,9 +242,13 @@ def _fetch(
     for i, child in enumerate(children):
         own = documents[3 * i : 3 * i + 3]
         zarray, zgroup, zattrs = own
-        denied = [document for document in own if isinstance(document, AccessError)]
-        if denied:
-            found[child] = Stored(".zarray", b"", None, denied[0])
+        errors = [
+            document
+            for document in own
+            if isinstance(document, AccessError | DataError | MetadataError)
+        ]
+        if errors:
+            found[child] = Stored(".zarray", b"", None, errors[0])
         elif zarray is not None:
             found[child] = Stored(".zarray", zarray, zattrs)
             if zgroup is not None and warn:

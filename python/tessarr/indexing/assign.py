@@ -179,12 +179,12 @@ def converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
             from tessarr.indexing.array_likes import check_elements
 
             check_elements({type(None)}, dtype)
-        if isinstance(value, np.generic):
-            # NumPy refuses some scalars in an assignment that `asarray` would wrap around.
-            single = np.empty((), dtype)
-            single[()] = value
-            return single
         with np.errstate(invalid="ignore", over="call", call=_warn_of_overflow):
+            if isinstance(value, np.generic):
+                # NumPy refuses some scalars in an assignment that `asarray` would wrap around.
+                single = np.empty((), dtype)
+                single[()] = value
+                return single
             return np.asarray(value, dtype=dtype)
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         if isinstance(error, TessarrError) or is_of_value(error):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tessarr.dtype import DataType
-    from tessarr.errors import AccessError, MetadataError, UnsupportedError
+    from tessarr.errors import AccessError, DataError, MetadataError, UnsupportedError
     from tessarr.grid import ChunkGrid, Cuts
     from tessarr.keys import ChunkKeyEncoding
     from tessarr.problems import Problems
@@ -251,7 +251,9 @@ class GroupMeta:
         return self.zarr_format
 
 
-Found: TypeAlias = "ArrayMeta | GroupMeta | MetadataError | UnsupportedError | AccessError"
+Found: TypeAlias = (
+    "ArrayMeta | GroupMeta | MetadataError | UnsupportedError | AccessError | DataError"
+)
 """What a listing finds at a path: a node, or why it cannot be read."""
 
 

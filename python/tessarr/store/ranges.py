@@ -223,7 +223,7 @@ class FarFiles(Files):
             self._asks_once() and refusal.status != NOT_IMPLEMENTED
         ):  # of which its error says more
             path = self._at(key)
-            return self._told(self.server.refusal(self._fs, path, refusal), path)
+            return self._as_store_error(self.server.refusal(self._fs, path, refusal), path)
         return None
 
     def _late(self, key: str) -> Exception | None:

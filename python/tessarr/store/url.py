@@ -149,7 +149,12 @@ def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> t
     if scheme == "memory":
         if not parts.netloc:
             raise ArgumentError(f"cannot open {url!r}: it lacks a name, as in memory://name")
-        return MemoryStore(name=unquote(parts.netloc)), path.strip("/")
+        name = unquote(parts.netloc)
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise ArgumentError(f"cannot open {url!r}: its name cannot be encoded") from error
+        return MemoryStore(name=name), path.strip("/")
     if parts.netloc not in {"", "localhost"} or not path:
         raise ArgumentError(
             f"cannot open {url!r}: it names the host {parts.netloc!r}; "
