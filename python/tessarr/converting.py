@@ -142,8 +142,9 @@ def convert(
     """Convert an array, or a group with all that is below, to another format.
 
     In place only metadata is written: format 3 can say what chunks of format 2 and 1 are,
-    and the other way round for what both formats have. To a target everything is copied,
-    chunks as they are stored.
+    and the other way round for what both formats have. In place, a node that a symbolic link
+    leads to is converted, too, once for all links. To a target everything is copied, chunks
+    as they are stored.
 
     Parameters
     ----------

@@ -153,9 +153,13 @@ class DeletePrefix:
 
 @dataclass(frozen=True, slots=True)
 class RemoveLink:
-    """Remove the symbolic link that a folder is, and nothing that the link leads to."""
+    """Remove the symbolic link that a folder is, and nothing that the link leads to.
+
+    `dangling`: only a link that leads nowhere. The answer says whether a link was removed.
+    """
 
     prefix: str
+    dangling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +381,18 @@ def _rename(store: Store, request: Rename) -> bool:
     return True
 
 
+def _remove_link(store: Store, request: RemoveLink) -> bool:
+    if request.dangling:
+        if not isinstance(store, LocalStore):
+            return False
+        from pathlib import Path
+
+        path = Path(store.path) / request.prefix
+        if path.exists() or not path.is_symlink():
+            return False
+    return store.remove_link(request.prefix)
+
+
 def _hold(store: Store, request: Hold) -> Any:
     def hold(keys: tuple[str, ...]) -> Any:
         if not keys:
@@ -402,7 +418,7 @@ _ANSWER: dict[type, Callable[[Any, Any], Any]] = {
     Change: _change,
     Delete: lambda store, r: store.delete(r.key),
     DeletePrefix: lambda store, r: store.delete_prefix(r.prefix),
-    RemoveLink: lambda store, r: store.remove_link(r.prefix),
+    RemoveLink: _remove_link,
     DeletesAtOnce: lambda store, r: store.deletes_at_once(r.prefix),
     Copy: _copy,
     Rename: _rename,

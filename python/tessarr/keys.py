@@ -328,7 +328,8 @@ def cells_of(
     Raises
     ------
     StoreError
-        If a chunk is stored under a key with the other separator, and not under its own.
+        If a chunk is stored under a key of another encoding than `encoding`, and not under its own;
+        only the encodings ``default`` and ``v2`` are checked.
 
     Examples
     --------
@@ -339,32 +340,38 @@ def cells_of(
     tessarr.errors.StoreError: no chunk is stored under 'a/0/1', but one is under 'a/0.1': ...
     """
     known = list(keys)
-    other = _with_other_separator(encoding)
+    others = _NUMBERED if type(encoding) in {DefaultKeys, V2Keys} else ()
     found, strays = [], []
     for key in known:
         name = key[len(prefix) :]
         cell = encoding.decode(name, rank)
         if cell is not None:
             found.append((key, cell))
-        elif other is not None and (cell := other.decode(name, rank)) is not None:
-            strays.append((key, prefix + encoding.encode(cell)))
+            continue
+        for other in others:
+            if (cell := other.decode(name, rank)) is not None:
+                strays.append((key, prefix + encoding.encode(cell), other))
+                break
     if strays:
         there = set(known)
-        for key, wanted in strays:
+        for key, wanted, other in strays:
             if wanted not in there:
                 raise StoreError(
-                    f"no chunk is stored under {wanted!r}, but one is under {key!r}: the "
-                    "separator of the keys is not that of the metadata; correct it in the "
-                    "metadata, or delete these files",
+                    f"no chunk is stored under {wanted!r}, but one is under {key!r}: by the "
+                    f"metadata, keys have {_described(encoding)}, this key has "
+                    f"{_described(other)}; correct the metadata, or rename or delete the files",
                     key=wanted,
                 )
     return found
 
 
-def _with_other_separator(encoding: ChunkKeyEncoding) -> ChunkKeyEncoding | None:
-    if isinstance(encoding, (DefaultKeys, V2Keys)):
-        return type(encoding)("." if encoding.separator == "/" else "/")
-    return None
+_NUMBERED: Final = (DefaultKeys("/"), DefaultKeys("."), V2Keys("/"), V2Keys("."))
+"""The encodings that the engine has, too."""
+
+
+def _described(encoding: ChunkKeyEncoding) -> str:
+    separator = getattr(encoding, "separator", None)
+    return f'the encoding "{encoding.name}" with the separator {separator!r}'
 
 
 register(DefaultKeys)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +14,7 @@ import pytest
 import tessarr
 from tessarr import stores
 from tessarr import tensorstore as ts
+from tessarr.errors import StoreError
 from tessarr.types import ZarrFormat
 
 Linked: TypeAlias = tuple[Path, Path, ZarrFormat]
@@ -218,3 +221,128 @@ def test_rm_of_linked_store_removes_link_alone(
     assert capsys.readouterr().out == "would delete the symbolic link\ndeleted the symbolic link\n"
     assert contents(tmp_path / "outside") == before
     assert not (tmp_path / "link").is_symlink()
+
+
+@pytest.fixture(params=["nowhere", "link", "../nowhere/x"])
+def dangling(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a store with a link "link" that leads nowhere, or to itself."""
+    tessarr.create_group(tmp_path / "root")
+    (tmp_path / "root" / "link").symlink_to(request.param)
+    return tmp_path / "root"
+
+
+def create_over(root: Path) -> None:
+    tessarr.open_group(root).create_array("link", shape=3, dtype="i1", overwrite=True)
+
+
+def create_group_over(root: Path) -> None:
+    tessarr.open_group(root).create_group("link", overwrite=True)
+
+
+def create_with_data_over(root: Path) -> None:
+    tessarr.open_group(root).create_array("link", data=np.ones(3), overwrite=True)
+
+
+def assign_over(root: Path) -> None:
+    tessarr.open_group(root)["link"] = np.ones(3)
+
+
+@pytest.mark.parametrize(
+    "change", [create_over, create_group_over, create_with_data_over, assign_over]
+)
+def test_overwrite_of_dangling_link_replaces_link(
+    dangling: Path, change: Callable[[Path], None]
+) -> None:
+    """The node is stored in the folder of the store, not where the link leads."""
+    change(dangling)
+    assert not (dangling / "link").is_symlink()
+    assert list(tessarr.open_group(dangling)) == ["link"]
+    assert sorted(path.name for path in dangling.parent.iterdir()) == ["root"]
+
+
+def test_delete_of_dangling_link_removes_link(dangling: Path) -> None:
+    """The link is gone, also from consolidated metadata; then there is nothing to delete."""
+    group = tessarr.open_group(dangling)
+    del group["link"]
+    assert not (dangling / "link").is_symlink()
+    with pytest.raises(KeyError):
+        del group["link"]
+
+
+def test_delete_of_link_to_folder_without_node_raises(tmp_path: Path) -> None:
+    """A link that leads to a folder or a file is no member, and stays."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_bytes(b"1")
+    group = tessarr.create_group(tmp_path / "root")
+    for name in ("empty", "file"):
+        (tmp_path / "root" / name).symlink_to(tmp_path / name)
+        with pytest.raises(KeyError):
+            del group[name]
+        assert (tmp_path / "root" / name).is_symlink()
+
+
+def test_delete_of_dangling_link_updates_consolidated_metadata(linked: Linked) -> None:
+    """The copy of a member whose link leads nowhere now goes with the link."""
+    root, outside, _ = linked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tessarr.errors.TessarrWarning)
+        tessarr.consolidate_metadata(root)
+    outside.rename(outside.with_name("moved"))
+    del tessarr.open_group(root, use_consolidated=False)["link"]
+    assert list(tessarr.open_group(root, use_consolidated=True)) == []
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_rm_of_dangling_link_removes_link(
+    dangling: Path, whole: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With -f the command removes what leads nowhere; a dry run removes nothing."""
+    from tessarr.cli import main
+
+    place = [str(dangling / "link")] if whole else [str(dangling), "--node", "link"]
+    assert main(["rm", "-f", "-n", *place]) == 0
+    assert (dangling / "link").is_symlink()
+    assert main(["rm", "-f", *place]) == 0
+    assert not (dangling / "link").is_symlink()
+    assert capsys.readouterr().out == "would delete the symbolic link\ndeleted the symbolic link\n"
+
+
+def test_create_at_dangling_link_raises(dangling: Path) -> None:
+    """The error names the link, and nothing is stored where the link leads."""
+    group = tessarr.open_group(dangling)
+    link = re.escape(str(dangling / "link"))
+    for create in (
+        lambda: group.create_array("link", shape=3, dtype="i1"),
+        lambda: group.create_group("link/below"),
+        lambda: tessarr.create_array(dangling / "link", shape=3, dtype="i1"),
+    ):
+        with pytest.raises(StoreError, match=f"{link}.* leads nowhere"):
+            create()
+    assert (dangling / "link").is_symlink()
+    assert sorted(path.name for path in dangling.parent.iterdir()) == ["root"]
+
+
+@pytest.mark.parametrize("rename", [False, True])
+def test_convert_of_array_under_two_links_converts_it_once(tmp_path: Path, rename: bool) -> None:
+    """Both links lead to the array in the new format, with the same elements; and back."""
+    outside, root = tmp_path / "outside", tmp_path / "root"
+    data = np.arange(12).reshape(3, 4)
+    tessarr.create_group(root, zarr_format=3)
+    settings: dict[str, Any] = {} if rename else {"chunk_key_encoding": "v2"}
+    tessarr.create_group(outside, zarr_format=3)
+    tessarr.create_array(outside / "x", data=data, chunks=2, zarr_format=3, **settings)
+    for name in ("one", "two"):
+        (root / name).symlink_to(outside)
+    (root / "x").symlink_to(outside / "x")
+    for form in (2, 3):
+        done = tessarr.convert(root, to=form, move_chunks=rename)
+        assert str(done).count("array") == 3
+        group = tessarr.open_group(root)
+        assert list(group) == ["one", "two", "x"]
+        for path in ("one/x", "two/x", "x"):
+            assert group.get_array(path).zarr_format == form
+            assert group.get_array(path)[:].tolist() == data.tolist()
+        names = {path.name for path in outside.rglob("*") if path.is_file()}
+        assert ("zarr.json" in names) == (form == 3)
+        assert (".zarray" in names) == (form == 2)
+        assert all((root / name).is_symlink() for name in ("one", "two", "x"))

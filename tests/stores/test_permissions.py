@@ -158,3 +158,11 @@ def test_group_that_may_not_be_listed_is_access_error(hierarchy: Path) -> None:
                 ask()
             assert Path(str(caught.value.filename)) == hierarchy
     hierarchy.chmod(0o755)
+
+
+def test_read_of_missing_chunk_in_folder_that_may_not_be_listed_is_fill(hierarchy: Path) -> None:
+    """The search for chunks under other keys needs no permission."""
+    array = tessarr.create_array(hierarchy / "a", shape=4, chunks=2, dtype="i1", fill_value=3)
+    (hierarchy / "a").chmod(0o311)
+    with unprivileged():
+        assert tessarr.open_array(hierarchy / "a", mode="r")[:].tolist() == array[:].tolist()

@@ -1,10 +1,11 @@
-"""Arrays in a folder that vanish while they are open, and chunks under the other separator."""
+"""Arrays in a folder that vanish while they are open, and chunks under keys of another encoding."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import tessarr
 from tessarr import stores
 from tessarr.errors import NotFoundError, StoreError
+from tessarr.extensions import ChunkKeyEncoding, Members, register_key_encoding
 from tessarr.types import ZarrFormat
 
 
@@ -147,11 +149,138 @@ def test_read_of_chunk_under_other_separator_raises(
     assert array[3, 3] == 6
 
 
-def test_read_of_many_missing_chunks_looks_for_few_under_other_separator(tmp_path: Path) -> None:
-    """Later missing chunks of an open array cost nothing more."""
-    array = tessarr.create_array(tmp_path, shape=(1, 100), chunks=1, dtype="i1")
+@register_key_encoding
+@dataclass(frozen=True)
+class PlusKeys(ChunkKeyEncoding):
+    """Joins the numbers with a plus sign."""
+
+    name = "tests.plus"
+
+    @classmethod
+    def from_json(cls, configuration: Members) -> PlusKeys:
+        configuration.done()
+        return cls()
+
+    def to_json(self) -> Any:
+        return {"name": self.name}
+
+    def encode(self, cell: Any) -> str:
+        return "+".join(map(str, cell))
+
+    def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
+        parts = key.split("+")
+        return tuple(map(int, parts)) if all(part.isdigit() for part in parts) else None
+
+
+ENCODINGS: dict[str, dict[str, Any]] = {
+    f"{name} {separator}": {"name": name, "separator": separator}
+    for name in ("default", "v2")
+    for separator in "/."
+}
+
+
+def key_of(encoding: str, cell: tuple[int, ...]) -> str:
+    """Return the key of a chunk."""
+    name, separator = encoding.split()
+    return separator.join([*(["c"] if name == "default" else []), *map(str, cell)]) or "0"
+
+
+def sparse(folder: Path, encoding: str, shape: tuple[int, ...]) -> tessarr.Array:
+    """Create an array of format 3 with chunks of one element along each axis."""
+    return tessarr.create_array(
+        folder,
+        shape=shape,
+        chunks=(1,) * len(shape),
+        dtype="i1",
+        chunk_key_encoding=ENCODINGS[encoding],
+        compressors=None,
+    )
+
+
+def store_chunk(folder: Path, key: str) -> None:
+    """Store a file under a key."""
+    (folder / key).parent.mkdir(parents=True, exist_ok=True)
+    (folder / key).write_bytes(b"1")
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2, 3])
+@pytest.mark.parametrize("stored", ENCODINGS)
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_read_of_chunk_under_other_key_encoding_raises(
+    tmp_path: Path, encoding: str, stored: str, rank: int
+) -> None:
+    """The first missing chunk is enough, wherever the others are; encodings may coincide."""
+    cell = (2, 1, 0)[:rank]
+    sparse(tmp_path, encoding, (3,) * rank)
+    own, other = key_of(encoding, cell), key_of(stored, cell)
+    store_chunk(tmp_path, other)
+    array = tessarr.open_array(tmp_path)
+    if own == other:
+        assert array[(0,) * rank] == (0 if rank else ord("1"))
+        return
+    for _ in range(2):
+        with pytest.raises(StoreError, match="metadata") as caught:
+            array[(0,) * rank]
+        assert f'"{own}"' in str(caught.value)
+        assert f'"{other}"' in str(caught.value)
+    (tmp_path / own).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / other).rename(tmp_path / own)
+    assert tessarr.open_array(tmp_path)[cell] == ord("1")
+
+
+@pytest.mark.parametrize(("separator", "stored"), [(".", "60/0"), ("/", "60.0")])
+def test_read_of_sparse_array_under_other_separator_raises(
+    tmp_path: Path, separator: Any, stored: str
+) -> None:
+    """Rows far from those that are read are stored under the other separator."""
+    tessarr.create_array(
+        tmp_path,
+        shape=(100, 10),
+        chunks=(1, 10),
+        dtype="i1",
+        zarr_format=2,
+        dimension_separator=separator,
+    )
+    store_chunk(tmp_path, stored)
+    array = tessarr.open_array(tmp_path, mode="r+")
+    for access in (lambda: array[0], lambda: array.__setitem__((99, 9), 1)):
+        with pytest.raises(StoreError, match=f'but one is under "{stored}"'):
+            access()
+
+
+def test_read_of_array_with_chunks_under_both_encodings_holds(tmp_path: Path) -> None:
+    """A chunk that has its own key, too, is no error; nor is one outside of the array."""
+    array = sparse(tmp_path, "default /", (3, 3))
+    array[2, 1] = 5
+    store_chunk(tmp_path, "2.1")
+    store_chunk(tmp_path, "3.0")
+    store_chunk(tmp_path, "0.18446744073709551615")
+    store_chunk(tmp_path, "notes.txt")
+    store_chunk(tmp_path, "1/notes")
+    (tmp_path / "0" / "0").mkdir(parents=True)  # an empty folder
+    array = tessarr.open_array(tmp_path)
+    assert array[0].tolist() == [0, 0, 0]
+    assert array[2, 1] == 5
+
+
+def test_read_of_array_with_registered_key_encoding_checks_no_keys(tmp_path: Path) -> None:
+    """Only the encodings of the specifications are known to differ."""
+    array = tessarr.create_array(
+        tmp_path, shape=(2, 2), chunks=1, dtype="i1", chunk_key_encoding="tests.plus"
+    )
+    store_chunk(tmp_path, "c/1/1")
     assert not array[:].any()
-    (tmp_path / "c.0.99").write_bytes(b"")
+    array[1, 1] = 1
+    assert (tmp_path / "1+1").exists()
+
+
+def test_read_of_missing_chunks_searches_keys_once_and_within_bounds(tmp_path: Path) -> None:
+    """Later missing chunks of an open array list nothing; very many own chunks hide another."""
+    array = tessarr.create_array(
+        tmp_path, shape=(1, 1000), chunks=1, dtype="i1", dimension_separator="."
+    )
+    assert not array[:].any()
+    store_chunk(tmp_path, "c/0/99")
     assert not array[:].any()
     with pytest.raises(StoreError, match="separator"):
         tessarr.open_array(tmp_path)[0, 99]
@@ -173,6 +302,19 @@ def test_folder_or_pipe_at_path_of_chunk_raises(tmp_path: Path) -> None:
         array[4:]
     with pytest.raises(StoreError, match="pipe"):
         array[4] = 1
+
+
+@pytest.mark.parametrize("stored", ENCODINGS)
+def test_copy_of_array_with_chunks_under_other_key_encoding_raises(
+    tmp_path: Path, stored: str
+) -> None:
+    """Copies know all four encodings, in every store."""
+    encoding = "v2 /" if stored == "default /" else "default /"
+    sparse(tmp_path / "a", encoding, (3, 3))
+    store_chunk(tmp_path / "a", key_of(stored, (2, 1)))
+    store = stores.MemoryStore(dict(stores.LocalStore(tmp_path / "a").items()))
+    with pytest.raises(StoreError, match=r'"(default|v2)"'):
+        tessarr.copy_to(store, tmp_path / "copy")
 
 
 @pytest.mark.parametrize("settings", [{}, {"chunks": 4}, {"zarr_format": 3}])

@@ -53,8 +53,12 @@ def _run(arguments: argparse.Namespace) -> int:
     whole = not path and not is_url(root) and Path(root).is_file()
     reads = arguments.dry_run or whole
     store, path = store_at(arguments.path, arguments.node, "r" if reads else "r+")
+    link = Path(store.path) / path if isinstance(store, LocalStore) else None
+    if link is not None and not link.is_symlink():
+        link = None
     if arguments.force:
-        if not drive.run(open_flow.exists(path, v1=True), store):
+        is_dangling = link is not None and not link.exists()
+        if not is_dangling and not drive.run(open_flow.exists(path, v1=True), store):
             return _told(arguments, 0, 0)
     else:
         node = node_at(arguments.path, arguments.node)
@@ -64,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 f"{arguments.path!r} is a group of {count} member{'s' * (count != 1)}: "
                 "give -r to delete it with everything below it"
             )
-    if isinstance(store, LocalStore) and (link := Path(store.path) / path).is_symlink():
+    if isinstance(store, LocalStore) and link is not None:
         return _remove_link(arguments, link, path, store)
     keys = drive.run(measure.keys(path), store)
     size_bytes = drive.run(measure.stored_bytes(path), store)

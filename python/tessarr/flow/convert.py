@@ -198,14 +198,7 @@ def apply(steps: list[Step], to: ZarrFormat, *, keep: bool = False) -> Flow[None
     ExistsError
         If a document has appeared in the meantime.
     """
-    for step in reversed(steps):
-        if step.documents:
-            if step.renamed:
-                for old, new in (yield from chunk_keys(step)):
-                    value = yield Get(old)
-                    if value is not None:
-                        yield Put(new, value)
-            yield from _store(step)
+    steps = yield from _store_all(steps)
     for step in reversed(steps):
         if step.consolidated and step.obsolete:
             yield from consolidate.consolidate(step.path, zarr_format=to, warn=False)
@@ -217,6 +210,37 @@ def apply(steps: list[Step], to: ZarrFormat, *, keep: bool = False) -> Flow[None
             yield Delete(prefix + name)
         if renamed:
             yield tuple(Delete(old) for old, _ in renamed)
+
+
+def _store_all(steps: list[Step]) -> Flow[list[Step]]:
+    """Store the new chunks and documents of all nodes.
+
+    Returns
+    -------
+    list
+        The steps, without those of nodes that were converted under another path: two
+        symbolic links may lead to one node.
+    """
+    own = []
+    for step in reversed(steps):
+        if step.documents:
+            if (yield from _is_stored(step)):
+                continue
+            if step.renamed:
+                for old, new in (yield from chunk_keys(step)):
+                    value = yield Get(old)
+                    if value is not None:
+                        yield Put(new, value)
+            yield from _store(step)
+        own.append(step)
+    return own[::-1]
+
+
+def _is_stored(step: Step) -> Flow[bool]:
+    """Return whether the documents of a node have been stored since they were planned."""
+    prefix = prefix_of(step.path)
+    stored = yield tuple(Get(prefix + name) for name in step.documents)
+    return all(content == own for content, own in zip(stored, step.documents.values(), strict=True))
 
 
 def _store(step: Step) -> Flow[None]:

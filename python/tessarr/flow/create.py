@@ -85,6 +85,8 @@ def create(
         gone = yield from ancestors_of(path, meta, within)
         if found and not gone:
             yield from deletion.delete(path)
+        elif overwrite and path and (yield from deletion.remove_dangling_link(path)):
+            pass
         elif marked and not gone:
             yield from deletion.complete(path)
         if not (yield from commit(prefix_of(path), own)):

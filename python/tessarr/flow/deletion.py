@@ -15,7 +15,15 @@ from typing import Final
 from tessarr.drive import Delete, DeletePrefix, DeletesAtOnce, Flow, ListDir, Put, RemoveLink, Size
 from tessarr.flow.open import MARKERS, prefix_of
 
-__all__ = ["complete", "delete", "is_marked", "mark", "mark_of", "unmark"]
+__all__ = [
+    "complete",
+    "delete",
+    "is_marked",
+    "mark",
+    "mark_of",
+    "remove_dangling_link",
+    "unmark",
+]
 
 _SUFFIX: Final = ".__deleted"
 _CONTENT: Final = b"the deletion of this path has begun\n"
@@ -30,6 +38,12 @@ def mark_of(path: str) -> str:
     ('a/b.__deleted', '.__deleted')
     """
     return path + _SUFFIX
+
+
+def remove_dangling_link(path: str) -> Flow[bool]:
+    """Remove a symbolic link that leads nowhere, and return whether there was one."""
+    removed: bool = yield RemoveLink(prefix_of(path), dangling=True)
+    return removed
 
 
 def delete(path: str) -> Flow[None]:

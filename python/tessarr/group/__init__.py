@@ -288,10 +288,11 @@ class Group(Making):
         path = self._child(name)
         if not path:
             raise ArgumentError("the root group cannot be deleted through a group", path="")
-        if not drive.run(open_flow.exists(path), self._store):
-            raise open_flow.missing(path, None)
-        from tessarr.flow import edit
+        from tessarr.flow import deletion, edit
 
+        is_node = drive.run(open_flow.exists(path), self._store)
+        if not is_node and not drive.run(deletion.remove_dangling_link(path), self._store):
+            raise open_flow.missing(path, None)
         drive.run(edit.delete(path), self._store)
         if self._copies is not None:
             self._copies.remove(path)

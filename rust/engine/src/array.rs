@@ -9,7 +9,6 @@ mod level;
 mod plan;
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::ops::Deref;
 use std::sync::{Arc, RwLock};
 
@@ -229,22 +228,7 @@ impl Array {
     pub fn format_key(&self, prefix: &str, cell: &[u64], key: &mut String) -> Result<()> {
         key.clear();
         key.push_str(prefix);
-        let (with_c, separator) = match &self.keys {
-            KeyEncoding::Numbers { with_c, separator } => (*with_c, *separator),
-            KeyEncoding::Foreign(keys) => return keys.push_key(cell, key),
-        };
-        if with_c {
-            key.push('c');
-        } else if cell.is_empty() {
-            key.push('0');
-        }
-        for (axis, index) in cell.iter().enumerate() {
-            if with_c || axis > 0 {
-                key.push(separator);
-            }
-            push_decimal(key, *index);
-        }
-        Ok(())
+        self.keys.push_key(cell, key)
     }
 
     /// Whether keys are made of the numbers of chunks.
@@ -254,38 +238,6 @@ impl Array {
 
     /// The chunk that has `key`; None if none has, or keys are not made of numbers.
     pub fn cell_of_key(&self, prefix: &str, key: &str) -> Option<PerAxis<u64>> {
-        let KeyEncoding::Numbers { with_c, separator } = self.keys else { return None };
-        let key = key.strip_prefix(prefix)?;
-        let numbers = match (with_c, self.cuts.is_empty()) {
-            (true, true) => return (key == "c").then(PerAxis::new),
-            (false, true) => return (key == "0").then(PerAxis::new),
-            (true, false) => key.strip_prefix('c')?.strip_prefix(separator)?,
-            (false, false) => key,
-        };
-        let numbers = numbers.as_bytes().split(|&byte| char::from(byte) == separator);
-        let cell: PerAxis<u64> = numbers.map(decimal).collect::<Option<_>>()?;
-        (cell.len() == self.cuts.len()).then_some(cell)
-    }
-}
-
-/// The number that is written so by [`push_decimal`].
-fn decimal(text: &[u8]) -> Option<u64> {
-    let append = |number: u64, digit: &u8| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    };
-    match text {
-        [] | [b'0', _, ..] => None,
-        digits => digits.iter().try_fold(0, append),
-    }
-}
-
-/// Append `number`; most chunk indices are short, and `write!` costs more than the digits.
-fn push_decimal(text: &mut String, number: u64) {
-    if number < 10 {
-        text.push((b'0' + number as u8) as char);
-    } else {
-        // Writing to a String does not fail.
-        let _ = write!(text, "{number}");
+        self.keys.cell_of_key(key.strip_prefix(prefix)?, self.cuts.len())
     }
 }

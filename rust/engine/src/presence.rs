@@ -1,14 +1,20 @@
 //! Tells a chunk that is not stored from an array that is gone, where a folder answers at once.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::array::KeyEncoding;
+use crate::array::{Array, KeyEncoding};
 use crate::error::{Error, Kind, Result};
 use crate::operation::Operation;
 use crate::store::AtPath;
 
-/// So many missing chunks of an opened array are looked for under the other separator.
-const LOOKED_FOR: u32 = 32;
+/// For so many missing chunks of an opened array, the engine checks what has the path of the chunk.
+const CHECKED_PATHS: u32 = 32;
+
+/// The search for keys of another encoding lists so many entries of a folder,
+const LISTED_ENTRIES: usize = 256;
+
+/// and so many folders, besides one for each axis.
+const LISTED_FOLDERS: usize = 16;
 
 /// What an opened array knows of its presence in a folder.
 #[derive(Debug)]
@@ -19,8 +25,10 @@ pub struct Presence {
     begun: AtomicU64,
     /// The last operation for which the document was looked for.
     checked: AtomicU64,
-    /// How many missing chunks are still looked for under the other separator.
-    left: AtomicU32,
+    /// How many paths of missing chunks are still checked.
+    paths_left: AtomicU32,
+    /// Whether the search for keys of another encoding has found none.
+    keys_checked: AtomicBool,
 }
 
 /// One operation's use of the presence of its array.
@@ -37,7 +45,8 @@ impl Presence {
             document,
             begun: AtomicU64::new(0),
             checked: AtomicU64::new(0),
-            left: AtomicU32::new(LOOKED_FOR),
+            paths_left: AtomicU32::new(CHECKED_PATHS),
+            keys_checked: AtomicBool::new(false),
         }
     }
 
@@ -65,54 +74,87 @@ impl Operation<'_> {
         Err(Error { code: Some("array_not_found"), ..Error::new(Kind::NotFound, message) })
     }
 
-    /// Fails where the chunk that `key` lacks is not simply unwritten: the array has vanished, or the chunk is
-    /// stored under a key with the other separator.
+    /// Fails where the chunk that `key` lacks is not simply unwritten: the array has vanished, something
+    /// other than a file has the path of the chunk, or chunks are stored under keys of another encoding.
     pub(crate) fn check_missing(&self, key: &str) -> Result<()> {
         let Some(Check { presence, .. }) = self.check else { return Ok(()) };
         self.check_array()?;
         let take = |left: u32| left.checked_sub(1);
-        if presence.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            return Ok(());
+        if presence.paths_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+            // After an error the next missing chunk is checked, too.
+            self.check_path(key).inspect_err(|_| {
+                presence.paths_left.fetch_add(1, Ordering::Relaxed);
+            })?;
         }
-        let found = self.strange(key)?;
-        if found.is_some() {
-            // The next missing chunk is looked for, too.
-            presence.left.fetch_add(1, Ordering::Relaxed);
+        if !presence.keys_checked.load(Ordering::Relaxed) {
+            self.check_keys()?;
+            presence.keys_checked.store(true, Ordering::Relaxed);
         }
-        found.map_or(Ok(()), Err)
+        Ok(())
     }
 
-    /// The error of a chunk that is not where it should be: its path is that of something else, or its key has
-    /// the other separator.
-    fn strange(&self, key: &str) -> Result<Option<Error>> {
-        let failed =
-            |message: String| Some(Error::new(Kind::Store { retryable: false, errno: None }, message));
+    /// Fails where something other than a file has the path of a chunk.
+    fn check_path(&self, key: &str) -> Result<()> {
         match self.store.at_path(key)? {
-            Some(AtPath::Folder) => {
-                return Ok(failed("its file should be where a folder with files is".to_owned()));
-            }
-            Some(AtPath::Special) => {
-                return Ok(failed("its file should be where a pipe, a socket or a device is".to_owned()));
-            }
-            _ => {}
+            Some(AtPath::Folder) => Err(failed("its file should be where a folder with files is")),
+            Some(AtPath::Special) => Err(failed("its file should be where a pipe, a socket or a device is")),
+            _ => Ok(()),
         }
-        let Some((other, separator, stored)) = self.other_key(key) else { return Ok(None) };
-        if self.store.at_path(&other)? != Some(AtPath::Value) {
-            return Ok(None);
+    }
+
+    /// Fails where a chunk is stored under a key of another encoding than that of the array, and not under
+    /// its own key. Lists the folder of the array, and those folders in it that hold keys of another
+    /// encoding, all within bounds.
+    fn check_keys(&self) -> Result<()> {
+        if !self.array.has_numbered_keys() {
+            return Ok(());
         }
-        Ok(failed(format!(
-            "nothing is stored under this key, but under {other:?}: the keys of chunks have the separator \
-             {separator:?} by the metadata, these chunks have {stored:?}; correct the separator in the \
-             metadata, or delete these files"
+        let rank = self.array.cuts.len();
+        let encodings = KeyEncoding::numbered();
+        let mut folders = vec![self.prefix.to_owned()];
+        for _ in 0..LISTED_FOLDERS + rank {
+            let Some(folder) = folders.pop() else { break };
+            let Some(found) = self.store.first_entries(&folder, LISTED_ENTRIES)? else { return Ok(()) };
+            for key in &found.keys {
+                self.check_key(key, &encodings)?;
+            }
+            folders.extend(found.prefixes.into_iter().filter(|below| {
+                let below = &below[self.prefix.len()..];
+                encodings.iter().any(|encoding| encoding.has_folder(below, rank))
+                    && !self.array.keys.has_folder(below, rank)
+            }));
+        }
+        Ok(())
+    }
+
+    /// Fails where `key` is that of a chunk in another encoding, and nothing is stored under its own key.
+    fn check_key(&self, key: &str, encodings: &[KeyEncoding]) -> Result<()> {
+        let (own, rank) = (&self.array.keys, self.array.cuts.len());
+        let name = &key[self.prefix.len()..];
+        if own.cell_of_key(name, rank).is_some() {
+            return Ok(());
+        }
+        let decoded = encodings.iter().find_map(|other| Some((other, other.cell_of_key(name, rank)?)));
+        let Some((other, cell)) = decoded.filter(|(_, cell)| self.has_cell(cell)) else { return Ok(()) };
+        let mut wanted = String::new();
+        self.array.format_key(self.prefix, &cell, &mut wanted)?;
+        if matches!(self.store.at_path(&wanted)?, Some(AtPath::Value) | None) {
+            return Ok(());
+        }
+        Err(failed(format!(
+            "no chunk is stored under {wanted:?}, but one is under {key:?}: by the metadata, keys have \
+             {own}, this key has {other}; correct the metadata, or rename or delete the files"
         )))
     }
 
-    /// The key of a chunk with the other separator, where that differs; both separators.
-    fn other_key(&self, key: &str) -> Option<(String, char, char)> {
-        let KeyEncoding::Numbers { separator, .. } = self.array.keys else { return None };
-        let other = if separator == '/' { '.' } else { '/' };
-        let own = key.strip_prefix(self.prefix)?;
-        let renamed = own.replace(separator, other.encode_utf8(&mut [0; 4]));
-        (renamed != own).then(|| (format!("{}{renamed}", self.prefix), separator, other))
+    /// Whether the array has elements in `cell`.
+    fn has_cell(&self, cell: &[u64]) -> bool {
+        let Array { shape, cuts, .. } = self.array;
+        let mut axes = cell.iter().zip(shape).zip(cuts);
+        axes.all(|((&cell, &length), cuts)| length > 0 && cell <= cuts.cell_of(length - 1))
     }
+}
+
+fn failed(message: impl Into<String>) -> Error {
+    Error::new(Kind::Store { retryable: false, errno: None }, message)
 }

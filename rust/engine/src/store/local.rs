@@ -367,6 +367,12 @@ impl Store for LocalStore {
         }))
     }
 
+    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
+        self.keys().check_prefix(prefix)?;
+        // A folder may be readable for others than its files.
+        Ok(tree::level(&self.path(prefix), prefix, limit).ok())
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         ASKED.count(Call::List, 0);
         self.keys().check_prefix(prefix)?;
@@ -378,7 +384,7 @@ impl Store for LocalStore {
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
         ASKED.count(Call::ListDir, 0);
         self.keys().check_prefix(prefix)?;
-        Ok(tree::level(&self.path(prefix), prefix)?)
+        Ok(tree::level(&self.path(prefix), prefix, usize::MAX)?)
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
@@ -563,8 +569,15 @@ impl From<Failure> for Error {
             Err(error) => error,
         };
         let mut found = Error::io(format_args!("cannot {action} {path:?}"), &error);
-        if error.kind() == ErrorKind::NotADirectory {
-            found.message.push_str(": a file is where a folder should be");
+        let no_folder = error.kind() == ErrorKind::NotADirectory;
+        if no_folder || error.raw_os_error() == Some(libc::ELOOP) {
+            if let Some(link) = tree::dangling_link(&path) {
+                found.message.push_str(&format!(
+                    ": {link:?} is a symbolic link that leads nowhere; remove the link, or restore what it leads to"
+                ));
+            } else if no_folder {
+                found.message.push_str(": a file is where a folder should be");
+            }
         }
         Error { file: Some(Box::new(path)), ..found }
     }

@@ -193,6 +193,13 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(Ok(None), |inner| inner.at_path(key))
     }
 
+    /// Keys and prefixes one level below `prefix`, of the first `limit` entries of a folder, where a file
+    /// system answers at once; None: the store has no folders, has changes that are not made yet, or
+    /// may not list this one.
+    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
+        self.inner().map_or(Ok(None), |inner| inner.first_entries(prefix, limit))
+    }
+
     /// Keys and prefixes one level below `prefix`.
     fn list_dir(&self, prefix: &str) -> Result<Listing>;
 

@@ -42,6 +42,12 @@ impl PrefixStore {
             key.drain(..self.prefix.len());
         }
     }
+
+    fn stripped(&self, mut listing: Listing) -> Listing {
+        self.strip(&mut listing.keys);
+        self.strip(&mut listing.prefixes);
+        listing
+    }
 }
 
 fn below(prefix: &str, key: &str) -> String {
@@ -122,6 +128,11 @@ impl Store for PrefixStore {
         self.inner.at_path(&self.key(key)?)
     }
 
+    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
+        let listing = self.inner.first_entries(&self.prefix(prefix)?, limit)?;
+        Ok(listing.map(|listing| self.stripped(listing)))
+    }
+
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         let mut keys = self.inner.list(&self.prefix(prefix)?)?;
         self.strip(&mut keys);
@@ -129,10 +140,7 @@ impl Store for PrefixStore {
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        let mut listing = self.inner.list_dir(&self.prefix(prefix)?)?;
-        self.strip(&mut listing.keys);
-        self.strip(&mut listing.prefixes);
-        Ok(listing)
+        Ok(self.stripped(self.inner.list_dir(&self.prefix(prefix)?)?))
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {

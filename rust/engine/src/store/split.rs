@@ -115,6 +115,10 @@ impl Store for SplitStore {
         self.side(key).at_path(key)
     }
 
+    fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
+        self.chunks.first_entries(prefix, limit)
+    }
+
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.side(key).hold(key, work)

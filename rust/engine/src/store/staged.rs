@@ -392,6 +392,10 @@ impl Store for StagedStore {
         Ok(None)
     }
 
+    fn first_entries(&self, _prefix: &str, _limit: usize) -> Result<Option<Listing>> {
+        Ok(None)
+    }
+
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.with(|stage| stage.check_open())?;

@@ -26,7 +26,7 @@ pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> 
     let mut found = Vec::new();
     let mut open = vec![(path, prefix.to_owned())];
     while let Some((path, prefix)) = open.pop() {
-        each_entry(&path, |entry| match entry {
+        each_entry(&path, usize::MAX, |entry| match entry {
             Entry::Value(name) => found.push(format!("{prefix}{name}")),
             Entry::Folder(name) => {
                 let below = format!("{prefix}{name}/");
@@ -38,10 +38,10 @@ pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> 
     Ok(found)
 }
 
-/// One level below the folder `path`, whose keys start with `prefix`; sorted.
-pub(super) fn level(path: &Path, prefix: &str) -> Result<Listing, Failure> {
+/// One level below the folder `path`, whose keys start with `prefix`, of its first `limit` entries; sorted.
+pub(super) fn level(path: &Path, prefix: &str, limit: usize) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
-    each_entry(path, |entry| match entry {
+    each_entry(path, limit, |entry| match entry {
         Entry::Value(name) => listing.keys.push(format!("{prefix}{name}")),
         Entry::Folder(name) => listing.prefixes.push(format!("{prefix}{name}/")),
     })
@@ -51,16 +51,16 @@ pub(super) fn level(path: &Path, prefix: &str) -> Result<Listing, Failure> {
     Ok(listing)
 }
 
-/// Calls `visit` with every value and folder directly below `path`. Lock files, names that
+/// Calls `visit` with every value and folder of the first `limit` entries of the folder `path`. Lock files, names that
 /// are not UTF-8, dangling links, links to `path` or to a folder above it (a walk would
 /// follow them without end), pipes and devices are neither; a folder that does not exist is empty.
-fn each_entry(path: &Path, mut visit: impl FnMut(Entry)) -> io::Result<()> {
+fn each_entry(path: &Path, limit: usize, mut visit: impl FnMut(Entry)) -> io::Result<()> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
         Err(error) if is_absence(&error) => return Ok(()),
         Err(error) => return Err(error),
     };
-    for entry in entries {
+    for entry in entries.take(limit) {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         if name.ends_with(LOCK_SUFFIX) {
@@ -195,6 +195,12 @@ pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
         _ => return Ok(false),
     }
     absent_is_fine(fs::remove_file(path)).map(|()| true).map_err(|error| Failure::new("remove", path, error))
+}
+
+/// The symbolic link that `path` or a folder above it is, and that leads to nothing.
+pub(super) fn dangling_link(path: &Path) -> Option<&Path> {
+    path.ancestors()
+        .find(|path| path.is_symlink() && fs::metadata(path).is_err_and(|error| is_absence(&error)))
 }
 
 /// Removes everything below the folder `path`, in the same order, but not the folder.
