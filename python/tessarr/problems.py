@@ -13,7 +13,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeGuard
 
 from tessarr.errors import ArgumentError, MetadataError, Problem, UnsupportedError
-from tessarr.text_values import parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -420,7 +419,11 @@ def read_text(value: Any, wanted: Wanted, loc: str, problems: Problems) -> Any:
     >>> read_text("NO", "boolean", "/checksum", problems), problems.defects[-1]
     (False, "/checksum: the text 'NO', taken for false")
     """
-    found = parse_text(value.strip(), wanted) if isinstance(value, str) else None
+    if not isinstance(value, str):
+        return value
+    from tessarr.text_values import parse_text
+
+    found = parse_text(value.strip(), wanted)
     if found is None:
         return value
     problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(found)}")

@@ -451,7 +451,8 @@ def _bind(
         What it is a view of.
     """
     options = current()
-    check_pickles(meta, path)
+    if meta.codecs.runs_code:
+        check_pickles(meta, path)
     if write_empty_chunks is None:
         write_empty_chunks = options.write_empty_chunks
     if options.text != "auto" and meta.data_type.elements == "text":
