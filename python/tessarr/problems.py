@@ -3,8 +3,7 @@
 Reading a document never stops at its first fault: every reader is handed a
 `Problems`, adds what it finds and returns ``None`` for what it cannot make
 sense of. `Problems.check` raises all of it at once. What real writers got
-wrong but has only one sensible reading is tolerated: it becomes part of one
-warning.
+wrong but has only one sensible reading becomes part of one warning.
 """
 
 from __future__ import annotations
@@ -419,15 +418,14 @@ def read_text(value: Any, wanted: Wanted, loc: str, problems: Problems) -> Any:
     >>> read_text("NO", "boolean", "/checksum", problems), problems.defects[-1]
     (False, "/checksum: the text 'NO', taken for false")
     """
-    if not isinstance(value, str):
-        return value
-    from tessarr.text_values import parse_text
+    if isinstance(value, str):
+        from tessarr.text_values import parse_text
 
-    found = parse_text(value.strip(), wanted)
-    if found is None:
-        return value
-    problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(found)}")
-    return found
+        found = parse_text(value.strip(), wanted)
+        if found is not None:
+            problems.tolerate(loc, f"the text {describe(value)}, taken for {describe(found)}")
+            return found
+    return value
 
 
 def lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int, ...] | None:

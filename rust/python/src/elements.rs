@@ -16,6 +16,7 @@ use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{Error, Kind};
 
 use crate::array::data;
+use crate::copied_bytes::copied_bytes;
 use crate::error::to_py;
 use crate::kept::Kept;
 use crate::strings::Strings;
@@ -61,8 +62,8 @@ impl Elements {
     fn decode<'py>(&self, py: Python<'py>, element: &[u8]) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Elements::Text => PyString::from_bytes(py, element).map(Bound::into_any),
-            Elements::Objects { decode, .. } => decode.bind(py).call1((PyBytes::new(py, element),)),
-            Elements::Bytes | Elements::Fixed => Ok(PyBytes::new(py, element).into_any()),
+            Elements::Objects { decode, .. } => decode.bind(py).call1((copied_bytes(py, element)?,)),
+            Elements::Bytes | Elements::Fixed => copied_bytes(py, element).map(Bound::into_any),
         }
     }
 

@@ -9,6 +9,7 @@ mod blocks;
 mod brief;
 mod codec;
 mod convert;
+mod copied_bytes;
 mod description;
 mod elements;
 mod ending;

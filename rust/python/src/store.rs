@@ -32,6 +32,7 @@ use self::reading::Unread;
 use self::stamped::{ReadResult, TimestampedStorageGeneration};
 pub(crate) use self::wrap::{SharedStore, StagedStore};
 use crate::brief::brief;
+use crate::copied_bytes::copied_bytes;
 use crate::error::{argument, foreign, to_py};
 
 /// More bytes are copied while other threads of Python run.
@@ -143,7 +144,10 @@ impl Store {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let loaded = self.run(py, 0, || self.inner.load(key, limit));
         let loaded = loaded.map_err(|error| to_py(py, error.at_key(key)))?;
-        Ok(loaded.map(|value| PyBytes::new(py, value.bytes()).into_any()).or(default))
+        match loaded {
+            Some(value) => Ok(Some(copied_bytes(py, value.bytes())?.into_any())),
+            None => Ok(default),
+        }
     }
 
     /// Replace the value of `key` by the bytes of `data`, any object with a buffer.

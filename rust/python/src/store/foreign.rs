@@ -19,6 +19,7 @@ use tessarr_engine::{Error, Result};
 use super::asked::{Asked, PyAsk, PyPut};
 use super::bytes_of;
 use super::site::{is_ours, Site};
+use crate::copied_bytes::copied_bytes;
 use crate::error::{foreign, to_py};
 use crate::kept::Kept;
 
@@ -234,7 +235,7 @@ impl PyForeign {
     pub(super) fn put_by_python(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.call(|object| {
             let py = object.py();
-            let data = PyBytes::new(py, data);
+            let data = copied_bytes(py, data)?;
             if self.mapping {
                 return object.set_item(key, data).map(|()| None);
             }
