@@ -22,6 +22,9 @@ __all__ = ["Future"]
 
 T = TypeVar("T")
 
+# Futures with callbacks: they live until the callbacks are called.
+_with_callbacks: set[concurrent.futures.Future[Any]] = set()
+
 
 class _Condition(Condition):
     """One that a signal does not leave held: no code of Python runs where it begins and ends."""
@@ -35,8 +38,9 @@ class Future(concurrent.futures.Future[T]):
     """The result of work that the engine does.
 
     Wait for it with `.result(timeout)` in a thread, or with `await` in a
-    coroutine. `cancel()` takes work out of the queue that no thread has begun; a future that
-    is only dropped does not: what it writes is written.
+    coroutine. `cancel()` takes work out of the queue that no thread has begun. A read whose
+    result has no use leaves the queue, too: the program has dropped the future, which has no
+    callback, and the read fills no `out`. A write is done though its future is dropped.
 
     Examples
     --------
@@ -69,6 +73,21 @@ class Future(concurrent.futures.Future[T]):
             self.set_exception(error)
         else:
             super().set_result(value)
+
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
+        """Call a function with this future when the work is done, or at once if it is.
+
+        The work is done though the program drops the future.
+
+        Parameters
+        ----------
+        fn
+            What is called.
+        """
+        if self not in _with_callbacks:
+            _with_callbacks.add(self)
+            super().add_done_callback(_with_callbacks.discard)
+        super().add_done_callback(fn)
 
     def cancel(self) -> bool:
         """Take the work out of the queue, unless a thread has begun it.
@@ -116,7 +135,7 @@ class Future(concurrent.futures.Future[T]):
             self._work()
         if not self.done():
             ends: SimpleQueue[Any] = SimpleQueue()
-            self.add_done_callback(ends.put)
+            super().add_done_callback(ends.put)  # who waits keeps the future
             with suppress(Empty):
                 take(ends, None if timeout is None else max(0.0, timeout))
 

@@ -3,6 +3,7 @@
 The new node is built beside the old one, in a folder (or below a prefix) that no listing shows,
 and then both are exchanged in one step. So a program that dies, or a disk that is full, leaves the
 old node or the new one. The next replacement of that name removes what such a program left.
+Folders and files of the new node have the permissions of the old node.
 
 Stores that cannot exchange two prefixes in one step delete the old node first.
 """
@@ -10,9 +11,11 @@ Stores that cannot exchange two prefixes in one step delete the old node first.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import stat
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tessarr import drive
@@ -20,14 +23,14 @@ from tessarr.drive import ReplacePrefix
 from tessarr.errors import StoreError
 from tessarr.flow import create
 from tessarr.flow.changes import tracked
-from tessarr.flow.open import exists, prefix_of
+from tessarr.flow.open import MARKERS, exists, prefix_of
 from tessarr.keys import STAGED
 from tessarr.metadata.node import GroupMeta
 from tessarr.store import LocalStore
 from tessarr.store.wrap import PrefixStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from tessarr.drive import Flow
     from tessarr.flow.open import Node
@@ -90,8 +93,6 @@ class _Stage:
     """The prefix of the node."""
     lock: str
     """What is held meanwhile."""
-    mode: int | None = None
-    """The permissions of the folder, where that is the root of a store."""
 
     @property
     def built(self) -> str:
@@ -112,13 +113,14 @@ def _replace(
     store.delete_prefix(stage.hidden)  # what a killed program has left
     # The groups above are out of sight: nothing that is built shows in their copies of metadata.
     place = PrefixStore(store, stage.built)
+    permissions = _Permissions.of(store, stage.target)
     try:
+        permissions.protect(store, stage.hidden)
         if build is None:
             drive.run(create.commit("", create.documents(meta)), place)
         else:
             build(place)
-        if stage.mode is not None and isinstance(store, LocalStore):
-            os.chmod(os.path.join(store.path, stage.built), stage.mode)  # noqa: PTH101, PTH118
+        permissions.give(store, stage.built)
         done = drive.run(exchange, store)
     except BaseException as error:
         try:
@@ -156,9 +158,71 @@ def _stage_of_folder(store: LocalStore) -> _Stage | None:
         return None
     if not os.access(parent, os.W_OK | os.X_OK):
         return None
-    mode = None
-    with suppress(FileNotFoundError):
-        mode = os.stat(folder).st_mode & 0o7777  # noqa: PTH116 (a str)
     _, settings = store.__getnewargs_ex__()
     beside = LocalStore(parent, **settings)
-    return _Stage(beside, f"{name}{STAGED}/", f"{name}/", f"{name}.replace", mode)
+    return _Stage(beside, f"{name}{STAGED}/", f"{name}/", f"{name}.replace")
+
+
+@dataclass(frozen=True, slots=True)
+class _Permissions:
+    """The permissions of a node in a folder: of the folder and of its document."""
+
+    folder: int | None = None
+    file: int | None = None
+
+    @classmethod
+    def of(cls, store: Store, prefix: str) -> _Permissions:
+        """Return those of a node; of nothing, if it is in no folder."""
+        if not isinstance(store, LocalStore):
+            return cls()
+        folder = Path(store.path, prefix)
+        return cls(_mode(folder), _mode_of_document(folder))
+
+    def protect(self, store: Store, hidden: str) -> None:
+        """Keep the new node from readers from whom the old one is kept, while it is built."""
+        if not isinstance(store, LocalStore) or self.folder is None:
+            return
+        shared = self.folder if self.file is None else self.folder & self.file
+        folder = Path(store.path, hidden)
+        if not shared & (stat.S_IRWXG | stat.S_IRWXO):
+            with _reported("create the folder", folder):
+                folder.mkdir(stat.S_IRWXU, parents=True, exist_ok=True)
+
+    def give(self, store: Store, built: str) -> None:
+        """Give them to what is built."""
+        if not isinstance(store, LocalStore):
+            return
+        root = Path(store.path, built)
+        # Usually they are those of new files and folders, and one look at each tells.
+        files = self.file not in {None, _mode_of_document(root)}
+        folders = self.folder not in {None, _mode(root)}
+        if not files and not folders:
+            return
+        with _reported("set the permissions of files in", root):
+            for folder, _, names in os.walk(root, topdown=False):
+                if files and self.file is not None:
+                    for name in names:
+                        Path(folder, name).chmod(self.file)
+                if folders and self.folder is not None:
+                    Path(folder).chmod(self.folder)
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return None
+
+
+def _mode_of_document(folder: Path) -> int | None:
+    modes = (_mode(folder / name) for names in MARKERS.values() for name in names)
+    return next((mode for mode in modes if mode is not None), None)
+
+
+@contextmanager
+def _reported(action: str, path: Path) -> Generator[None]:
+    """Raise errors of the system as errors of the store."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError._of_system(action, str(path), error) from error

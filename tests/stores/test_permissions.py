@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,6 +65,88 @@ def test_replaced_file_keeps_permissions_with_each_way_to_lock(tmp_path: Path) -
         (tmp_path / locking).chmod(0o600)
         store[locking] = b"2"
         assert (store[locking], mode_of(tmp_path / locking)) == (b"2", 0o600)
+
+
+def replace_by_assignment(group: tessarr.Group) -> None:
+    group["a"] = np.arange(4.0)
+
+
+def replace_by_creation(group: tessarr.Group) -> None:
+    group.create_array("a", data=np.arange(4.0), chunks=2, overwrite=True)
+
+
+def replace_by_deferred_data(group: tessarr.Group) -> None:
+    group.create_array("a", shape=(4,), dtype="f8", overwrite=True)
+
+
+def replace_by_group(group: tessarr.Group) -> None:
+    group.create_group("a", overwrite=True)
+
+
+REPLACEMENTS = [
+    replace_by_assignment,
+    replace_by_creation,
+    replace_by_deferred_data,
+    replace_by_group,
+]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("replace", REPLACEMENTS)
+@pytest.mark.parametrize(("folder", "file"), [(0o700, 0o600), (0o750, 0o640), (0o755, 0o600)])
+def test_replaced_array_keeps_its_permissions(
+    tmp_path: Path,
+    zarr_format: ZarrFormat,
+    replace: Callable[[tessarr.Group], None],
+    folder: int,
+    file: int,
+) -> None:
+    """Folders and files of the new node have those of the old folder and its document."""
+    group = tessarr.create_group(tmp_path, zarr_format=zarr_format)
+    group.create_array("a", data=np.arange(6), chunks=3)
+    set_modes(tmp_path / "a", folder, file)
+    replace(group)
+    assert modes_below(tmp_path / "a") == ({folder}, {file})
+
+
+def test_replaced_store_keeps_its_permissions(tmp_path: Path) -> None:
+    """The root of a store is replaced like a member of a group."""
+    root = tmp_path / "x.zarr"
+    tessarr.create_array(root, data=np.arange(6), chunks=3)
+    set_modes(root, 0o700, 0o600)
+    tessarr.create_array(root, data=np.arange(4), chunks=2, overwrite=True)
+    assert modes_below(root) == ({0o700}, {0o600})
+
+
+def test_replacement_of_private_array_is_private_while_it_is_built(tmp_path: Path) -> None:
+    """The folder in which the new array is built keeps others out."""
+    group = tessarr.create_group(tmp_path)
+    group.create_array("a", data=np.arange(6), chunks=3)
+    set_modes(tmp_path / "a", 0o755, 0o600)
+    seen: set[int] = set()
+
+    class Source(dict[str, bytes]):
+        def __getitem__(self, key: str) -> bytes:
+            seen.update(mode_of(path) for path in tmp_path.glob("*.__new.__lock"))
+            return super().__getitem__(key)
+
+    source = tessarr.create_array(Source(), data=np.arange(4), chunks=2)
+    group.create_array("a", data=source, chunks=2, overwrite=True)
+    assert group.get_array("a")[:].tolist() == [0, 1, 2, 3]
+    assert seen == {0o700}
+
+
+def set_modes(root: Path, folder: int, file: int) -> None:
+    for path in (root, *root.rglob("*")):
+        path.chmod(folder if path.is_dir() else file)
+
+
+def modes_below(root: Path) -> tuple[set[int], set[int]]:
+    """Return the modes of the folders and of the files of a node."""
+    paths = [root, *root.rglob("*")]
+    return tuple(
+        {mode_of(path) for path in paths if path.is_dir() is kind} for kind in (True, False)
+    )  # type: ignore[return-value]
 
 
 @contextmanager

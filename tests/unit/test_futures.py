@@ -6,7 +6,9 @@ import asyncio
 import concurrent.futures
 import gc
 import threading
+import tracemalloc
 import weakref
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -131,6 +133,133 @@ def test_cancelled_task_takes_its_read_out_of_the_queue(store: Gated) -> None:
     store.gate.set()
     running[0].result()
     assert "c/3" not in store.calls
+
+
+def test_dropped_reads_do_no_work(store: Gated) -> None:
+    """Reads whose futures are dropped leave the queue, with the memory of their results."""
+    array = tessarr.open_array(store)
+    running = busy(array)
+    for _ in range(100):
+        array.read(slice(1, 7))
+    kept = array.read(7)
+    store.gate.set()
+    running[0].result()
+    assert kept.result() == 7
+    assert store.calls == ["c/0", "c/7"]
+
+
+def test_dropped_reads_free_the_memory_of_their_results() -> None:
+    """Neither results nor the queue grow."""
+    store = Gated()
+    store.gate.set()
+    array = tessarr.create_array(store, shape=(1 << 20,), dtype="u1", chunks=1 << 20)
+    array[:] = 1
+    store.gate.clear()
+    store.begun.clear()
+    running = busy(array)
+    tracemalloc.start()
+    try:
+        array.read()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(200):
+            array.read()
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    store.gate.set()
+    running[0].result()
+    assert after - before < 1 << 16
+    assert peak - before < 4 << 20
+
+
+def test_dropped_reads_in_a_cycle_do_no_work(store: Gated) -> None:
+    """The collector of Python drops futures, too."""
+    array = tessarr.open_array(store)
+    running = busy(array)
+    cycle: list[Any] = [array.read(slice(1, 7))]
+    cycle.append(cycle)
+    del cycle
+    gc.collect()
+    store.gate.set()
+    running[0].result()
+    assert store.calls == ["c/0"]
+
+
+def test_dropped_read_that_runs_is_finished(store: Gated) -> None:
+    """A read under way goes on without its future, and the next one is read."""
+    array = tessarr.open_array(store)
+    busy(array).clear()
+    gc.collect()
+    kept = array.read(7)
+    store.gate.set()
+    assert kept.result() == 7
+    assert store.calls == ["c/0", "c/7"]
+
+
+def test_dropped_read_with_callback_is_read(store: Gated) -> None:
+    """Callbacks keep the future alive until they are called, and no longer."""
+    array = tessarr.open_array(store)
+    running = busy(array)
+    results: SimpleQueue[Any] = SimpleQueue()
+    alive = []
+    for number in (3, 4):
+        future = array.read(number)
+        future.add_done_callback(lambda future: results.put(future.result()))
+        future.add_done_callback(lambda future: results.put(future.result()))
+        alive.append(weakref.ref(future))
+        del future
+    gc.collect()
+    store.gate.set()
+    running[0].result()
+    assert sorted(int(results.get(timeout=60)) for _ in range(4)) == [3, 3, 4, 4]
+    array.read(5).result()  # the thread has let the others go
+    assert [ref() for ref in alive] == [None, None]
+
+
+def test_dropped_read_into_memory_of_the_user_is_read(store: Gated) -> None:
+    """It has an effect beyond its result."""
+    array = tessarr.open_array(store)
+    running = busy(array)
+    out = np.zeros(2, "i8")
+    array.read(slice(2, 4), out=out)
+    last = array.read(7)
+    store.gate.set()
+    running[0].result()
+    last.result()
+    assert out.tolist() == [2, 3]
+
+
+def test_awaited_read_of_no_reference_is_read(store: Gated) -> None:
+    """`await`, `asyncio.gather` and `asyncio.wrap_future` keep what they wait for."""
+    array = tessarr.open_array(store)
+    running = busy(array)
+
+    async def wait() -> list[Any]:
+        wrapped = asyncio.wrap_future(array.read(4))
+        waiting = asyncio.gather(awaited(1), awaited(2), wrapped)
+        await asyncio.sleep(0)
+        gc.collect()
+        store.gate.set()
+        return list(await waiting)
+
+    async def awaited(number: int) -> Any:
+        return await array.read(number)
+
+    assert [int(value) for value in asyncio.run(wait())] == [1, 2, 4]
+    running[0].result()
+
+
+def test_dropped_future_after_timeout_does_no_work(store: Gated) -> None:
+    """Who has waited in vain keeps nothing in the queue."""
+    array = tessarr.open_array(store)
+    running = busy(array)
+    with pytest.raises(TimeoutError):
+        array.read(slice(1, 7)).result(timeout=0.01)
+    gc.collect()
+    store.gate.set()
+    running[0].result()
+    array.read(7).result()
+    assert store.calls == ["c/0", "c/7"]
 
 
 def test_dropped_write_is_written(store: Gated) -> None:

@@ -106,7 +106,8 @@ class Selecting(Facts):
             except Exception as error:  # noqa: BLE001 (somebody has resized the array)
                 future.set_exception(error)
             else:
-                begun = read_together([read], [future])
+                # What is read into memory of the user is an effect of its own.
+                begun = read_together([read], [future], weak=out is None)
                 future._work, future._leave = begun.help, begun.cancel
         else:
             future.set_result(buffer)

@@ -151,7 +151,7 @@ fn run(
 pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
     let pool = Pool::get(if together > threads() { Duty::Wait } else { Duty::Work });
     pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
-    let queued = Queued::new(operation);
+    let queued = Queued { pool: Some(pool), ..Queued::new(operation) };
     let mut state = pool.lock();
     state.operations.push_back(queued.clone());
     pool.recruit(state, 1);
@@ -172,6 +172,8 @@ pub enum Runner {
 pub struct Queued {
     operation: Arc<Mutex<Option<Operation>>>,
     generation: u32,
+    /// The pool in whose queue the operation is.
+    pool: Option<&'static Pool>,
 }
 
 impl Queued {
@@ -179,20 +181,43 @@ impl Queued {
     pub fn new(operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
         forget_pools_in_children();
         let generation = GENERATION.load(Ordering::Relaxed);
-        Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation }
+        Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation, pool: None }
     }
 
     /// Run it here, if nobody has begun it.
     pub fn help(&self) {
-        if self.generation == GENERATION.load(Ordering::Relaxed) {
+        if self.is_of_this_process() {
             self.run(Runner::Caller);
         }
     }
 
-    fn run(&self, runner: Runner) {
+    /// Take the operation out of the queue, if no thread has begun it.
+    pub fn withdraw(&self) {
+        if !self.is_of_this_process() || self.take().is_none() {
+            return;
+        }
+        if let Some(pool) = self.pool {
+            pool.count_withdrawal();
+        }
+    }
+
+    /// Whether this process has queued it, not one from which it was forked.
+    #[must_use]
+    pub fn is_of_this_process(&self) -> bool {
+        self.generation == GENERATION.load(Ordering::Relaxed)
+    }
+
+    fn take(&self) -> Option<Operation> {
         // Whoever has the lock takes the operation; in a forked child it may be held for ever.
-        let operation = self.operation.try_lock().ok().and_then(|mut operation| operation.take());
-        let Some(operation) = operation else { return };
+        self.operation.try_lock().ok().and_then(|mut operation| operation.take())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.operation.try_lock().is_ok_and(|operation| operation.is_none())
+    }
+
+    fn run(&self, runner: Runner) {
+        let Some(operation) = self.take() else { return };
         // The panic hook has printed it; the operation's owner reports to its user.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| operation(runner))) {
             std::mem::forget(panic);
@@ -219,6 +244,8 @@ type Operation = Box<dyn FnOnce(Runner) + Send>;
 struct State {
     jobs: VecDeque<Entry>,
     operations: VecDeque<Queued>,
+    /// How many operations were withdrawn since empty entries last left the queue.
+    withdrawn: usize,
     /// Which of the workers "tessarr-0", "tessarr-1", … exist.
     alive: Vec<bool>,
     /// Sleeping workers, those that were just woken included.
@@ -363,6 +390,17 @@ impl Pool {
     fn lock(&self) -> MutexGuard<'_, State> {
         // No code that runs under the lock panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Count an operation that was withdrawn. Empty entries leave the queue when they may be half of it, so a
+    /// withdrawal costs the same however long the queue is.
+    fn count_withdrawal(&self) {
+        let mut state = self.lock();
+        state.withdrawn += 1;
+        if 2 * state.withdrawn > state.operations.len() {
+            state.withdrawn = 0;
+            state.operations.retain(|queued| !queued.is_empty());
+        }
     }
 
     /// Work on `job` with at most `helpers` workers, until no task runs.

@@ -24,7 +24,7 @@ use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
 use tessarr_engine::{read, stored, write, Error, Kind};
 
-pub(crate) use begun::{begin, Begun, Transfer};
+pub(crate) use begun::{begin, Begun, FutureRef, Transfer};
 use begun::{Part, Slot};
 pub(crate) use buffer::{check_target, data, empty, empty_in, flags, overlaps_itself, Memory, Order};
 use buffer::{scalar, strides};
@@ -462,6 +462,7 @@ impl ArrayBase {
         let state = slf.get().state();
         let selection = checked(slf.py(), &state, &axes, &out_axes, &value, fields, false)?;
         let parts = vec![Self::prepared(slf, state, selection, value, true)?];
+        let future = FutureRef::Strong(future);
         Ok(begin(slf.py(), vec![Transfer { parts, future, result: slf.py().None() }]))
     }
 }

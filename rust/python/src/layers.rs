@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, Part, PerDimension};
 
-use crate::array::{begin, check_target, part, ArrayBase, Begun, Transfer};
+use crate::array::{begin, check_target, part, ArrayBase, Begun, FutureRef, Transfer};
 use crate::error::to_py;
 use crate::memory::Copies;
 use crate::space::View;
@@ -140,6 +140,7 @@ impl Seen {
         let parts = stored.map(|(array, view, place)| part(array.bind(py), view, place, out));
         let parts = parts.filter_map(Result::transpose).collect::<PyResult<Vec<_>>>()?;
         let result = out.clone().into_any().unbind();
+        let future = FutureRef::Strong(future);
         Ok(begin(py, vec![Transfer { parts, future, result }]))
     }
 

@@ -546,3 +546,39 @@ fn there_are_not_too_many_threads_that_wait() {
     // Of other tests, some may wait at the same time.
     assert!((4..=MOST_HELPERS + 4).contains(&most.into_inner()));
 }
+
+/// Operations that were withdrawn do not run and leave the queue, and the others stay in their order.
+#[test]
+fn withdrawn_operations_leave_the_queue() {
+    forget_pools_in_children();
+    let generation = GENERATION.load(Ordering::Relaxed);
+    let pool: &'static Pool = Box::leak(Box::new(Pool {
+        state: Mutex::default(),
+        work: Condvar::new(),
+        generation,
+        duty: Duty::Work,
+        most: 1.into(),
+    }));
+    let (sender, receiver) = mpsc::channel();
+    let queue = |number: usize| {
+        let sender = sender.clone();
+        let queued = Queued { pool: Some(pool), ..Queued::new(move |_| sender.send(number).unwrap()) };
+        pool.lock().operations.push_back(queued.clone());
+        queued
+    };
+    let kept = queue(0);
+    for number in 1..1000 {
+        queue(number).withdraw();
+        assert!(pool.lock().operations.len() <= 3);
+    }
+    queue(1000);
+    let long: Vec<Queued> = (1001..2000).map(queue).collect();
+    long.iter().for_each(Queued::withdraw);
+    long.iter().for_each(Queued::withdraw);
+    assert!(pool.lock().operations.len() <= 6);
+    kept.help();
+    kept.withdraw();
+    let left = std::mem::take(&mut pool.lock().operations);
+    left.iter().for_each(|queued| queued.run(Runner::Worker));
+    assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1000]);
+}

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::once::intern;
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::operation::Interrupt;
 use tessarr_engine::pool::{Queued, Runner};
@@ -22,8 +23,30 @@ use crate::error::{foreign, to_py};
 /// What is read or written, and the future that is told how it ended.
 pub(crate) struct Transfer {
     pub parts: Vec<Part>,
-    pub future: Py<PyAny>,
+    pub future: FutureRef,
     pub result: Py<PyAny>,
+}
+
+/// A reference to the future of a transfer.
+pub(crate) enum FutureRef {
+    /// It keeps the future alive: the transfer has effects beyond its result.
+    Strong(Py<PyAny>),
+    /// Once the program drops the future, the result of the transfer has no use.
+    Weak(Py<PyWeakrefReference>),
+}
+
+impl FutureRef {
+    pub(super) fn weak(future: &Bound<'_, PyAny>) -> PyResult<Self> {
+        PyWeakrefReference::new(future).map(|future| FutureRef::Weak(future.unbind()))
+    }
+
+    /// The future; None: the program has dropped it.
+    fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        match self {
+            FutureRef::Strong(future) => Some(future.bind(py).clone()),
+            FutureRef::Weak(future) => future.bind(py).upgrade(),
+        }
+    }
 }
 
 /// What is read or written of one array.
@@ -63,11 +86,15 @@ impl Slot {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Take the transfer if its future is `future`.
-    fn take_of(&self, future: &Bound<'_, PyAny>) -> Option<Transfer> {
+    /// Take the transfer if `condition` holds for it.
+    fn take_if(&self, condition: impl FnOnce(&Transfer) -> bool) -> Option<Transfer> {
         // In a forked child another thread may have had the lock, and has it for ever.
         let mut transfer = self.0.try_lock().ok()?;
-        transfer.take_if(|transfer| transfer.future.is(future))
+        transfer.take_if(|transfer| condition(transfer))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.try_lock().is_ok_and(|transfer| transfer.is_none())
     }
 }
 
@@ -85,7 +112,7 @@ pub(crate) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
     let slots: Vec<Arc<Slot>> = transfers.into_iter().map(Slot::of).collect();
     let queued = slots.clone();
     // Where no thread can be made, it is done here: others may need the GIL for it.
-    Begun::new(slots, |told| {
+    Begun::new(slots, true, |told| {
         py.detach(|| pool::spawn(concurrency, move |runner| run_queued(&queued, runner, &told)))
     })
 }
@@ -96,7 +123,7 @@ pub(crate) fn begin(py: Python<'_>, transfers: Vec<Transfer>) -> Begun {
 pub(super) fn begin_soon(py: Python<'_>, transfer: Transfer) -> Begun {
     let (base, concurrency) = (transfer.parts[0].base.clone_ref(py), transfer.concurrency());
     let slot = Slot::of(transfer);
-    Begun::new(vec![slot.clone()], |told| {
+    Begun::new(vec![slot.clone()], false, |told| {
         let array = base.clone_ref(py);
         let take = move |runner| run_queued(&array.get().waiting.take(), runner, &told);
         match base.get().waiting.add(slot) {
@@ -298,6 +325,7 @@ impl Pending {
     /// Tell the future, once, how the parts ended: of several errors it is told the first.
     fn tell(&self, py: Python<'_>) {
         let Some(Ends { parts, .. }) = self.ends().take() else { return };
+        let Some(future) = self.transfer.future.get(py) else { return };
         let missed = || Err(Error::internal("a transfer was not begun"));
         let ended = self.transfer.parts.iter().zip(parts);
         let ended = ended.map(|(part, done)| part.deliver(py, done.unwrap_or_else(missed)));
@@ -308,11 +336,11 @@ impl Pending {
         };
         // Ctrl-C may come between, or a callback end the program: all are told before that.
         for _ in 0..TIMES {
-            let told = self.transfer.future.call_method1(py, intern!(py, "_told"), (&end.0, &end.1));
+            let told = future.call_method1(intern!(py, "_told"), (&end.0, &end.1));
             match (told, &self.raised) {
                 (Ok(_), _) => break,
                 (Err(raised), Some(waits)) => raise(waits, foreign(py, raised)),
-                (Err(raised), None) => raised.write_unraisable(py, Some(self.transfer.future.bind(py))),
+                (Err(raised), None) => raised.write_unraisable(py, Some(&future)),
             }
         }
     }
@@ -330,12 +358,33 @@ pub(crate) struct Begun {
     queued: Queued,
     raised: Raised,
     slots: Vec<Arc<Slot>>,
+    /// Whether the queued operation does the transfers of these slots and no others.
+    alone: bool,
 }
 
 impl Begun {
-    fn new(slots: Vec<Arc<Slot>>, queue: impl FnOnce(Raised) -> Queued) -> Self {
+    fn new(slots: Vec<Arc<Slot>>, alone: bool, queue: impl FnOnce(Raised) -> Queued) -> Self {
         let raised = Raised::default();
-        Begun { queued: queue(raised.clone()), raised, slots }
+        Begun { queued: queue(raised.clone()), raised, slots, alone }
+    }
+
+    /// Take transfers out of the queue that no thread has begun; return whether there were any.
+    fn withdraw(&self, condition: impl Fn(&Transfer) -> bool) -> bool {
+        let taken: Vec<Transfer> = self.slots.iter().filter_map(|slot| slot.take_if(&condition)).collect();
+        if !taken.is_empty() && self.alone && self.slots.iter().all(|slot| slot.is_empty()) {
+            self.queued.withdraw();
+        }
+        !taken.is_empty()
+    }
+}
+
+/// Without the futures that hold it, what serves them alone leaves the queue.
+impl Drop for Begun {
+    fn drop(&mut self) {
+        // A forked child touches nothing that the queue of its parent holds.
+        if self.queued.is_of_this_process() {
+            self.withdraw(|transfer| matches!(transfer.future, FutureRef::Weak(_)));
+        }
     }
 }
 
@@ -343,7 +392,7 @@ impl Begun {
 impl Begun {
     /// Leave out what the future waits for, if no thread has started it; return whether that was done.
     fn cancel(&self, future: &Bound<'_, PyAny>) -> bool {
-        self.slots.iter().any(|slot| slot.take_of(future).is_some())
+        self.withdraw(|transfer| transfer.future.get(future.py()).is_some_and(|other| other.is(future)))
     }
 
     /// Do it in this thread, if no other has begun it; Ctrl-C raises what is pending.

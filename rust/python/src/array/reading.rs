@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::Error;
 
-use super::begun::{begin, begin_soon, Begun, Part, Transfer};
+use super::begun::{begin, begin_soon, Begun, FutureRef, Part, Transfer};
 use super::sharing::{share, Place};
 use crate::error::to_py;
 use crate::store::{SharedStore, Store};
@@ -68,16 +68,24 @@ type Placed<'py> = Option<(Bound<'py, Store>, Bound<'py, SharedStore>)>;
 
 /// Have threads of the engine read, side by side; of each a future is told. Who waits for one helps with
 /// all. A single one that is small is read `soon`, with those of its array that were begun by then. Of each may
-/// be told where it is, below caches and transactions, and what is shared there with others.
+/// be told where it is, below caches and transactions, and what is shared there with others. With `weak` the
+/// engine does not keep the futures alive: when all are dropped, a read that no thread has begun leaves the
+/// queue, if they alone hold what this returns.
 #[pyfunction]
-#[pyo3(signature = (reads, futures, *, soon = false, places = None))]
+#[pyo3(signature = (reads, futures, *, soon = false, places = None, weak = false))]
 fn read_together(
     py: Python<'_>,
     reads: Vec<Bound<'_, Reading>>,
-    futures: Vec<Py<PyAny>>,
+    futures: Vec<Bound<'_, PyAny>>,
     soon: bool,
     places: Option<Vec<Placed<'_>>>,
-) -> Begun {
+    weak: bool,
+) -> PyResult<Begun> {
+    let futures = futures.into_iter().map(|future| match weak {
+        true => FutureRef::weak(&future),
+        false => Ok(FutureRef::Strong(future.unbind())),
+    });
+    let futures = futures.collect::<PyResult<Vec<_>>>()?;
     let mut shared = Vec::new();
     let mut place = places.into_iter().flatten();
     let begun = reads.iter().zip(futures).filter_map(|(read, future)| {
@@ -97,10 +105,10 @@ fn read_together(
         let parts = parts.collect();
         py.detach(|| share(parts));
     }
-    match &transfers[..] {
+    Ok(match &transfers[..] {
         [one] if soon && !one.parts.is_empty() => begin_soon(py, transfers.swap_remove(0)),
         _ => begin(py, transfers),
-    }
+    })
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
