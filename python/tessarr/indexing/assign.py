@@ -273,10 +273,10 @@ def _warned_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
     if kind == "O" and wanted != "V":
         check_elements(set(map(type, values.flat)), dtype)
     elif kind == "c" and wanted in "iuf":
-        if values.imag.any():
+        if np.imag(values).any():
             what = f"the imaginary parts of complex numbers are not stored in an array of {dtype}"
             warn_user(what, np.exceptions.ComplexWarning)
-        return _warned_of_loss(value.real, dtype)
+        return _warned_of_loss(np.real(value), dtype)
     elif kind in "mM" and wanted in "biufc":
         loss = _timeless(values, dtype)
     elif kind in "iuf" and wanted in "iu":
