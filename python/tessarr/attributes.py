@@ -167,10 +167,9 @@ class Attributes(MutableMapping[str, Any]):
             self._accept(drive.run(flow, owner._store))
 
     def _missing(self, name: str) -> NotFoundError:
-        from difflib import get_close_matches
+        from tessarr.suggestions import did_you_mean
 
-        alike = get_close_matches(str(name), list(self), n=1)
-        hint = f"; did you mean {alike[0]!r}?" if alike else ""
+        hint = did_you_mean(name, self)
         return NotFoundError(
             f"{self._kind} {self._owner.path or '/'!r} has no attribute {name!r}{hint}",
             kind="attribute_not_found",

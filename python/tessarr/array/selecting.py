@@ -106,7 +106,7 @@ class Selecting(Facts):
             except Exception as error:  # noqa: BLE001 (somebody has resized the array)
                 future.set_exception(error)
             else:
-                # What is read into memory of the user is an effect of its own.
+                # A read into the memory of the caller happens even if the future is dropped.
                 begun = read_together([read], [future], weak=out is None)
                 future._work, future._leave = begun.help, begun.cancel
         else:

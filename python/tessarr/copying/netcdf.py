@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     "array_attributes",
     "as_json",
+    "copied_attributes",
     "dimension_length",
     "dimension_names_of",
     "encode_fill_value",
@@ -40,7 +41,6 @@ __all__ = [
     "is_netcdf_coordinate",
     "member_name",
     "names_netcdf",
-    "plain_attributes",
 ]
 
 FILL_VALUE: Final = "_FillValue"
@@ -274,7 +274,7 @@ def array_attributes(
         Whether the group that holds the array is not copied, so that it cannot hold enumerations.
     """
     in_netcdf = is_netcdf(array)
-    found = plain_attributes(array, skip, without={FILL_VALUE} if in_netcdf else set())
+    found = copied_attributes(array, skip, without={FILL_VALUE} if in_netcdf else set())
     members = enum_members(array)
     if members is not None and (is_alone or not in_netcdf):
         found = {**_flags(members), **found}
@@ -295,7 +295,7 @@ def array_attributes(
 
 def group_attributes(group: Any, skip: Callable[[str, str], None]) -> dict[str, Any]:
     """Return the attributes of a copy of a group, with the enumerations of a netCDF group."""
-    found = plain_attributes(group, skip)
+    found = copied_attributes(group, skip)
     if not _is_h5py(group) or not is_netcdf(group):
         return found
     enums = {
@@ -324,7 +324,7 @@ def _flags(members: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def plain_attributes(
+def copied_attributes(
     node: Any, skip: Callable[[str, str], None], without: AbstractSet[str] = frozenset()
 ) -> dict[str, Any]:
     """Return the attributes of a node as JSON has them, without the internal and some others."""

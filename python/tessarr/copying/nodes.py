@@ -391,7 +391,7 @@ def _attributes(node: Any, new: Any, way: _Way) -> dict[str, Any]:
         return dict(node.attrs)
     skip = skip_attribute(way.left_out, str(getattr(node, "name", None) or "").strip("/"))
     if _is_h5py(new):
-        return netcdf.plain_attributes(node, skip)
+        return netcdf.copied_attributes(node, skip)
     if not hasattr(node, "shape"):
         return netcdf.group_attributes(node, skip)
     zarr_format = getattr(new, "zarr_format", None) or new.metadata.zarr_format
