@@ -94,7 +94,8 @@ def test_decisions_are_numbered_without_a_gap() -> None:
 
 def test_links_in_documents_lead_somewhere() -> None:
     """Relative links name files that exist."""
-    for document in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]:
+    others = [ROOT / name for name in ("README.md", "CHANGELOG.md", "bench/NOTES.md")]
+    for document in [*others, *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text(encoding="utf-8")):
             assert (document.parent / target).exists(), (document, target)
 
