@@ -200,8 +200,8 @@ def consolidate_metadata(
 
     Every change that Tessarr makes to a node (attributes, creation, deletion, resize) is made
     to the copies of all groups above it, too. Other programs may not do so: then
-    call this again, or `consolidated_differences` to see. What is changed by others while
-    this runs may be missed.
+    call this again, or `consolidated_differences` to see. Changes that Tessarr makes in another
+    process meanwhile are copied if the group had copies before; other changes may be missed.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -14,8 +15,10 @@ import pytest
 import tessarr
 from stores.failing import Stopping
 from tessarr import _json, drive
-from tessarr.errors import TessarrWarning
+from tessarr.drive import Replace
+from tessarr.errors import StoreError, TessarrWarning
 from tessarr.flow.changes import Target, _mark
+from tessarr.flow.consolidate import rebuild
 from tessarr.flow.copies import copied_from
 from tessarr.metadata.consolidated import marks_of
 from tessarr.stores import MemoryStore
@@ -135,6 +138,95 @@ def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
     stored = store[copied_from("", zarr_format)]
     document, _ = _json.load(stored, what="the copies")
     assert {name.partition("-")[2] for name in marks_of(document, zarr_format)} == {"other", "own"}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidate_during_change_of_other_program_copies_the_change(zarr_format: Any) -> None:
+    """A node that changes after it was read is read again, also where no lock excludes others."""
+    store = MemoryStore()
+    hierarchy(store, zarr_format)
+    flow = rebuild("", zarr_format)
+    request = next(flow)
+    edits = 0
+    with pytest.raises(StopIteration):
+        while True:
+            if isinstance(request, Replace) and edits < 2:
+                edits += 1
+                open_group(store, mode="r+")["g/a"].attrs["x"] = 2 + edits
+            request = flow.send(drive.answer(request, store))
+    assert edits == 2
+    check_not_stale(dict(store))
+    assert open_group(store, "r")["g/a"].attrs["x"] == 4
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidate_that_other_programs_overtake_each_time_fails(zarr_format: Any) -> None:
+    """Nodes are not read without end; the copies are those that the others made."""
+    store = MemoryStore()
+    hierarchy(store, zarr_format)
+    flow = rebuild("", zarr_format)
+    request = next(flow)
+    with pytest.raises(StoreError, match="other programs changed nodes"):
+        for count in range(10_000):
+            if isinstance(request, Replace):
+                open_group(store, mode="r+")["g/a"].attrs["x"] = count
+            request = flow.send(drive.answer(request, store))
+    check_not_stale(dict(store))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_rebuild_keeps_marks_of_live_programs(zarr_format: Any) -> None:
+    """A program that is changing a node may stop: its mark stays until it shows the change."""
+    store = MemoryStore()
+    hierarchy(store, zarr_format)
+    target = Target(("", zarr_format), "g/a")
+    drive.run(_mark(target, "1-dead", exclusive=False), store)
+    drive.run(_mark(target, "2-live", exclusive=False), store)
+    drive.run(rebuild("", zarr_format, is_live=lambda mark: mark == "2-live"), store)
+    document, _ = _json.load(store[copied_from("", zarr_format)], what="the copies")
+    assert marks_of(document, zarr_format) == {"2-live": "g/a"}
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_consolidate_metadata_waits_for_changes(tmp_path: Any, zarr_format: Any) -> None:
+    """The key that is held while a change is marked is held while copies are made."""
+    hierarchy(tmp_path, zarr_format)
+    store = open_group(tmp_path, mode="r+").store
+    done = threading.Event()
+
+    def consolidate() -> None:
+        tessarr.consolidate_metadata(tmp_path)
+        done.set()
+
+    thread = threading.Thread(target=consolidate)
+
+    def start() -> bool:
+        thread.start()
+        return done.wait(0.1)
+
+    assert not store.hold(".copies", start)
+    thread.join(60)
+    assert done.is_set()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_change_that_cannot_be_marked_leaves_no_mark(zarr_format: Any) -> None:
+    """Groups that had a mark before another one refused it lose it again."""
+    store = Stopping()
+    hierarchy(store, zarr_format)
+    marked = ".zmetadata" if zarr_format == 2 else "zarr.json"
+
+    class Refusing(Stopping):
+        def __setitem__(self, key: str, value: bytes) -> None:
+            if key == f"g/{marked}":
+                raise OSError("refused")
+            super().__setitem__(key, value)
+
+    refusing = Refusing(store)
+    node = open_group(refusing, mode="r+")["g/a"]
+    with pytest.raises(OSError, match="refused"):
+        node.attrs["x"] = 2
+    assert dict(refusing) == dict(store)
 
 
 @pytest.mark.slow

@@ -108,12 +108,31 @@ def _tracked(
     name: str,
 ) -> Flow[T]:
     name = f"{time.time():.0f}-{name}"
-    stale = []
+    stale: list[bool] = []
+
+    def is_live(mark: str) -> bool:
+        return mark != name and not exclusive and not _is_old(mark)
+
+    def shows() -> Iterator[tuple[Target, Flow[Any]]]:
+        for target, is_stale in zip(targets, stale, strict=False):  # those that have the mark
+            group, zarr_format = target.keeper
+            if target.rebuild or is_stale:
+                yield target, consolidate.rebuild(group, zarr_format, is_live=is_live)
+            else:
+                below = target.below
+                yield target, copies.update_entry(*target[:2], below=below, mark=name)
+
+    def undo() -> Flow[None]:
+        for _, show in shows():
+            with suppress(Exception):
+                yield from show
+
     for target in targets:
         try:
             stale.append((yield from _mark(target, name, exclusive=exclusive)))
         except Exception as error:
             if must_mark:
+                yield from undo()
                 error.add_note(
                     f"nothing has changed: {target.path or '/'!r} is not changed before the "
                     f"consolidated metadata of group {target.keeper[0] or '/'!r} has a mark; if it "
@@ -122,21 +141,10 @@ def _tracked(
                 raise
             stale.append(False)
 
-    def shows() -> Iterator[tuple[Target, Flow[Any]]]:
-        for target, is_stale in zip(targets, stale, strict=True):
-            group, zarr_format = target.keeper
-            if target.rebuild or is_stale:
-                yield target, consolidate.consolidate(group, zarr_format=zarr_format, warn=False)
-            else:
-                below = target.below
-                yield target, copies.update_entry(*target[:2], below=below, mark=name)
-
     try:
         result = yield from change()
     except BaseException:
-        for _, show in shows():
-            with suppress(Exception):
-                yield from show
+        yield from undo()
         raise
     for target, show in shows():
         yield from copies.attempt(show, target.keeper[0], target.path)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tessarr import _json
-from tessarr.drive import Delete, Flow, Get, Put
-from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.drive import Delete, Flow, Get, Hold, Replace
+from tessarr.errors import ArgumentError, NotFoundError, StoreError
 from tessarr.flow import copies, walk
 from tessarr.flow.copies import DOCUMENTS, copied_from
 from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
@@ -17,17 +17,23 @@ from tessarr.metadata.consolidated import (
     MEMBER,
     ZMETADATA,
     Consolidated,
+    marks_of,
     restate,
     same,
+    with_marks,
     without_copies,
 )
 from tessarr.metadata.node import GroupMeta
 from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tessarr.types import JSONObject, ZarrFormat
 
-__all__ = ["Difference", "consolidate", "differences", "find", "remove"]
+__all__ = ["Difference", "consolidate", "differences", "find", "rebuild", "remove"]
+
+_TRIES: Final = 20
 
 Difference: TypeAlias = Literal["missing", "gone", "changed"]
 """How a copy differs from what is stored: there is none, there is no node, or another."""
@@ -109,7 +115,7 @@ def _trusted(meta: GroupMeta, path: str, *, marked: bool) -> Flow[Consolidated]:
 def _own_documents(path: str, own: tuple[bytes | None, ...]) -> JSONObject:
     """Return the documents of a group of format 2 as JSON."""
     return {
-        name: _json.load(document, what=f"metadata {join(path, name)!r}", tokens=True)[0]
+        name: v2.load(document, name, what=f"metadata {join(path, name)!r}")[0]
         for name, document in zip(DOCUMENTS[2], own, strict=True)
         if document is not None
     }
@@ -149,34 +155,75 @@ def consolidate(
 
     Notes
     -----
-    One listing per group and one or three requests per node, then one replacement.
+    One listing per group and one or three requests per node, then one replacement. The key
+    ``.copies`` is held: programs that mark their changes in copies of the group wait.
     """
     meta = yield from group(path, zarr_format=zarr_format)
     form = meta.zarr_format
     if form == 3 and name is not None:
         message = f"group {path or '/'!r} is of format 3, which has no document {name!r} for it"
         raise ArgumentError(message, path=path)
-    nodes = yield from _stored(path, form, warn=warn)
+
+    def copy_nodes(*_: object) -> Flow[int]:
+        return rebuild(path, form, name=name, warn=warn)
+
+    count: int = yield Hold((prefix_of(path) + ".copies",), copy_nodes)
+    return count, form
+
+
+def rebuild(
+    path: str,
+    form: ZarrFormat,
+    *,
+    name: str | None = None,
+    warn: bool = False,
+    is_live: Callable[[str], bool] | None = None,
+) -> Flow[int]:
+    """Make the copies of a group from what is stored; return how many nodes below have one.
+
+    If the document with the copies changes meanwhile, another program has changed a node: then
+    the nodes are read again.
+
+    Parameters
+    ----------
+    path, form
+        Of the group, whose key ``.copies`` is held.
+    name, warn
+        As for `consolidate`.
+    is_live
+        Tells whether the program that made a mark may still change nodes: then the mark stays.
+
+    Raises
+    ------
+    StoreError
+        If the document changes each time.
+    """
     key = copied_from(path, form) if name is None else prefix_of(path) + name
-    if form == 3:
-
-        def make(old: bytes | None) -> tuple[bytes, None]:
-            if old is None:
-                raise missing(path, "group")
-            document = without_copies(_json.load(old, what=f"metadata {key!r}")[0])
-            return copies.dump(restate(document, 3, nodes), 3), None
-
-        yield from replace(key, make)
-    else:
-        own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
-        named = zip(DOCUMENTS[2], own, strict=True)
-        nodes[""] = {
-            name: v2.load(content, name, what=f"metadata {join(path, name)!r}")[0]
-            for name, content in named
-            if content is not None
-        }
-        yield Put(key, copies.dump(restate(None, 2, nodes), 2))
-    return len(nodes) - (form == 2), form
+    for attempt in range(_TRIES):
+        old = yield Get(key)
+        nodes = yield from _stored(path, form, warn=warn and attempt == 0)
+        if form == 2:
+            own = yield tuple(Get(prefix_of(path) + name) for name in DOCUMENTS[2])
+            nodes[""] = _own_documents(path, own)
+        elif old is None:
+            raise missing(path, "group")
+        kept: JSONObject | None = None
+        live: dict[str, str] = {}
+        if old is not None and (form == 3 or is_live is not None):
+            before, _ = _json.load(old, what=f"metadata {key!r}", tokens=form == 2)
+            kept = without_copies(before) if form == 3 else None
+            marks = marks_of(before, form) if is_live is not None else {}
+            live = {mark: at for mark, at in marks.items() if is_live and is_live(mark)}
+        new = restate(kept, form, nodes)
+        document = copies.dump(with_marks(new, form, live), form)
+        if (yield Replace(key, document, old)):
+            return len(nodes) - (form == 2)
+    raise StoreError(
+        f"cannot consolidate group {path or '/'!r}: other programs changed nodes below it all the "
+        "time; try again later",
+        retryable=True,
+        path=path,
+    )
 
 
 def differences(
