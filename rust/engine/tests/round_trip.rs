@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Body, Chain, Chains, Grid, KeyEncoding, Missing, Plan};
+use tessarr_engine::codec::chain::Pipeline;
 use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Take};
 use tessarr_engine::grid::Cuts;
-use tessarr_engine::operation::Operation;
-use tessarr_engine::pipeline::Pipeline;
+use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{MemoryStore, Store};
 use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};

@@ -4,12 +4,12 @@
 use std::sync::{Arc, Mutex};
 
 use tessarr_engine::array::{self, Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing};
+use tessarr_engine::codec::chain::Pipeline;
 use tessarr_engine::codec::Config;
-use tessarr_engine::operation::Operation;
-use tessarr_engine::pipeline::Pipeline;
+use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
+use tessarr_engine::statistics::{stored, Statistics};
 use tessarr_engine::store::{CountingStore, MemoryStore, Store};
-use tessarr_engine::stored::{stored, Statistics};
 use tessarr_engine::{read, write};
 
 const SIZE: u64 = 64;

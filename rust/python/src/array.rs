@@ -14,15 +14,15 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tessarr_engine::array::{Array, PerAxis};
-use tessarr_engine::operation::{Interrupt, Operation};
-use tessarr_engine::overlay;
+use tessarr_engine::index_space::Dim;
+use tessarr_engine::pipeline::missing_array::Presence;
+use tessarr_engine::pipeline::operation::{Interrupt, Operation};
 use tessarr_engine::pool::{self, Pile};
-use tessarr_engine::presence::Presence;
 use tessarr_engine::selection::{Field, Request, Selection};
-use tessarr_engine::space::Dim;
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
-use tessarr_engine::{read, stored, write, Error, Kind};
+use tessarr_engine::write_buffer;
+use tessarr_engine::{read, statistics, write, Error, Kind};
 
 pub(crate) use begun::{begin, Begun, FutureRef, Transfer};
 use begun::{Part, Slot};
@@ -60,18 +60,18 @@ pub(crate) struct ArrayBase {
     /// The check that the array still exists, for a chunk that is not stored.
     presence: OnceLock<Presence>,
     /// What keeps aside what is written.
-    above: OnceLock<Arc<overlay::Overlay>>,
+    above: OnceLock<Arc<write_buffer::Overlay>>,
 }
 
 /// Elements that are kept aside until they are stored.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Overlay(Arc<overlay::Overlay>);
+pub(crate) struct Overlay(Arc<write_buffer::Overlay>);
 
 #[pymethods]
 impl Overlay {
     #[new]
     fn new() -> Self {
-        Overlay(Arc::new(overlay::Overlay::default()))
+        Overlay(Arc::new(write_buffer::Overlay::default()))
     }
 
     fn __bool__(&self) -> bool {
@@ -137,9 +137,9 @@ impl ArrayBase {
             match (self.above.get(), writes) {
                 (None, false) => read::read(operation, selection, at),
                 (None, true) => write::write(operation, selection, at).map(|()| Arena::default()),
-                (Some(above), false) => overlay::read(operation, above, selection, at),
+                (Some(above), false) => write_buffer::read(operation, above, selection, at),
                 (Some(above), true) => {
-                    overlay::write(operation, above, selection, at).map(|()| Arena::default())
+                    write_buffer::write(operation, above, selection, at).map(|()| Arena::default())
                 }
             }
         }
@@ -270,13 +270,15 @@ impl ArrayBase {
         stays: bool,
     ) -> PyResult<()> {
         let Some(above) = self.above.get() else { return Ok(()) };
-        let keys = overlay::Keys {
+        let keys = write_buffer::Keys {
             over: over.map(|stage| stage.get().engine()),
             ..keys(first.as_deref(), last.as_deref())
         };
         let state = self.state();
         py.detach(|| {
-            pool::guarded(|| overlay::store(self.operation(&state, &*self.store, None), above, keys, stays))
+            pool::guarded(|| {
+                write_buffer::store(self.operation(&state, &*self.store, None), above, keys, stays)
+            })
         })
         .map_err(|error| to_py(py, error))
     }
@@ -285,7 +287,7 @@ impl ArrayBase {
     fn _forget_kept(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
         let Some(above) = self.above.get() else { return };
         let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
-        py.detach(|| overlay::forget(self.operation(&state, &*self.store, None), above, keys));
+        py.detach(|| write_buffer::forget(self.operation(&state, &*self.store, None), above, keys));
     }
 
     /// Whether chunks are encoded, decoded and named without asking Python.
@@ -410,9 +412,9 @@ impl ArrayBase {
         let shape: PerAxis<u64> = around.iter().map(|&size| size as u64).collect();
         let requests = lowered.requests(&vec![0; lowered.buffer.len()]);
         let selection = Selection::new(&requests, &shape).map_err(failed)?;
-        let asked = stored::Statistics { not_stored, fully_stored };
+        let asked = statistics::Statistics { not_stored, fully_stored };
         let find = |interrupt: Interrupt<'_>| {
-            stored::stored(self.operation(&state, &*self.store, Some(interrupt)), &selection, asked)
+            statistics::stored(self.operation(&state, &*self.store, Some(interrupt)), &selection, asked)
         };
         let found = py.detach(|| interruptibly(find)).and_then(|found| found);
         let found = found.map_err(failed)?;
@@ -470,8 +472,8 @@ impl ArrayBase {
 /// First bytes in the array's item and in the buffer's, and how many.
 type Fields = Vec<(usize, usize, usize)>;
 
-fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> overlay::Keys<'a> {
-    overlay::Keys { first: first.unwrap_or_default(), last: last.unwrap_or_default(), over: None }
+fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::Keys<'a> {
+    write_buffer::Keys { first: first.unwrap_or_default(), last: last.unwrap_or_default(), over: None }
 }
 
 /// Check the buffer against the array's data type or its fields, and the selection against its shape.

@@ -3,20 +3,20 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tessarr_engine::space;
+use tessarr_engine::index_space;
 
 use crate::error::to_py;
 use crate::space::View;
 
 /// A base, as a view of what is read, the domain of its blocks, and how long these are.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Blocks(space::Blocks);
+pub(crate) struct Blocks(index_space::Blocks);
 
 /// What stands behind a view of blocks: the product of positions of each dimension.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Behind {
     blocks: Py<Blocks>,
-    found: space::Behind,
+    found: index_space::Behind,
 }
 
 /// How one axis is cut: a short block, the length of whole ones, their number, and a short one again.
@@ -31,7 +31,7 @@ impl Blocks {
         if !fits || factors.iter().any(|&factor| factor < 1) {
             return Err(PyTypeError::new_err("the factors do not fit"));
         }
-        Ok(Blocks(space::Blocks { base, domain, factors: factors.into() }))
+        Ok(Blocks(index_space::Blocks { base, domain, factors: factors.into() }))
     }
 
     /// What stands behind a view of the domain; None if that has no position.

@@ -8,8 +8,8 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use tessarr_engine::array::{
     Array, ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
 };
+use tessarr_engine::codec::chain::Pipeline;
 use tessarr_engine::grid::Cuts;
-use tessarr_engine::pipeline::Pipeline;
 use tessarr_engine::vlen;
 use tessarr_engine::{Error, Result};
 

@@ -7,7 +7,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use tessarr_engine::space::{self, Axis, Cutter, Dim, Grid, Part, PerDimension};
+use tessarr_engine::index_space::{self, Axis, Cutter, Dim, Grid, Part, PerDimension};
 
 use crate::array::{begin, check_target, part, ArrayBase, Begun, FutureRef, Transfer};
 use crate::error::to_py;
@@ -17,7 +17,7 @@ use crate::space::View;
 /// Views whose domains are where they belong in that of all, from the lowest to the topmost.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Layers {
-    layers: space::Layers<Shared>,
+    layers: index_space::Layers<Shared>,
     /// The view of the domain that contains all.
     #[pyo3(get)]
     whole: Py<View>,
@@ -26,8 +26,8 @@ pub(crate) struct Layers {
 /// A view that Python has too.
 struct Shared(Py<View>);
 
-impl AsRef<space::View> for Shared {
-    fn as_ref(&self) -> &space::View {
+impl AsRef<index_space::View> for Shared {
+    fn as_ref(&self) -> &index_space::View {
         self.0.get().inner()
     }
 }
@@ -54,17 +54,19 @@ impl Layers {
         let label = axis.and_then(|axis| axis.cast::<PyString>().ok());
         let number = || axis.map_or(Ok(0), |axis| axis.extract());
         let made = match (how, label) {
-            ("overlay", _) => space::Layers::new(views),
-            ("concat", Some(label)) => space::Layers::concatenated(views, &Axis::Label(label.to_str()?)),
-            ("concat", None) => space::Layers::concatenated(views, &Axis::Number(number()?)),
-            ("stack", _) => space::Layers::stacked(views, number()?),
+            ("overlay", _) => index_space::Layers::new(views),
+            ("concat", Some(label)) => {
+                index_space::Layers::concatenated(views, &Axis::Label(label.to_str()?))
+            }
+            ("concat", None) => index_space::Layers::concatenated(views, &Axis::Number(number()?)),
+            ("stack", _) => index_space::Layers::stacked(views, number()?),
             _ => return Err(PyTypeError::new_err(format!("{how:?} is no way of putting layers together"))),
         };
         let layers = made.map_err(|error| to_py(py, error))?;
         let dims = layers.domain(rank, given.map(|given| &given.inner().dims[..]));
         // A spec could not tell two of one label: labels may be in another order in some layer.
-        let dims = dims.and_then(space::checked_labels).map_err(|error| to_py(py, error))?;
-        let whole = Py::new(py, View::from(space::View::identity(dims)))?;
+        let dims = dims.and_then(index_space::checked_labels).map_err(|error| to_py(py, error))?;
+        let whole = Py::new(py, View::from(index_space::View::identity(dims)))?;
         Ok(Layers { layers, whole })
     }
 
@@ -86,7 +88,7 @@ impl Layers {
             return Err(PyTypeError::new_err("there is not one answer for each layer"));
         }
         let mut seen = Seen { near: Vec::new(), stored: Vec::new(), far: Vec::new() };
-        for (space::Seen { layer, view, place }, found) in parts.into_iter().zip(found) {
+        for (index_space::Seen { layer, view, place }, found) in parts.into_iter().zip(found) {
             let Some(found) = found else {
                 seen.far.push((layer, view, place));
                 continue;
@@ -106,11 +108,11 @@ impl Layers {
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Seen {
     /// Of layers whose arrays are in memory.
-    near: Vec<(Py<PyUntypedArray>, space::View, space::View)>,
+    near: Vec<(Py<PyUntypedArray>, index_space::View, index_space::View)>,
     /// Of layers whose arrays are read by their chunks.
-    stored: Vec<(Py<ArrayBase>, space::View, space::View)>,
+    stored: Vec<(Py<ArrayBase>, index_space::View, index_space::View)>,
     /// Of others, with their numbers.
-    far: Vec<(usize, space::View, space::View)>,
+    far: Vec<(usize, index_space::View, index_space::View)>,
 }
 
 #[pymethods]
@@ -167,7 +169,7 @@ impl Seen {
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Cells {
     /// None: the view has no positions.
-    cells: Option<space::Cells>,
+    cells: Option<index_space::Cells>,
     /// The number of the next one.
     next: AtomicUsize,
 }
@@ -238,7 +240,7 @@ const TOGETHER: usize = 1024;
 
 impl Cells {
     /// The cells, and the numbers of the next ones, at most so many; None if there are no more.
-    fn take(&self, most: usize) -> Option<(&space::Cells, Range<usize>)> {
+    fn take(&self, most: usize) -> Option<(&index_space::Cells, Range<usize>)> {
         let cells = self.cells.as_ref()?;
         let after = |at: usize| at.saturating_add(most).min(cells.count());
         let take = |at| (at < cells.count()).then(|| after(at));
@@ -248,8 +250,8 @@ impl Cells {
 }
 
 /// The domain of a cell, as a view of nothing.
-fn domain(cells: &space::Cells, number: usize) -> View {
-    space::View { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
+fn domain(cells: &index_space::Cells, number: usize) -> View {
+    index_space::View { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use tessarr_engine::fill::{self, Wanted};
+use tessarr_engine::chunk_shape::{self, Wanted};
 
 use crate::error::argument;
 use crate::space::{told, View};
@@ -38,10 +38,10 @@ fn chosen<'py>(
 ) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyTuple>)> {
     let dims = domain.0.dims.get(..rank).ok_or_else(|| argument(py, "so many dimensions there are not"))?;
     let Some(read) = read else {
-        let one = PyTuple::new(py, told(py, py.detach(|| fill::choose_one(&write.0, dims)))?)?;
+        let one = PyTuple::new(py, told(py, py.detach(|| chunk_shape::choose_one(&write.0, dims)))?)?;
         return Ok((one.clone(), one));
     };
-    let (read, write) = told(py, py.detach(|| fill::choose(&write.0, &read.0, dims)))?;
+    let (read, write) = told(py, py.detach(|| chunk_shape::choose(&write.0, &read.0, dims)))?;
     Ok((PyTuple::new(py, read)?, PyTuple::new(py, write)?))
 }
 

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use tessarr_engine::copy::{all_steps, Item, Walk};
-use tessarr_engine::space::{self, copy_all, PerDimension, Side, Steps};
+use tessarr_engine::index_space::{self, copy_all, PerDimension, Side, Steps};
 
 use crate::array::{data, empty, empty_in, flags, overlaps_itself, Order};
 use crate::error::{argument, to_py};
@@ -96,7 +96,7 @@ fn overlapping(array: &Array<'_>) -> bool {
 }
 
 /// An array, and the view of it whose positions are meant; all of them without one.
-type Seen<'a, 'py> = (&'a Array<'py>, Option<&'a space::View>);
+type Seen<'a, 'py> = (&'a Array<'py>, Option<&'a index_space::View>);
 
 /// What is copied from arrays to others, gathered before any of it is.
 pub(crate) struct Copies<'py> {
@@ -130,7 +130,12 @@ impl<'py> Copies<'py> {
     }
 
     /// Add one, of as many items along each dimension as a view has, to one of the arrays.
-    pub(crate) fn add(&mut self, view: &space::View, from: Seen<'_, 'py>, to: Seen<'_, 'py>) -> PyResult<()> {
+    pub(crate) fn add(
+        &mut self,
+        view: &index_space::View,
+        from: Seen<'_, 'py>,
+        to: Seen<'_, 'py>,
+    ) -> PyResult<()> {
         let py = to.0.py();
         let size: PerDimension<usize> = view.dims.iter().map(|dim| dim.size() as usize).collect();
         let dtype = &*self.dtype.get_or_insert_with(|| from.0.dtype());

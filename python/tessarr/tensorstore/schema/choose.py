@@ -1,7 +1,7 @@
 """The choice of read and write chunks that meet constraints: TensorStore's, step by step.
 
 Read chunks are settled first. What is open of a shape is filled by an aspect ratio and a number of
-elements, in the engine (``fill.rs``), so that write chunks are multiples of read chunks.
+elements, in the engine (``chunk_shape.rs``), so that write chunks are multiples of read chunks.
 """
 
 from __future__ import annotations

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use super::{bad, ArrayBytes, Chain, PerAxis};
+use crate::codec::chain::{expect_size, Pipeline};
 use crate::codec::{BytesCodec, Foreign};
 use crate::error::Result;
 use crate::grid::Cuts;
-use crate::pipeline::{expect_size, Pipeline};
+use crate::pipeline::source::Source;
 use crate::scratch::Scratch;
-use crate::source::Source;
 use crate::vlen::{self, HANDLE_BYTES};
 
 /// A chunk of so many bytes is not decoded from fewer than can make them: whoever

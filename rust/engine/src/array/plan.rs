@@ -4,10 +4,10 @@ use std::fmt::{self, Display, Formatter, Write};
 use std::sync::Arc;
 
 use super::PerAxis;
+use crate::codec::chain::Pipeline;
 use crate::codec::Foreign;
 use crate::error::Result;
 use crate::grid::Cuts;
-use crate::pipeline::Pipeline;
 use crate::vlen;
 
 /// A chain of codecs as the metadata gives it, not yet bound to a shape.

@@ -9,6 +9,7 @@ use crate::scratch::reserve;
 
 mod bitround;
 mod blosc;
+pub mod chain;
 mod checksum;
 mod config;
 mod context;

@@ -1,7 +1,7 @@
 //! How one item is loaded as a number that processors have, and stored from such a one.
 
 use super::Tables;
-use crate::half::{BFloat16, Float16};
+use crate::convert::half::{BFloat16, Float16};
 
 /// Items that are loaded as `H`.
 pub(super) trait Load<H>: Copy {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use crate::array::{Level, PerAxis, Shard};
 use crate::copy::{self, Item};
 use crate::error::{Error, Kind, Result};
-use crate::operation::{origin_of, Address, Portion};
+use crate::pipeline::operation::{origin_of, Address, Portion};
 use crate::scratch::reserve;
 use crate::selection::{Direction, Division, Piece};
 use crate::vlen::Arena;

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::far::Far;
+use super::async_parts::Far;
 use super::parts::{Parts, Subchunks};
 use super::{kept, missing, Reader, Worth};
 use crate::array::{Body, Missing, Shard};
 use crate::error::Result;
-use crate::operation::Run;
+use crate::pipeline::operation::Run;
+use crate::pipeline::source::Source;
 use crate::scratch::{reserve, Scratch};
-use crate::shard::{self, Entry};
-use crate::source::Source;
+use crate::shard_index::{self, Entry};
 
 /// Subchunks of a shard that are fetched together.
 struct Group {
@@ -41,7 +41,7 @@ impl Reader<'_> {
         let inside = parts.inside(shard)?;
         let is_all = source.in_memory().is_none() && inside.subchunks() == self.subchunks_of(shard, parts);
         // All of a shard, its index included, is one request.
-        let is_new = is_all && !shard::is_known(shard, source);
+        let is_new = is_all && !shard_index::is_known(shard, source);
         let stays = kept(&shard.level, source).is_some(); // some of it may be there
         let at_once = is_new || is_all && parts.wanted.len() > 1 && !stays;
         if at_once && source.size() <= self.worth(source).group {
@@ -49,7 +49,7 @@ impl Reader<'_> {
             return self
                 .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
         }
-        let index = shard::index(shard, source, scratch)?;
+        let index = shard_index::index(shard, source, scratch)?;
         let source = if is_new { self.more(source) } else { source };
         let touches = &inside.touches;
         let of = Subchunks { parts, level: &shard.level, inside, is_all };
@@ -60,7 +60,7 @@ impl Reader<'_> {
             if is_again || self.has(shard, touch.number) {
                 continue;
             }
-            match shard::placed(&index, touch.number, source.size()) {
+            match shard_index::placed(&index, touch.number, source.size()) {
                 Ok(Some((offset, size))) => found.push(Entry { offset, size, task: first }),
                 told => of.with(first, |parts| {
                     let refuse = self.array.missing == Missing::Refuse;

@@ -1,6 +1,6 @@
 //! The elements that can be reduced, and the numbers that they are computed with.
 
-use crate::half::{BFloat16, Float16};
+use crate::convert::half::{BFloat16, Float16};
 
 /// What is in memory.
 pub(super) trait Element: Copy {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Expected, Object, Version};
 use crate::error::{Error, Result};
+use crate::pipeline::source::Source;
 use crate::scratch::reserve;
-use crate::source::Source;
 
 /// A piece of a new value.
 #[derive(Debug)]

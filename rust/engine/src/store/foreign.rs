@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::joined;
-use super::keylock::{Held, KeyLocks};
+use super::key_locks::{Held, KeyLocks};
 use super::{
     Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater,
     Version, Want,
@@ -158,7 +158,7 @@ impl<F: Foreign> ForeignStore<F> {
 
     fn check_writable(&self) -> Result<()> {
         if self.read_only {
-            return Err(super::readonly::refusal());
+            return Err(super::wrappers::read_only::refusal());
         }
         Ok(())
     }

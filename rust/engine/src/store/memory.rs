@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use super::keylock::KeyLocks;
+use super::key_locks::KeyLocks;
 use super::{folder_of, fork, joined, read_from};
 use super::{
     Change, Exchange, KeyRange, Keys, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want,

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use super::{recycle, Current, New, Parts, Touched, Writer};
 use crate::array::Shard;
 use crate::error::{Error, Result};
-use crate::operation::Run;
+use crate::pipeline::operation::Run;
+use crate::pipeline::source::Source;
 use crate::scratch::{repeated, Scratch};
-use crate::shard::{self, ABSENT};
-use crate::source::Source;
+use crate::shard_index::{self, ABSENT};
 use crate::store::{Change, Part};
 
 /// Consecutive subchunks are encoded into one buffer until it stands for this
@@ -27,7 +27,7 @@ impl<'a> Writer<'a> {
         scratch: &mut Scratch,
     ) -> Result<Change<'a>> {
         let old = match current {
-            Some(source) => Some(Old { source, index: shard::index(shard, source, scratch)? }),
+            Some(source) => Some(Old { source, index: shard_index::index(shard, source, scratch)? }),
             None => None,
         };
         let subchunks = new.parts(shard)?;
@@ -109,7 +109,7 @@ impl<'a> Writer<'a> {
 /// The shard as it is.
 struct Old<'c> {
     source: Source<'c>,
-    index: crate::cache::Index,
+    index: crate::shard_index::cache::Index,
 }
 
 impl<'c> Old<'c> {
@@ -119,7 +119,7 @@ impl<'c> Old<'c> {
     }
 
     fn subchunk(&self, shard: &Shard, cell: &[u64]) -> Result<Current<'c>> {
-        let Some((offset, size)) = shard::entry(shard, &self.index, cell)? else {
+        let Some((offset, size)) = shard_index::entry(shard, &self.index, cell)? else {
             return Ok(None);
         };
         Ok(Some(self.source.part(offset, size)?))
@@ -211,7 +211,7 @@ fn assemble<'a>(
     }
     let mut bytes = scratch.take();
     bytes.clear();
-    shard::encode_index(shard, &index, &mut bytes, scratch)?;
+    shard_index::encode_index(shard, &index, &mut bytes, scratch)?;
     let place = if shard.index_at_start { 0 } else { parts.len() };
     parts.insert(place, Part::Owned(bytes));
     Ok(Some(parts))

@@ -11,9 +11,9 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing, Plan};
+use tessarr_engine::codec::chain::Pipeline;
 use tessarr_engine::codec::Config;
-use tessarr_engine::operation::Operation;
-use tessarr_engine::pipeline::Pipeline;
+use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
     Change, Listing, LocalStore, Made, MemoryStore, Need, Object, Part, Settings, Store, Updater, Version,

@@ -9,7 +9,7 @@ use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use pyo3::{PyTraverseError, PyVisit};
-use tessarr_engine::operation::Interrupt;
+use tessarr_engine::pipeline::operation::Interrupt;
 use tessarr_engine::pool::{Queued, Runner};
 use tessarr_engine::selection::Selection;
 use tessarr_engine::store::Store;

@@ -8,8 +8,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::copy::Item;
+use tessarr_engine::index_space::{copy_all, Lowered, PerDimension, Side, Steps, View};
 use tessarr_engine::selection::Selection;
-use tessarr_engine::space::{copy_all, Lowered, PerDimension, Side, Steps, View};
 
 use super::begun::Part;
 use super::{

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyRange, PyString, PyTuple};
-use tessarr_engine::space::{self, END, INFINITE};
+use tessarr_engine::index_space::{self, END, INFINITE};
 
 use super::keys::label_of;
 use super::{argument, told};
@@ -44,7 +44,7 @@ use crate::subclass::{attributes, copy_of, pickled, set_attributes, Pickled};
 /// (Dim(inclusive_min=0, exclusive_max=5, label="x"), 6, [-1, 0, 1])
 #[pyclass(subclass, weakref, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
-pub(crate) struct Dim(pub(super) space::Dim);
+pub(crate) struct Dim(pub(super) index_space::Dim);
 
 /// What is pickled: the bounds, whether they are implicit, the name, and what Python keeps in the object.
 type State<'py> = (i64, i64, (bool, bool), Option<String>, Option<Bound<'py, PyDict>>);
@@ -113,7 +113,7 @@ impl Dim {
         text_signature = "(*bounds, inclusive_min=..., exclusive_max=..., inclusive_max=..., size=..., label=..., implicit_lower=..., implicit_upper=...)"
     )]
     fn new(_arguments: &Bound<'_, PyTuple>, _keywords: Option<&Bound<'_, PyDict>>) -> Dim {
-        Dim(space::Dim { implicit: (true, true), ..space::Dim::new(-INFINITE, END) })
+        Dim(index_space::Dim { implicit: (true, true), ..index_space::Dim::new(-INFINITE, END) })
     }
 
     #[pyo3(signature = (
@@ -176,17 +176,17 @@ impl Dim {
         let least = if size.nothing() { least } else { least.or(Some(0)) };
         let lower = least.unwrap_or(-INFINITE);
         let end = match (size.integer()?, exclusive_max.integer()?, inclusive_max.integer()?) {
-            (Some(size), ..) => Some(space::end(lower, size)),
+            (Some(size), ..) => Some(index_space::end(lower, size)),
             (_, Some(end), _) => Some(end),
             (.., last) => last.map(|last| last.saturating_add(1)),
         };
         let upper = end.unwrap_or(END);
         let implicit = (flag_or(&implicit_lower, least.is_none())?, flag_or(&implicit_upper, end.is_none())?);
-        if !space::is_interval(lower, upper) {
+        if !index_space::is_interval(lower, upper) {
             return Err(argument(py, format!("[{lower}, {upper}) is not an interval of indices")));
         }
         // Borrowed only now: what was given may have methods, which may look at this object.
-        slf.borrow_mut().0 = space::Dim { implicit, label, ..space::Dim::new(lower, upper) };
+        slf.borrow_mut().0 = index_space::Dim { implicit, label, ..index_space::Dim::new(lower, upper) };
         Ok(())
     }
 
@@ -200,7 +200,7 @@ impl Dim {
         implicit: (bool, bool),
     ) -> PyResult<Dim> {
         let label = label.map_or(Ok(None), label_of)?;
-        Ok(Dim(space::Dim { implicit, label, ..space::Dim::new(lower, upper) }))
+        Ok(Dim(index_space::Dim { implicit, label, ..index_space::Dim::new(lower, upper) }))
     }
 
     /// The least index.
@@ -367,13 +367,13 @@ impl Dim {
     }
 
     fn __contains__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let space::Dim { lower, upper, .. } = slf.borrow().0; // not borrowed while an index tells its value
+        let index_space::Dim { lower, upper, .. } = slf.borrow().0; // not borrowed while an index tells its value
         if let Ok(other) = other.cast::<Dim>() {
             let other = &other.borrow().0;
             return Ok(other.is_empty() || lower <= other.lower && other.upper <= upper);
         }
         match other.extract::<i64>() {
-            Ok(index) => Ok(space::contains((lower, upper), index)),
+            Ok(index) => Ok(index_space::contains((lower, upper), index)),
             Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", brief(other)))),
         }
     }
@@ -392,7 +392,7 @@ impl Dim {
 
     fn __hash__(&self) -> u64 {
         let mut state = DefaultHasher::new();
-        let space::Dim { lower, upper, implicit, label } = &self.0;
+        let index_space::Dim { lower, upper, implicit, label } = &self.0;
         (lower, upper, implicit, label).hash(&mut state);
         state.finish()
     }
@@ -408,7 +408,7 @@ impl Dim {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py, State<'py>>> {
-        let space::Dim { lower, upper, implicit, label } = slf.borrow().0.clone();
+        let index_space::Dim { lower, upper, implicit, label } = slf.borrow().0.clone();
         let label = label.map(|label| label.to_string());
         pickled(slf, (lower, upper, implicit, label, attributes(slf)?))
     }
@@ -416,7 +416,7 @@ impl Dim {
     fn __setstate__(slf: &Bound<'_, Self>, state: State<'_>) -> PyResult<()> {
         let (lower, upper, implicit, label, kept) = state;
         let label = label.map(Into::into);
-        slf.borrow_mut().0 = space::Dim { implicit, label, ..space::Dim::new(lower, upper) };
+        slf.borrow_mut().0 = index_space::Dim { implicit, label, ..index_space::Dim::new(lower, upper) };
         set_attributes(slf, kept.as_ref())
     }
 
@@ -425,7 +425,7 @@ impl Dim {
     }
 
     fn __repr__(&self) -> String {
-        let space::Dim { lower, upper, implicit, label } = &self.0;
+        let index_space::Dim { lower, upper, implicit, label } = &self.0;
         let (endless, open) = (*lower == -INFINITE, *upper > INFINITE);
         let truth = |value| if value { "True" } else { "False" };
         let parts = [

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
-use tessarr_engine::space::{self, Dim, Indices, Map, PerDimension, Source, END, INFINITE, MAX_RANK, WHOLE};
+use tessarr_engine::index_space::{
+    self, Dim, Indices, Map, PerDimension, Source, END, INFINITE, MAX_RANK, WHOLE,
+};
 
 use super::keys::label_of;
 use super::stated::{End, Stated};
@@ -13,12 +15,12 @@ use crate::brief::brief;
 use crate::error::refused;
 
 /// The view that JSON states.
-pub(super) fn view_of(json: &Bound<'_, PyAny>, prefix: &'static str) -> PyResult<space::View> {
+pub(super) fn view_of(json: &Bound<'_, PyAny>, prefix: &'static str) -> PyResult<index_space::View> {
     let (stated, output) = read(json, prefix)?;
     let dims = stated.dims(json.py())?;
     Ok(match output {
-        Some(output) => space::View { maps: maps_of(&output, &dims)?, dims },
-        None => space::View::identity(dims),
+        Some(output) => index_space::View { maps: maps_of(&output, &dims)?, dims },
+        None => index_space::View::identity(dims),
     })
 }
 
@@ -235,7 +237,7 @@ fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
     };
     let lower = if text_of(lower) == "-inf" { -INFINITE } else { number(lower, place)? };
     let upper = if text_of(last) == "+inf" { END } else { number(last, place)?.saturating_add(1) };
-    if !space::is_interval(lower, upper) {
+    if !index_space::is_interval(lower, upper) {
         return Err(argument(py, format!("{place}: [{lower}, {upper}) is not an interval of indices")));
     }
     Ok((lower, upper))
@@ -244,7 +246,7 @@ fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
 /// The JSON of a view, or of a domain where there is no prefix.
 pub(super) fn members<'py>(
     py: Python<'py>,
-    view: &space::View,
+    view: &index_space::View,
     prefix: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);

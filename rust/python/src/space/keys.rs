@@ -8,7 +8,9 @@ use numpy::{npyffi, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMe
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
-use tessarr_engine::space::{Act, Indices, Mode, Name, PerDim, PerDimension, Place, Shift, Slice, Term};
+use tessarr_engine::index_space::{
+    Act, Indices, Mode, Name, PerDim, PerDimension, Place, Shift, Slice, Term,
+};
 use tessarr_engine::{Error, Kind};
 
 use super::map::index;

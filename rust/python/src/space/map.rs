@@ -5,7 +5,7 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tessarr_engine::space::{self, Map, Source, END, INFINITE};
+use tessarr_engine::index_space::{self, Map, Source, END, INFINITE};
 
 use super::dim::Dim;
 use super::{array, indices_of};
@@ -211,7 +211,7 @@ impl OutputIndexMap {
     #[getter]
     fn index_range(&self) -> Option<Dim> {
         match self.follows {
-            Follows::Array(_, (lower, upper)) => Some(Dim(space::Dim::new(lower, upper))),
+            Follows::Array(_, (lower, upper)) => Some(Dim(index_space::Dim::new(lower, upper))),
             _ => None,
         }
     }
@@ -281,7 +281,7 @@ impl OutputIndexMap {
             Follows::Array(items, (lower, upper)) => {
                 let items = items.bind(py).call_method0("tolist")?.str()?.to_string();
                 let items = items.replace('[', "{").replace(']', "}");
-                let within = space::Dim::new(*lower, *upper);
+                let within = index_space::Dim::new(*lower, *upper);
                 format!(
                     "OutputIndexMap(offset={offset}, stride={factor}, index_array={items}, \
                      index_range={within})"

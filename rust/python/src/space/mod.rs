@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::IntoPyObjectExt;
 
 use crate::once::intern;
-use tessarr_engine::space::{
+use tessarr_engine::index_space::{
     self, Act, Along, Indices, Map, Mode, Name, PerDimension, Source, Term, MAX_RANK,
 };
 use tessarr_engine::{Error, Kind};
@@ -39,7 +39,7 @@ const INPUT: &str = "input_";
 /// Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
 #[pyclass(frozen, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
-pub(crate) struct View(pub(crate) space::View);
+pub(crate) struct View(pub(crate) index_space::View);
 
 #[pymethods]
 impl View {
@@ -48,22 +48,22 @@ impl View {
     fn new(py: Python<'_>, dims: &Bound<'_, PyAny>) -> PyResult<View> {
         let dim = |dim: &Bound<'_, PyAny>| Ok(dim.cast::<Dim>()?.borrow().0.clone());
         let dims = stated::column(Some(dims), "dimensions", "a Dim", dim)?.unwrap_or_default();
-        told(py, space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
+        told(py, index_space::checked_labels(dims.into_iter().collect())).map(View::of_dims)
     }
 
     /// The view of all of an array, whose upper bounds can be changed but for those of the last,
     /// `inner` dimensions; labels may be left out.
     #[staticmethod]
     fn of_array(shape: Vec<u64>, labels: Option<Vec<Option<String>>>, inner: Vec<u64>) -> View {
-        let upper = |length: u64| i64::try_from(length).unwrap_or(space::END).min(space::END);
+        let upper = |length: u64| i64::try_from(length).unwrap_or(index_space::END).min(index_space::END);
         let label = |k: usize| labels.as_ref()?.get(k)?.as_deref().filter(|label| !label.is_empty());
-        let outer = shape.iter().enumerate().map(|(k, &length)| space::Dim {
+        let outer = shape.iter().enumerate().map(|(k, &length)| index_space::Dim {
             implicit: (false, true),
             label: label(k).map(Into::into),
-            ..space::Dim::new(0, upper(length))
+            ..index_space::Dim::new(0, upper(length))
         });
-        let inner = inner.iter().map(|&length| space::Dim::new(0, upper(length)));
-        View(space::View::identity(outer.chain(inner).collect()))
+        let inner = inner.iter().map(|&length| index_space::Dim::new(0, upper(length)));
+        View(index_space::View::identity(outer.chain(inner).collect()))
     }
 
     /// What makes the same view again by [`View::restored`]: tuples, and arrays.
@@ -77,9 +77,13 @@ impl View {
     fn restored(py: Python<'_>, dims: &Bound<'_, PyAny>, maps: &Bound<'_, PyAny>) -> PyResult<View> {
         let dims = dims.try_iter()?.map(|dim| {
             let (lower, upper, label, implicit): (i64, i64, Option<String>, (bool, bool)) = dim?.extract()?;
-            Ok(space::Dim { implicit, label: label.map(Into::into), ..space::Dim::new(lower, upper) })
+            Ok(index_space::Dim {
+                implicit,
+                label: label.map(Into::into),
+                ..index_space::Dim::new(lower, upper)
+            })
         });
-        let dims = told(py, space::checked_labels(dims.collect::<PyResult<_>>()?))?;
+        let dims = told(py, index_space::checked_labels(dims.collect::<PyResult<_>>()?))?;
         let maps = maps.try_iter()?.map(|map| {
             let (offset, stride, source, within): PlainMap<'_> = map?.extract()?;
             let map = match (source, within) {
@@ -92,7 +96,7 @@ impl View {
             told(py, map.fitted(&dims))
         });
         let maps = maps.collect::<PyResult<_>>()?;
-        Ok(View(space::View { dims, maps }))
+        Ok(View(index_space::View { dims, maps }))
     }
 
     /// The domain that arguments of Python say.
@@ -135,14 +139,14 @@ impl View {
     fn mapped(&self, py: Python<'_>, maps: Option<&Bound<'_, PyAny>>) -> PyResult<View> {
         let dims = self.0.dims.clone();
         let Some(maps) = maps else {
-            return Ok(View(space::View::identity(dims)));
+            return Ok(View(index_space::View::identity(dims)));
         };
         let maps = maps.try_iter()?.map(|map| told(py, map_of(&map?)?.fitted(&dims)));
         let maps: PerDimension<Map> = maps.collect::<PyResult<_>>()?;
         if maps.len() > MAX_RANK {
             return Err(argument(py, format!("{} maps, at most {MAX_RANK} are possible", maps.len())));
         }
-        Ok(View(space::View { dims, maps }))
+        Ok(View(index_space::View { dims, maps }))
     }
 
     /// The number of dimensions.
@@ -160,14 +164,14 @@ impl View {
     /// The size of each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.0.dims.iter().map(space::Dim::size))
+        PyTuple::new(py, self.0.dims.iter().map(index_space::Dim::size))
     }
 
     /// The shape of dimensions of which nothing else is said: finite, from 0 on, explicit, and without
     /// labels; None of others.
     #[getter]
     fn mere_shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let mere = |dim: &space::Dim| *dim == space::Dim::new(0, dim.upper) && dim.is_finite();
+        let mere = |dim: &index_space::Dim| *dim == index_space::Dim::new(0, dim.upper) && dim.is_finite();
         self.0.dims.iter().all(mere).then(|| self.shape(py)).transpose()
     }
 
@@ -216,18 +220,18 @@ impl View {
 
     /// The smallest domain that contains both.
     fn hull(&self, py: Python<'_>, other: &View) -> PyResult<View> {
-        self.joined(py, other, space::Dim::hull)
+        self.joined(py, other, index_space::Dim::hull)
     }
 
     /// The positions of both domains.
     fn intersect(&self, py: Python<'_>, other: &View) -> PyResult<View> {
-        self.joined(py, other, space::Dim::intersect)
+        self.joined(py, other, index_space::Dim::intersect)
     }
 
     /// What both domains say together.
     fn merged(&self, py: Python<'_>, other: &View) -> PyResult<View> {
-        let View(made) = self.joined(py, other, space::Dim::merged)?;
-        told(py, space::checked_labels(made.dims)).map(View::of_dims)
+        let View(made) = self.joined(py, other, index_space::Dim::merged)?;
+        told(py, index_space::checked_labels(made.dims)).map(View::of_dims)
     }
 
     /// The index of what is viewed at a position.
@@ -256,7 +260,7 @@ impl View {
 
     /// The view's dimensions as text.
     fn dims_text(&self) -> String {
-        space::DomainText(&self.0.dims).to_string()
+        index_space::DomainText(&self.0.dims).to_string()
     }
 
     /// The view's dimensions alone, as a view of nothing.
@@ -303,7 +307,7 @@ impl View {
     /// Of each map by an index array how far apart its items lie in memory along the dimensions.
     fn apart<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let told = self.0.maps.iter().map(|map| match &map.source {
-            space::Source::Array(listed) => Some(listed.indices.apart().to_vec()),
+            index_space::Source::Array(listed) => Some(listed.indices.apart().to_vec()),
             _ => None,
         });
         PyList::new(py, told.collect::<Vec<_>>())
@@ -392,7 +396,7 @@ impl View {
 
     /// Whether each element of an array of the shape of a domain surely has a position.
     fn covers(&self, domain: &View) -> bool {
-        let shape: PerDimension<i64> = domain.0.dims.iter().map(space::Dim::size).collect();
+        let shape: PerDimension<i64> = domain.0.dims.iter().map(index_space::Dim::size).collect();
         self.0.covers(&shape)
     }
 
@@ -452,20 +456,20 @@ impl View {
     }
 }
 
-impl From<space::View> for View {
-    fn from(view: space::View) -> View {
+impl From<index_space::View> for View {
+    fn from(view: index_space::View) -> View {
         View(view)
     }
 }
 
 impl View {
-    pub(crate) fn inner(&self) -> &space::View {
+    pub(crate) fn inner(&self) -> &index_space::View {
         &self.0
     }
 
     /// The domain of dimensions: a view of nothing.
-    fn of_dims(dims: PerDimension<space::Dim>) -> View {
-        View(space::View { dims, maps: PerDimension::new() })
+    fn of_dims(dims: PerDimension<index_space::Dim>) -> View {
+        View(index_space::View { dims, maps: PerDimension::new() })
     }
 
     fn acted(
@@ -481,7 +485,7 @@ impl View {
         &self,
         py: Python<'_>,
         other: &View,
-        join: fn(&space::Dim, &space::Dim) -> tessarr_engine::Result<space::Dim>,
+        join: fn(&index_space::Dim, &index_space::Dim) -> tessarr_engine::Result<index_space::Dim>,
     ) -> PyResult<View> {
         let (rank, another) = (self.0.dims.len(), other.0.dims.len());
         if rank != another {
@@ -498,7 +502,7 @@ impl View {
 }
 
 /// Of each map the offset, the stride, the dimension or the index array, and its bounds.
-fn plain_maps<'py>(py: Python<'py>, view: &space::View) -> PyResult<Bound<'py, PyList>> {
+fn plain_maps<'py>(py: Python<'py>, view: &index_space::View) -> PyResult<Bound<'py, PyList>> {
     let told = view.maps.iter().map(|map| {
         let source = match &map.source {
             Source::Nothing => (py.None().into_bound(py), None),

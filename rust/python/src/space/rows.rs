@@ -3,7 +3,7 @@
 use crate::once::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use tessarr_engine::space::{self, INFINITE};
+use tessarr_engine::index_space::{self, INFINITE};
 
 use super::argument;
 
@@ -23,7 +23,7 @@ enum Of {
 /// A row has a wish for each dimension: a tuple of a value and whether it has to be, or None. A grid is a
 /// tuple of a row of lengths, a row of ratios, and what depends on no dimension.
 pub(super) fn carried<'py>(
-    view: &space::View,
+    view: &index_space::View,
     origin: &Bound<'py, PyTuple>,
     grids: &Bound<'py, PyTuple>,
 ) -> PyResult<Grids<'py>> {
@@ -42,7 +42,7 @@ pub(super) fn carried<'py>(
 
 /// The row of a view. Only a map of a single dimension carries a wish, and only where no other map follows
 /// the same.
-fn row_of<'py>(view: &space::View, row: &Bound<'py, PyTuple>, of: Of) -> PyResult<Bound<'py, PyTuple>> {
+fn row_of<'py>(view: &index_space::View, row: &Bound<'py, PyTuple>, of: Of) -> PyResult<Bound<'py, PyTuple>> {
     let py = row.py();
     if row.iter_borrowed().all(|wish| wish.is_none()) {
         return Ok(PyTuple::empty(py));
@@ -104,7 +104,7 @@ fn length(value: i64, stride: i64) -> i64 {
 }
 
 /// The order of the view's dimensions, of that of what it views: those that none of these follow come last.
-pub(super) fn order(view: &space::View, order: &[usize]) -> Vec<usize> {
+pub(super) fn order(view: &index_space::View, order: &[usize]) -> Vec<usize> {
     let lines: Vec<_> = view.lines().map(|(dimension, ..)| dimension).collect();
     let mut found = Vec::with_capacity(view.dims.len());
     let met = order.iter().filter_map(|&k| lines.get(k).copied().flatten());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use tessarr_engine::space::{self, Dim, PerDimension, END, INFINITE, MAX_RANK};
+use tessarr_engine::index_space::{self, Dim, PerDimension, END, INFINITE, MAX_RANK};
 
 use super::json::listed;
 use super::keys::label_of;
@@ -74,7 +74,7 @@ impl Stated {
         };
         self.end(py, &mut dims)?;
         for (k, Dim { lower, upper, .. }) in dims.iter().enumerate() {
-            if !space::is_interval(*lower, *upper) {
+            if !index_space::is_interval(*lower, *upper) {
                 let what = format!("[{lower}, {upper}) is not an interval of indices");
                 return Err(argument(py, format!("dimension {k}: {what}")));
             }
@@ -88,7 +88,7 @@ impl Stated {
         for (dim, &implicit) in dims.iter_mut().zip(self.implicit_upper.iter().flatten()) {
             dim.implicit.1 = implicit;
         }
-        told(py, space::checked_labels(dims))
+        told(py, index_space::checked_labels(dims))
     }
 
     /// The length of all lists.
@@ -140,7 +140,7 @@ impl Stated {
             dim.upper = match kind {
                 0 => bound,
                 1 => bound.saturating_add(1),
-                _ => space::end(dim.lower, bound),
+                _ => index_space::end(dim.lower, bound),
             };
         }
         Ok(())

@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::super::wait::Wait;
 use super::super::LOCK_SUFFIX;
-use super::owner::Owner;
+use super::lock_owner::Owner;
 use super::{platform, Locking, Settings};
+use crate::store::interruptible_wait::Wait;
 use crate::warning::warn;
 
 /// How long to wait for another writer before its lock file is removed with a folder.

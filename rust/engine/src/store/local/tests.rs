@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::super::tests::Folder;
 use super::super::{MemoryStore, PrefixStore, SplitStore, StagedStore};
-use super::value::RACY;
+use super::opened_file::RACY;
 use super::*;
 
 fn store(folder: &Folder) -> LocalStore {
@@ -56,12 +56,12 @@ fn folders_and_what_lies_below_values_are_absent() {
 #[test]
 fn folders_are_made_from_above_and_told() {
     let folder = Folder::new();
-    assert!(tree::create_folders(&folder.0).unwrap().is_empty());
-    let grown = tree::create_folders(&folder.0.join("a/b/c")).unwrap();
+    assert!(folders::create_folders(&folder.0).unwrap().is_empty());
+    let grown = folders::create_folders(&folder.0.join("a/b/c")).unwrap();
     assert_eq!(grown, ["", "a", "a/b"].map(|name| folder.0.join(name)));
     fs::write(folder.0.join("file"), b"").unwrap();
-    assert!(tree::create_folders(&folder.0.join("file/x")).is_err());
-    assert!(tree::create_folders(&folder.0.join("file")).is_err());
+    assert!(folders::create_folders(&folder.0.join("file/x")).is_err());
+    assert!(folders::create_folders(&folder.0.join("file")).is_err());
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn documents_are_removed_before_chunks_beside_them() {
     for name in [".zarray", ".zattrs", "zarr.json"] {
         fs::write(folder.0.join(name), b"").unwrap();
     }
-    let found = tree::in_order(&folder.0).unwrap();
+    let found = folders::in_order(&folder.0).unwrap();
     let mut first: Vec<_> = found[..3].iter().map(|entry| entry.file_name().into_string().unwrap()).collect();
     first.sort_unstable();
     assert_eq!(first, [".zarray", ".zattrs", "zarr.json"]);
@@ -100,15 +100,15 @@ fn many_changes_wait_for_the_disk_together() {
     let durable = Arc::new(LocalStore::new(&folder.0, settings).unwrap());
     put(&durable, "new/folders/key", b"v").unwrap();
     assert_eq!(get(&durable, "new/folders/key").as_deref(), Some(&b"v"[..]));
-    disk::LATELY_US.store(1000, Ordering::Relaxed);
-    assert_eq!((durable.concurrency(), durable.write_concurrency()), (0, disk::TOGETHER));
+    fsync::LATELY_US.store(1000, Ordering::Relaxed);
+    assert_eq!((durable.concurrency(), durable.write_concurrency()), (0, fsync::TOGETHER));
     assert_eq!(store(&folder).write_concurrency(), 0);
     for over in [
         Arc::new(PrefixStore::new(durable.clone(), "a/").unwrap()) as Arc<dyn Store>,
         Arc::new(StagedStore::new(durable.clone(), false)),
         Arc::new(SplitStore::new(Arc::new(MemoryStore::new()), durable, false)),
     ] {
-        assert_eq!((over.concurrency(), over.write_concurrency()), (0, disk::TOGETHER));
+        assert_eq!((over.concurrency(), over.write_concurrency()), (0, fsync::TOGETHER));
     }
 }
 

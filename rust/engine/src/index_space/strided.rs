@@ -1,0 +1,228 @@
+//! How views walk arrays in memory: where their positions are, in bytes.
+//!
+//! Without index arrays the positions are a strided array again. Dimensions along which index arrays
+//! vary together are a list of places; all others stay axes with a stride.
+
+use super::index_array::{self, broadcast, walk};
+use super::to_selection::followed;
+use super::{Map, PerDimension, Source, View};
+use crate::copy::{self, Axis, Item, Walk};
+use crate::error::Result;
+
+/// An array that items are copied from or to: where the positions of a view are in it.
+pub struct Side<'a> {
+    /// Where the position at the origin is, as far as index arrays do not say so.
+    start: isize,
+    /// How far apart neighbours along each dimension are, as far as index arrays do not say so.
+    steps: PerDimension<isize>,
+    /// The view, and the strides of the array.
+    viewed: Option<(&'a View, &'a [isize])>,
+}
+
+/// The steps of a copy between two arrays, at the same positions of both.
+pub struct Steps {
+    /// Where the first place is in each array, in bytes.
+    start: (isize, isize),
+    axes: PerDimension<Step>,
+}
+
+enum Step {
+    Strided(usize, isize, isize),
+    List(Vec<(isize, isize)>),
+}
+
+/// Bytes that are copied by one thread: it takes longer than waking another one.
+const TASK_BYTES: usize = 1 << 20;
+
+impl<'a> Side<'a> {
+    /// An array of the shape of the positions.
+    #[must_use]
+    pub fn items(strides: &[isize]) -> Side<'a> {
+        Side { start: 0, steps: strides.into(), viewed: None }
+    }
+
+    /// An array that is viewed.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if a position is outside of the array, or a bound of the view is infinite.
+    pub fn viewed(view: &'a View, shape: &[usize], strides: &'a [isize]) -> Result<Side<'a>> {
+        let size = view.checked(shape)?;
+        if size.contains(&0) {
+            return Ok(Side { start: 0, steps: size.iter().map(|_| 0).collect(), viewed: None });
+        }
+        let (start, steps) = view.walked(strides);
+        Ok(Side { start, steps, viewed: Some((view, strides)) })
+    }
+
+    /// Each map that has an index array, and the stride of its axis.
+    fn listed(&self) -> impl Iterator<Item = (&'a Map, isize)> {
+        let maps = self.viewed.into_iter().flat_map(|(view, strides)| view.maps.iter().zip(strides));
+        maps.filter(|(map, _)| matches!(map.source, Source::Array(_))).map(|(map, &stride)| (map, stride))
+    }
+
+    /// Add where the positions along some dimensions, in C order, are.
+    fn add<P>(&self, group: u64, size: &[usize], places: &mut [P], of: impl Fn(&mut P) -> &mut isize) {
+        let dims: PerDimension<usize> = members(group, size.len()).collect();
+        let shape: PerDimension<usize> = dims.iter().map(|&k| size[k]).collect();
+        if dims.iter().any(|&k| self.steps[k] != 0) {
+            let axis = |&k: &usize| index_array::Axis { len: size[k], stride: self.steps[k] };
+            let axes: PerDimension<index_array::Axis> = dims.iter().map(axis).collect();
+            let mut place = places.iter_mut();
+            walk(&axes, 0, &mut |at, stride, count| {
+                for (step, place) in (0..count as isize).zip(&mut place) {
+                    *of(place) += at + step * stride;
+                }
+            });
+        }
+        for (map, stride) in self.listed() {
+            let Source::Array(listed) = &map.source else { continue };
+            if followed(map) & group == 0 {
+                continue;
+            }
+            let axes: PerDimension<index_array::Axis> =
+                dims.iter().map(|&k| listed.indices.axis(k)).collect();
+            let by = map.stride as isize * stride;
+            let mut place = places.iter_mut();
+            listed.indices.gathered(&broadcast(&axes, &shape), |item| {
+                if let Some(place) = place.next() {
+                    *of(place) += item as isize * by;
+                }
+            });
+        }
+    }
+}
+
+/// The dimensions of a group.
+fn members(group: u64, rank: usize) -> impl Iterator<Item = usize> {
+    (0..rank).filter(move |k| group >> k & 1 == 1)
+}
+
+impl Steps {
+    /// The steps of a copy of as many items along each dimension.
+    #[must_use]
+    pub fn between(size: &[usize], from: &Side<'_>, to: &Side<'_>) -> Steps {
+        if size.contains(&0) {
+            return Steps { start: (0, 0), axes: PerDimension::from_iter([Step::Strided(0, 0, 0)]) };
+        }
+        let groups = groups(from.listed().chain(to.listed()).map(|(map, _)| map));
+        let mut axes = PerDimension::new();
+        for (k, &count) in size.iter().enumerate() {
+            match groups.iter().find(|&&group| group >> k & 1 == 1) {
+                None => axes.push(Step::Strided(count, from.steps[k], to.steps[k])),
+                Some(&group) if group.trailing_zeros() as usize == k => {
+                    let count = members(group, size.len()).map(|k| size[k]).product();
+                    let mut places = vec![(0, 0); count];
+                    from.add(group, size, &mut places, |place| &mut place.0);
+                    to.add(group, size, &mut places, |place| &mut place.1);
+                    axes.push(Step::List(places));
+                }
+                Some(_) => {}
+            }
+        }
+        Steps { start: (from.start, to.start), axes }
+    }
+
+    /// The copy between these arrays.
+    #[must_use]
+    pub fn walk(&self, from: *const u8, to: *mut u8) -> Walk<'_> {
+        Walk {
+            axes: self.axes.iter().map(Step::axis).collect(),
+            src: from.wrapping_offset(self.start.0),
+            dst: to.wrapping_offset(self.start.1),
+        }
+    }
+}
+
+/// Copy items by several steps, each between the first bytes of two arrays.
+///
+/// # Errors
+/// `Kind::Internal` if a thread fails.
+///
+/// # Safety
+/// The arrays are those that the steps were made for; where items are read from is readable, where they are
+/// written to is writable, and no place is one of both, or is written twice.
+pub unsafe fn copy_all(copies: &[(Steps, *const u8, *mut u8)], item: Item) -> Result<()> {
+    let walks: Vec<Walk<'_>> = copies.iter().map(|(steps, from, to)| steps.walk(*from, *to)).collect();
+    copy::in_pieces(&walks, TASK_BYTES / item.bytes.max(1), &|axes, from, to| {
+        // SAFETY: the caller's promise; pieces are apart.
+        unsafe { copy::copy(from, to, axes, item) };
+    })
+}
+
+impl Step {
+    fn axis(&self) -> Axis<'_> {
+        match self {
+            Step::Strided(count, src, dst) => Axis::Strided { count: *count, src: *src, dst: *dst },
+            Step::List(offsets) => Axis::List { offsets },
+        }
+    }
+}
+
+impl View {
+    /// Where the view of an array begins, and its strides; None if it has index arrays.
+    ///
+    /// # Errors
+    /// `Kind::Selection` if a position is outside of the array, or a bound of the view is infinite.
+    pub fn strided(
+        &self,
+        shape: &[usize],
+        strides: &[isize],
+    ) -> Result<Option<(isize, PerDimension<isize>)>> {
+        if self.maps.iter().any(|map| matches!(map.source, Source::Array(_))) {
+            return Ok(None);
+        }
+        let size = self.checked(shape)?;
+        if size.contains(&0) {
+            return Ok(Some((0, size.iter().map(|_| 0).collect())));
+        }
+        Ok(Some(self.walked(strides)))
+    }
+
+    /// Whether each element of an array of a shape surely has a position.
+    pub fn covers(&self, shape: &[i64]) -> bool {
+        let mut seen: PerDimension<usize> = PerDimension::new();
+        self.maps.len() == shape.len()
+            && self.maps.iter().zip(shape).all(|(map, &len)| match map.source {
+                _ if len == 1 => true,
+                Source::Dimension(k) => {
+                    let again = seen.contains(&k);
+                    seen.push(k);
+                    !again && map.stride.abs() == 1 && self.dims[k].size() == len
+                }
+                _ => false,
+            })
+    }
+
+    /// Where the position at the origin is, as far as index arrays do not say so, and how far apart its
+    /// neighbours are.
+    fn walked(&self, strides: &[isize]) -> (isize, PerDimension<isize>) {
+        let mut start = 0;
+        let mut steps: PerDimension<isize> = self.dims.iter().map(|_| 0).collect();
+        for (map, stride) in self.maps.iter().zip(strides) {
+            let mut first = if followed(map) == 0 { map.fixed() } else { map.offset };
+            if let Source::Dimension(k) = map.source {
+                first += map.stride * self.dims[k].lower;
+                steps[k] += map.stride as isize * stride;
+            }
+            start += first as isize * stride;
+        }
+        (start, steps)
+    }
+}
+
+/// The dimensions along which index arrays vary, those together that belong together: a bit for each.
+fn groups<'a>(maps: impl Iterator<Item = &'a Map>) -> PerDimension<u64> {
+    let mut groups: PerDimension<u64> = PerDimension::new();
+    for map in maps {
+        let mut group = followed(map);
+        groups.retain(|other| {
+            let apart = *other & group == 0;
+            group |= if apart { 0 } else { *other };
+            apart
+        });
+        if group != 0 {
+            groups.push(group);
+        }
+    }
+    groups
+}

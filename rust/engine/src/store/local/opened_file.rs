@@ -1,0 +1,198 @@
+//! A value, opened: the file that had its path then.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::super::{past_the_end, How, Object, Version};
+use super::mmap::Map;
+use super::{folders, platform, Reading, ASKED};
+use crate::error::{Error, Result};
+use crate::scratch::sized;
+use crate::store::Call;
+
+/// An open file. Replacing the value gives its path to another file, so this one
+/// stays what it was.
+pub(super) struct LocalObject {
+    pub(super) file: File,
+    state: State,
+    view: View,
+}
+
+/// How the bytes of a file are had.
+enum View {
+    Plain,
+    Mapped(Map),
+    Direct,
+}
+
+/// Opens the value at `path`; None unless a regular file is there.
+/// Three system calls, if it is read plainly: open, statx, and the close at the end.
+pub(super) fn open_value(path: &Path, reading: Reading) -> io::Result<Option<LocalObject>> {
+    let (file, direct) = match open(path, reading == Reading::Direct) {
+        Ok(opened) => opened,
+        Err(error) if folders::is_absence(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let found = file.metadata()?;
+    if !found.is_file() {
+        return Ok(None);
+    }
+    let view = match reading {
+        Reading::Mapped => Map::of(&file, found.len()).map_or(View::Plain, View::Mapped),
+        _ if direct => View::Direct,
+        _ => View::Plain,
+    };
+    Ok(Some(LocalObject { state: State::of(&found), file, view }))
+}
+
+/// The file, and whether it is read past the cache of the system.
+fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
+    // Opening a pipe would wait for its writer without O_NONBLOCK; for a regular
+    // file it means nothing.
+    let plainly = |flags| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | flags).open(path);
+    if direct && platform::DIRECT != 0 {
+        match plainly(platform::DIRECT) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // the file system cannot
+            opened => return Ok((opened?, true)),
+        }
+    }
+    Ok((plainly(0)?, false))
+}
+
+/// A file changed this recently could change again without a new time stamp.
+///
+/// The kernel stamps files with a clock that ticks every 1 to 10 ms. Somebody
+/// else's writer that changes files in place (zarrs does) could change a file
+/// twice within one tick; whoever looked in between would hold a version that
+/// equals the one after. So a file whose stamps are this young, or from the
+/// future, has no version (git calls such files "racily clean"); its stamps can be
+/// compared with those of a version that was had before.
+pub(super) const RACY: Duration = Duration::from_millis(20);
+
+/// What the file was when it was opened, or written.
+#[derive(Clone, Copy)]
+struct State {
+    size: u64,
+    stamps: Version,
+    /// Too young to be known by its stamps.
+    racy: bool,
+}
+
+impl State {
+    fn of(found: &Metadata) -> Self {
+        let stamp = |seconds: i64, nanoseconds: i64| {
+            let seconds = u64::try_from(seconds).unwrap_or(0);
+            seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds as u64)
+        };
+        let modified = stamp(found.mtime(), found.mtime_nsec());
+        let changed = stamp(found.ctime(), found.ctime_nsec());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let racy_since = now.saturating_sub(RACY).as_nanos();
+        // The second stamp is scattered over all bits, lest two shifts cancel out.
+        let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        State {
+            size: found.len(),
+            stamps: Version::of([found.dev(), found.ino(), found.len(), mixed]),
+            racy: u128::from(modified.max(changed)) >= racy_since,
+        }
+    }
+}
+
+/// The time of modification of a file that nobody else has seen yet, between two ticks of the
+/// clock from which the kernel takes those of all other changes.
+pub(super) struct Mark(SystemTime);
+
+impl Mark {
+    /// Gives it to `file`; None where that cannot be.
+    pub(super) fn on(file: &File) -> Option<Mark> {
+        let now = SystemTime::now();
+        file.set_modified(now).ok().map(|()| Mark(now))
+    }
+
+    /// The version of the file, if nobody has changed it since.
+    pub(super) fn version(&self, file: &File) -> Option<Version> {
+        let found = file.metadata().ok()?;
+        (found.modified().ok()? == self.0).then(|| State::of(&found).stamps)
+    }
+}
+
+/// Past the cache of the system, files are read by whole blocks to addresses that begin one.
+const BLOCK: usize = 4096;
+
+impl LocalObject {
+    /// Fills `out` by way of a buffer of whole blocks.
+    fn read_blocks(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let ahead = offset as usize % BLOCK;
+        let count = (ahead + out.len()).next_multiple_of(BLOCK);
+        let mut room = Vec::new();
+        let room = sized(&mut room, count + BLOCK)?;
+        let first = room.as_ptr().align_offset(BLOCK);
+        let room = &mut room[first..first + count];
+        let mut done = 0;
+        while done < ahead + out.len() {
+            match self.file.read_at(&mut room[done..], offset - ahead as u64 + done as u64) {
+                Ok(0) => return Err(Error::data("the file became shorter while it was read")),
+                Ok(found) => done += found,
+                Err(error) => return Err(Error::io("cannot read by blocks", &error)),
+            }
+        }
+        out.copy_from_slice(&room[ahead..ahead + out.len()]);
+        Ok(())
+    }
+
+    pub(super) fn check_range(&self, offset: u64, count: u64) -> Result<()> {
+        match offset.checked_add(count) {
+            Some(end) if end <= self.state.size => Ok(()),
+            _ => Err(past_the_end(offset, count as usize, self.state.size)),
+        }
+    }
+}
+
+impl Object for LocalObject {
+    fn size(&self) -> u64 {
+        self.state.size
+    }
+
+    fn version(&self) -> Option<Version> {
+        (!self.state.racy).then_some(self.state.stamps)
+    }
+
+    fn state(&self) -> Option<Version> {
+        Some(self.state.stamps)
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.read_as(offset, out, How::default())
+    }
+
+    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
+        self.check_range(offset, out.len() as u64)?;
+        ASKED.count(if how.more { Call::ReadMore } else { Call::Read }, out.len() as u64);
+        let done = match &self.view {
+            View::Plain => self.file.read_exact_at(out, offset),
+            View::Mapped(map) => return super::super::read_from(map.bytes(), offset, out),
+            View::Direct => return self.read_blocks(offset, out),
+        };
+        done.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => Error::data("the file became shorter while it was read"),
+            _ => Error::io("cannot read", &error),
+        })
+    }
+
+    fn bytes(&self) -> Option<&[u8]> {
+        match &self.view {
+            View::Mapped(map) => Some(map.bytes()),
+            _ => None,
+        }
+    }
+
+    fn file(&self) -> Option<&File> {
+        match self.view {
+            View::Direct => None, // it takes whole blocks only
+            _ => Some(&self.file),
+        }
+    }
+}

@@ -1,0 +1,463 @@
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{channel, RecvTimeoutError};
+use std::sync::Barrier;
+use std::thread::{spawn, JoinHandle};
+
+use super::response::is_old;
+use super::*;
+
+/// A server that gives each request the next answer, on one connection, and then tells what it was asked.
+fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let serving = spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        let mut asked = Vec::new();
+        for answer in answers {
+            let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
+            asked.push(head.collect::<Vec<_>>().join("\n"));
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+        asked
+    });
+    (url, serving)
+}
+
+fn web() -> Arc<Web> {
+    web_of("X-Mine", "1", 300).unwrap().into()
+}
+
+fn web_of(name: &str, value: &str, seconds: u64) -> Option<Web> {
+    Web::new(&[(name.to_owned(), value.to_owned())], Duration::from_secs(seconds))
+}
+
+/// What is told.
+fn got(web: &Arc<Web>, url: &str, range: Option<&str>) -> Answer {
+    let (tell, told) = channel();
+    web.get(url, range, || true, move |answer| tell.send(answer).unwrap());
+    told.recv().unwrap()
+}
+
+fn piece(data: &[u8], first: u64, size: u64, tag: &str, lasts: bool) -> Answer {
+    Answer::Piece(Piece { data: data.to_vec(), first, size, tag: tag.to_owned(), lasts })
+}
+
+#[test]
+fn gives_files_and_parts_of_them_on_one_connection() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nETag: \"x\"\r\n\r\nabc",
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\nContent-Range: Bytes 1-2/9\r\n\r\nbc",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+    ]);
+    let web = web();
+    assert_eq!(got(&web, &url, None), piece(b"abc", 0, 3, "\"x\"", true));
+    assert_eq!(got(&web, &url, Some("bytes=1-2")), piece(b"bc", 1, 9, "", false));
+    assert_eq!(got(&web, &url, None), Answer::Absent);
+    let asked = serving.join().unwrap();
+    assert!(asked[0].starts_with("GET /a HTTP/1.1\n") && !asked[0].contains("bytes="), "{}", asked[0]);
+    assert!(asked[1].to_lowercase().contains("range: bytes=1-2"), "{}", asked[1]);
+    assert!(asked.iter().all(|head| head.to_lowercase().contains("x-mine: 1")));
+    assert!(asked.iter().all(|head| head.to_lowercase().contains("accept-encoding: identity")));
+}
+
+#[test]
+fn a_connection_that_was_closed_is_made_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let serving = spawn(move || {
+        for asked in [1, 2, 2] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            for number in 0..asked {
+                let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
+                if head.count() == 0 {
+                    break; // one that was made for a single request
+                }
+                if number == 0 {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc").unwrap();
+                } // else it is closed, as soon as somebody asks again
+            }
+        }
+    });
+    let web = web();
+    for _ in 0..3 {
+        assert_eq!(got(&web, &url, None), piece(b"abc", 0, 3, "", false));
+    }
+    drop(serving);
+}
+
+#[test]
+fn a_file_without_bytes_has_no_ranges() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let web = web();
+    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
+    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "\"x\"", true));
+    assert_eq!(serving.join().unwrap().len(), 4);
+}
+
+#[test]
+fn who_tells_the_size_with_a_refusal_is_asked_once() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 No\r\nContent-Range: Bytes */9\r\nETag: \"x\"\r\nContent-Length: 2\r\n\r\nno",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nETag: W/\"x\"\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 416 No\r\nContent-Length: 46\r\n\r\n<E><ActualObjectSize>3</ActualObjectSize></E>\n",
+    ]);
+    let web = web();
+    assert_eq!(got(&web, &url, Some("bytes=9-12")), piece(b"", 9, 9, "\"x\"", true));
+    assert_eq!(got(&web, &url, Some("bytes=99-")), piece(b"", 9, 9, "", false));
+    assert_eq!(got(&web, &url, Some("bytes=-5")), piece(b"", 0, 0, "W/\"x\"", false));
+    assert_eq!(got(&web, &url, Some("bytes=5-")), piece(b"", 3, 3, "", false));
+    assert_eq!(serving.join().unwrap().len(), 4);
+}
+
+#[test]
+fn who_tells_no_size_with_a_refusal_or_another_one_is_asked_for_all() {
+    const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+    let (url, serving) = server(&[
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */+1\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+        "HTTP/1.1 416 No\r\nContent-Range: bytes */3\r\nContent-Length: 0\r\n\r\n",
+        WHOLE,
+    ]);
+    let web = web();
+    for range in ["bytes=8-12", "bytes=8-12", "bytes=-5"] {
+        assert_eq!(got(&web, &url, Some(range)), piece(b"abc", 0, 3, "", false));
+    }
+    assert_eq!(serving.join().unwrap().len(), 6);
+}
+
+#[test]
+fn cookies_are_sent_back() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 403 No\r\nSet-Cookie: a=1; Path=/a; Max-Age=9\r\nSet-Cookie: b=2=3\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: c=4; path=/b\r\nSet-Cookie: =5\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: a=; max-age=0\r\nSet-Cookie: b=6\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nSet-Cookie: b=; Expires=Tue, 03 Nov 2020 10:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let web = Arc::new(web_of("Cookie", "own=0", 300).unwrap());
+    for _ in 0..5 {
+        got(&web, &url, None);
+    }
+    let asked = serving.join().unwrap();
+    let sent = |head: &String| {
+        let line = head.lines().find_map(|line| line.strip_prefix("cookie: "));
+        line.unwrap_or_default().to_owned()
+    };
+    let sent: Vec<String> = asked.iter().map(sent).collect();
+    assert_eq!(sent, ["own=0", "own=0; a=1; b=2=3", "own=0; a=1; b=2=3", "own=0; b=6", "own=0"]);
+}
+
+#[test]
+fn other_answers_are_told_as_what_they_are() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/*\r\nContent-Length: 2\r\n\r\nbc",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+    ]);
+    let web = web();
+    let headers = vec![("content-length".to_owned(), "0".to_owned())];
+    let refusal = Refusal { status: 503, reason: "Busy".to_owned(), headers };
+    assert_eq!(got(&web, &url, None), Answer::Refused(refusal));
+    assert_eq!(got(&web, &url, None), Answer::Unclear);
+    assert_eq!(got(&web, &url, None), Answer::Unclear);
+    assert_eq!(got(&web, &url, None), Answer::Unclear); // it ends too early
+    assert_eq!(serving.join().unwrap().len(), 4);
+    assert!(!web.may_ask());
+}
+
+#[test]
+fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 5\r\n\r\nthere",
+        "HTTP/1.1 200 OK\r\nETag: \"\u{e9}\"\r\nContent-Length: 1\r\n\r\na",
+    ]);
+    let web = web();
+    assert_eq!((got(&web, &url, None), got(&web, &url, None)), (Answer::Unclear, Answer::Unclear));
+    drop(serving);
+}
+
+#[test]
+fn what_is_nowhere_says_nothing_of_what_is_elsewhere() {
+    const ELSEWHERE: &str = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
+    const ABSENT: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+    let (url, serving) = server(&[ELSEWHERE, ABSENT, ELSEWHERE, ABSENT, ELSEWHERE]);
+    let web = web();
+    for expected in [Answer::Unclear, Answer::Absent, Answer::Unclear, Answer::Absent] {
+        assert_eq!(got(&web, &url, None), expected);
+        assert!(web.may_ask());
+    }
+    assert_eq!(got(&web, &url, None), Answer::Unclear);
+    assert!(!web.may_ask());
+    serving.join().unwrap();
+}
+
+#[test]
+fn who_never_answers_is_not_asked_for_ever() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    drop(listener);
+    let web = web();
+    for _ in 0..ATTEMPTS {
+        assert!(web.may_ask());
+        assert_eq!(got(&web, &url, None), Answer::Unclear);
+    }
+    assert!(!web.may_ask());
+}
+
+#[test]
+fn what_is_no_part_of_a_file_is_none() {
+    let (url, serving) = server(&[
+        "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\n\r\nbc",
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 3\r\n\r\nbcd",
+        "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/2\r\nContent-Length: 2\r\n\r\nbc",
+        "HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 0\r\n\r\n",
+    ]);
+    let web = web();
+    for _ in 0..5 {
+        assert_eq!(got(&web, &url, Some("bytes=1-2")), Answer::Unclear);
+    }
+    drop(serving);
+}
+
+#[test]
+fn an_empty_tag_is_none() {
+    let (url, serving) =
+        server(&["HTTP/1.1 200 OK\r\nETag: \r\nLast-Modified: Tue, 03 Nov 2026 10:00:00 GMT\r\n\
+         Date: Tue, 03 Nov 2026 10:00:09 GMT\r\nContent-Length: 1\r\n\r\na"]);
+    assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "W/Tue, 03 Nov 2026 10:00:00 GMT", false));
+    drop(serving);
+}
+
+#[test]
+fn who_says_no_need_not_say_all_of_it() {
+    let (url, serving) = server(&["HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nn", ""]);
+    assert_eq!(got(&web(), &url, None), Answer::Absent);
+    drop(serving);
+}
+
+/// A server whose connections, three at first, give `first`, and then `last`; only then are they closed.
+fn closing(first: &'static str, last: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let three = Arc::new(Barrier::new(3));
+    spawn(move || {
+        for number in 0.. {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let three = three.clone();
+            spawn(move || {
+                for answer in [first, last] {
+                    while lines.next().unwrap().unwrap() != "" {}
+                    if number < 3 && answer == first {
+                        three.wait();
+                    }
+                    stream.write_all(answer.as_bytes()).unwrap();
+                }
+            });
+        }
+    });
+    url
+}
+
+#[test]
+fn connections_that_are_closed_meanwhile_are_replaced() {
+    let first = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
+    for last in ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"] {
+        let (web, url) = (web(), closing(first, last));
+        let (tell, told) = channel();
+        for _ in 0..3 {
+            let tell = tell.clone();
+            web.get(&url, None, || true, move |answer| tell.send(answer).unwrap());
+        }
+        drop(tell);
+        let mut answers: Vec<_> = told.iter().collect();
+        answers.extend((0..3).map(|_| got(&web, &url, None)));
+        assert!(answers.iter().all(|answer| *answer == piece(b"a", 0, 1, "", false)), "{last}: {answers:?}");
+    }
+}
+
+#[test]
+fn whose_answers_were_unclear_is_asked_once_after_a_while() {
+    let web = web();
+    let again = |ago: Duration| *web.again.lock().unwrap() = Instant::now().checked_sub(ago);
+    (0..ATTEMPTS).for_each(|_| web.note(false));
+    assert!(!web.may_ask());
+    again(Duration::ZERO);
+    assert!(web.would_ask() && web.would_ask());
+    assert_eq!((web.may_ask(), web.may_ask()), (true, false));
+    assert!(!web.would_ask());
+    web.note(false);
+    assert!(!web.may_ask());
+    again(Duration::ZERO);
+    assert!(web.may_ask());
+    web.note(true);
+    assert!(web.may_ask() && web.may_ask());
+}
+
+#[test]
+fn who_takes_too_long_is_late() {
+    let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na", "", ""]);
+    let web = Arc::new(web_of("X", "1", 0).unwrap());
+    assert_eq!(got(&web, &url, None), Answer::Late);
+    drop(serving);
+}
+
+#[test]
+fn what_nobody_wants_any_more_is_not_waited_for() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
+    let (tell, told) = channel();
+    web().get(&nowhere, None, || false, move |answer| tell.send(answer).unwrap());
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn nobody_waits_for_other_servers() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
+    let patient = Arc::new(web_of("X", "1", 20).unwrap());
+    let (tell, told) = channel();
+    for _ in 0..2 * client::REQUESTS {
+        let tell = tell.clone();
+        patient.get(
+            &nowhere,
+            None,
+            || true,
+            move |answer| {
+                let _ = tell.send(answer);
+            },
+        );
+    }
+    let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"]);
+    assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "", false));
+    assert!(told.try_recv().is_err());
+    serving.join().unwrap();
+}
+
+#[test]
+fn tags_last_if_files_are_old() {
+    let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
+    assert_eq!((is_old(None, None), is_old(Some(then), Some(later))), (Some(true), Some(true)));
+    assert_eq!((is_old(Some(then), Some(then)), is_old(Some(later), Some(then))), (Some(false), Some(false)));
+    assert_eq!((is_old(Some(then), None), is_old(None, Some("now"))), (Some(false), Some(true)));
+    for odd in
+        ["yesterday", "Tue, 3 Nov 2026 10:00:00 GMT", "03 Nov 2026 10:00:00 GMT", &then.replace("GMT", "UTC")]
+    {
+        assert_eq!((is_old(Some(odd), Some(later)), is_old(Some(then), Some(odd))), (None, None), "{odd}");
+    }
+}
+
+#[test]
+fn headers_that_are_none_are_refused() {
+    assert!(web_of("a b", "1", 1).is_none());
+    assert!(web_of("a", "1\n", 1).is_none());
+}
+
+#[test]
+fn pieces_know_what_they_have() {
+    let piece = Piece { data: vec![0; 4], first: 2, size: 9, tag: String::new(), lasts: false };
+    assert!(piece.has(2, 4) && piece.has(3, 1) && piece.has(100, 0));
+    assert!(!piece.has(1, 2) && !piece.has(3, 4) && !piece.has(u64::MAX, 1));
+}
+
+/// What becomes of a file that is to be stored.
+fn put(web: &Arc<Web>, url: &str, before: Before) -> Stored {
+    let (tell, told) = channel();
+    web.put(url, b"abc".to_vec().into(), before, move |done| tell.send(done).unwrap());
+    told.recv().unwrap()
+}
+
+#[test]
+fn files_are_stored_if_they_are_as_expected() {
+    let web = Arc::new(web_of("X-Mine", "1", 300).unwrap().naming("etag").unwrap());
+    for (answer, before, expected) in [
+        ("200 OK\r\nETag: \"x\"", Before::Absent, Stored::Done("\"x\"".to_owned())),
+        ("412 Otherwise", Before::Absent, Stored::Otherwise),
+        ("404 Nowhere", Before::Tagged(b"x".to_vec()), Stored::Otherwise),
+        ("200 OK", Before::Anything, Stored::Done(String::new())),
+        ("307 Elsewhere", Before::Absent, Stored::Unclear),
+    ] {
+        let (url, asked) = storing(Some(answer));
+        assert_eq!(put(&web, &url, before), expected, "{answer}");
+        let asked = asked.join().unwrap().to_lowercase();
+        assert!(asked.starts_with("put /a http/1.1\n") && asked.contains("content-length: 3"), "{asked}");
+    }
+    let conflict = "409 No\r\nContent-Length: 26\r\n\r\nConditionalRequestConflict";
+    assert_eq!(put(&web, &storing(Some(conflict)).0, Before::Absent), Stored::Otherwise);
+    for (answer, before) in
+        [("412 No", Before::Anything), ("404 No", Before::Absent), ("409 No", Before::Absent)]
+    {
+        let done = put(&web, &storing(Some(answer)).0, before);
+        assert!(matches!(done, Stored::Refused(_)), "{done:?}");
+    }
+}
+
+#[test]
+fn what_may_be_stored_already_is_not_said_to_be_otherwise() {
+    let web = web();
+    assert_eq!(put(&web, &storing(None).0, Before::Absent), Stored::Lost);
+    assert_eq!(put(&web, &storing(None).0, Before::Tagged(b"x".to_vec())), Stored::Lost);
+    assert_eq!(put(&web, &storing(None).0, Before::Anything), Stored::Unclear);
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_eq!(put(&web, &format!("http://{nobody}/a"), Before::Absent), Stored::Unclear);
+    let bad = Before::Tagged(b"a\nb".to_vec());
+    assert_eq!(put(&web, &storing(None).0, bad), Stored::Unclear);
+}
+
+/// A server that gives one request this status, or closes the connection without an answer.
+fn storing(answer: Option<&'static str>) -> (String, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    let serving = spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") && reader.read_line(&mut head).unwrap() > 0 {}
+        let mut body = [0; 3];
+        std::io::Read::read_exact(&mut reader, &mut body).unwrap();
+        assert_eq!(&body, b"abc");
+        if let Some(status) = answer {
+            let count = if status.contains("Content-Length") { "" } else { "\r\nContent-Length: 0\r\n\r\n" };
+            write!(stream, "HTTP/1.1 {status}{count}").unwrap();
+        }
+        head.replace("\r\n", "\n")
+    });
+    (url, serving)
+}
+
+#[test]
+fn what_comes_slowly_is_waited_for_where_that_lasts() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    spawn(move || {
+        for pieces in [4, 1, 4] {
+            let (mut stream, _) = listener.accept().unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n").unwrap();
+            for _ in 0..pieces {
+                std::thread::sleep(Duration::from_millis(600));
+                let _ = stream.write_all(b"x"); // unless nobody waits any more
+            }
+            std::mem::forget(stream);
+        }
+    });
+    let lasting = Arc::new(web_of("X-Mine", "1", 2).unwrap().lasting());
+    assert_eq!(got(&lasting, &url, None), piece(b"xxxx", 0, 4, "", false));
+    assert_eq!(got(&lasting, &url, None), Answer::Unclear);
+    assert_eq!(got(&web_of("X-Mine", "1", 2).unwrap().into(), &url, None), Answer::Late);
+}

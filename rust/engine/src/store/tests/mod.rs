@@ -1,0 +1,533 @@
+//! What every store promises, for every store; and what only some do.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod cache;
+mod staged;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::*;
+use crate::error::{Error, Kind};
+
+/// A new folder, removed at the end of the test.
+pub(super) struct Folder(pub(super) std::path::PathBuf);
+
+impl Folder {
+    pub(super) fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("tessarr-test-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A foreign store over a map; `others` counts down changes that another
+/// process makes just before ours.
+#[derive(Debug, Default)]
+struct Map {
+    items: Mutex<BTreeMap<String, Vec<u8>>>,
+    has_replace: bool,
+    others: AtomicU64,
+}
+
+impl Foreign for Map {
+    fn get(self: &Arc<Self>, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
+        let found = self.items.lock().unwrap().get(key).cloned();
+        Ok(found.map(|bytes| Box::new(Unversioned(Arc::new(bytes))) as Box<dyn Object>))
+    }
+    fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
+        self.items.lock().unwrap().insert(key.to_owned(), data.to_owned());
+        Ok(None)
+    }
+    fn delete(&self, key: &str) -> Result<()> {
+        self.items.lock().unwrap().remove(key);
+        Ok(())
+    }
+    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
+        if !self.has_replace {
+            return Ok(Replaced::Cannot);
+        }
+        let expected = expected.and_then(Object::bytes);
+        let mut items = self.items.lock().unwrap();
+        if self.others.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
+            items.entry(key.to_owned()).or_default().push(b'!');
+        }
+        if items.get(key).map(Vec::as_slice) != expected {
+            return Ok(Replaced::Not);
+        }
+        match data {
+            Some(data) => items.insert(key.to_owned(), data.to_owned()),
+            None => items.remove(key),
+        };
+        Ok(Replaced::Done(None))
+    }
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        Ok(self.items.lock().unwrap().keys().filter(|key| key.starts_with(prefix)).rev().cloned().collect())
+    }
+    fn list_dir(&self, _prefix: &str) -> Result<Option<Listing>> {
+        Ok(None)
+    }
+    fn delete_prefix(&self, _prefix: &str) -> Result<bool> {
+        Ok(false)
+    }
+}
+
+/// Runs `test` with each kind of store.
+fn each(test: impl Fn(&dyn Store)) {
+    let folder = Folder::new();
+    let local: Arc<dyn Store> =
+        Arc::new(LocalStore::new(&folder.0.join("root"), Settings::default()).unwrap());
+    test(&*local);
+    let durable =
+        LocalStore::new(&folder.0.join("durable"), Settings { durable: true, ..Settings::default() })
+            .unwrap();
+    test(&durable);
+    test(&MemoryStore::new());
+    test(&ForeignStore::new(Map::default(), false, 1));
+    test(&ForeignStore::new(Map { has_replace: true, ..Map::default() }, false, 2));
+    let counted: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    test(&CountingStore::new(counted));
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    test(&PrefixStore::new(memory.clone(), "a/b/").unwrap());
+    test(&CachedStore::new(Arc::new(MemoryStore::new()), u64::MAX, None));
+    test(&CachedStore::new(local_in(&folder, "cached"), 400, None));
+    test(&CachePool::new(u64::MAX).store(local_in(&folder, "checked"), 7, Fresh::Now));
+    test(&StagedStore::new(Arc::new(MemoryStore::new()), false));
+    test(&StagedStore::new(local_in(&folder, "staged"), true));
+    test(&SharedStore::new(local_in(&folder, "shared")));
+    let latency = Latency { concurrency: 4, bytes_per_second: Some(1e12), ..Latency::default() };
+    test(&WatchedStore::watched_by(Arc::new(MemoryStore::new()), latency));
+}
+
+fn local_in(folder: &Folder, name: &str) -> Arc<dyn Store> {
+    Arc::new(LocalStore::new(&folder.0.join(name), Settings::default()).unwrap())
+}
+
+fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<Made<'a>> {
+    store.update(key, Need::CURRENT, &mut |current| {
+        let mut parts = Vec::new();
+        if let Some(current) = current {
+            parts.push(Part::Current { offset: 0, size: current.size() });
+        }
+        parts.push(Part::Borrowed(tail));
+        Ok(Change::Write(parts))
+    })
+}
+
+#[test]
+fn a_value_is_stored_replaced_and_removed() {
+    each(|store| {
+        assert_eq!(store.get("a/b").unwrap(), None);
+        store.put("a/b", b"old and long").unwrap();
+        store.put("a/b", b"new").unwrap();
+        assert_eq!(store.get("a/b").unwrap().as_deref(), Some(&b"new"[..]));
+        store.put("empty", b"").unwrap();
+        assert_eq!(store.get("empty").unwrap().as_deref(), Some(&b""[..]));
+        store.delete("a/b").unwrap();
+        store.delete("a/b").unwrap();
+        store.delete("never/was").unwrap();
+        assert_eq!(store.get("a/b").unwrap(), None);
+        assert_eq!(store.list("").unwrap(), ["empty"]);
+    });
+}
+
+#[test]
+fn an_opened_value_stays_what_it_was() {
+    each(|store| {
+        store.put("k", b"first").unwrap();
+        let object = store.open("k", Want::Whole).unwrap().unwrap();
+        store.put("k", b"second").unwrap();
+        assert_eq!(read_all(&*object).unwrap(), b"first");
+        let again = store.open("k", Want::Whole).unwrap().unwrap();
+        store.delete("k").unwrap();
+        assert_eq!(read_all(&*again).unwrap(), b"second");
+        assert!(object.version().is_none() || object.version() != again.version());
+    });
+}
+
+#[test]
+fn ranges_are_read_and_ranges_past_the_end_refused() {
+    each(|store| {
+        store.put("k", b"0123456789").unwrap();
+        let object = store.open("k", Want::Ranges).unwrap().unwrap();
+        let mut out = [0; 3];
+        object.read_at(7, &mut out).unwrap();
+        assert_eq!(&out, b"789");
+        object.read_at(10, &mut []).unwrap();
+        for offset in [8, 10, 11, u64::MAX - 1, u64::MAX] {
+            assert_eq!(object.read_at(offset, &mut out).unwrap_err().kind, Kind::Data, "{offset}");
+        }
+    });
+}
+
+#[test]
+fn parts_are_joined_in_order() {
+    each(|store| {
+        store.put("k", b"0123456789").unwrap();
+        let written = store
+            .update("k", Need::CURRENT, &mut |_| {
+                Ok(Change::Write(vec![
+                    Part::Owned(b"<".to_vec()),
+                    Part::Current { offset: 8, size: 2 },
+                    Part::Borrowed(b"|"),
+                    Part::Borrowed(b""),
+                    Part::Owned(b"|".to_vec()),
+                    Part::Current { offset: 0, size: 3 },
+                    Part::Current { offset: 10, size: 0 },
+                ]))
+            })
+            .unwrap();
+        assert!(matches!(written.change, Change::Write(parts) if parts.len() == 7));
+        assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"<89||012"[..]));
+    });
+}
+
+#[test]
+fn a_failed_change_leaves_the_old_value() {
+    each(|store| {
+        store.put("k", b"old").unwrap();
+        let failure = store.update("k", Need::CURRENT, &mut |_| Err(Error::data("no"))).unwrap_err();
+        assert_eq!(failure.kind, Kind::Data);
+        let beyond = Part::Current { offset: 2, size: 2 };
+        let mut beyond = Some(Change::Write(vec![Part::Borrowed(b"new"), beyond]));
+        assert!(store.update("k", Need::CURRENT, &mut |_| Ok(beyond.take().unwrap())).is_err());
+        assert!(matches!(
+            store.update("k", Need::CURRENT, &mut |_| Ok(Change::Keep)).unwrap().change,
+            Change::Keep
+        ));
+        assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"old"[..]));
+        assert_eq!(store.list("").unwrap(), ["k"]);
+        let mut nothing = Some(Change::Write(vec![Part::Current { offset: 0, size: 1 }]));
+        assert!(store.update("absent", Need::CURRENT, &mut |_| Ok(nothing.take().unwrap())).is_err());
+        assert_eq!(store.get("absent").unwrap(), None);
+    });
+}
+
+#[test]
+fn replace_compares_and_sets() {
+    each(|store| {
+        assert!(!store.replace("k", Some(b"1"), Some(b"0")).unwrap());
+        assert!(store.replace("k", Some(b"1"), None).unwrap());
+        assert!(!store.replace("k", Some(b"2"), None).unwrap());
+        assert!(!store.replace("k", Some(b"2"), Some(b"0")).unwrap());
+        assert!(store.replace("k", Some(b"2"), Some(b"1")).unwrap());
+        assert!(store.replace("k", None, Some(b"2")).unwrap());
+        assert!(store.replace("k", None, None).unwrap());
+        assert_eq!(store.get("k").unwrap(), None);
+    });
+}
+
+#[test]
+fn listings_are_sorted_whole_and_bounded_by_the_prefix() {
+    each(|store| {
+        let keys = ["a", "b-c/x", "b.c", "b/c/d", "b/c/e", "b/z", "c0/x", "c/y", "é/x", "zarr.json"];
+        for key in keys {
+            store.put(key, b"v").unwrap();
+        }
+        let mut sorted = keys.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(store.list("").unwrap(), sorted);
+        assert_eq!(store.list("b/").unwrap(), ["b/c/d", "b/c/e", "b/z"]);
+        assert_eq!(store.list("nothing/").unwrap(), [""; 0]);
+        assert_eq!(store.list("a/").unwrap(), [""; 0]);
+        let top = store.list_dir("").unwrap();
+        assert_eq!(top.keys, ["a", "b.c", "zarr.json"]);
+        assert_eq!(top.prefixes, ["b-c/", "b/", "c/", "c0/", "é/"]);
+        let below = store.list_dir("b/").unwrap();
+        assert_eq!((below.keys, below.prefixes), (vec!["b/z".to_owned()], vec!["b/c/".to_owned()]));
+        assert_eq!(store.list_dir("a/").unwrap(), Listing::default());
+        store.delete_prefix("b/").unwrap();
+        store.delete_prefix("nothing/").unwrap();
+        store.delete_prefix("a/").unwrap();
+        sorted.retain(|key| !key.starts_with("b/"));
+        assert_eq!(store.list("").unwrap(), sorted);
+        assert!(!store.list_dir("").unwrap().prefixes.contains(&"b/".to_owned()));
+        store.delete_prefix("").unwrap();
+        assert_eq!(store.list("").unwrap(), [""; 0]);
+    });
+}
+
+#[test]
+fn bad_keys_are_refused_by_every_call() {
+    each(|store| {
+        for key in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "a\0b", "x.__lock"] {
+            let prefix = format!("{key}/");
+            let failures = [
+                store.open(key, Want::Whole).err(),
+                store.put(key, b"").err(),
+                store.delete(key).err(),
+                store.replace(key, None, None).err(),
+                store.list(&prefix).err(),
+                store.list_dir(&prefix).err(),
+                store.delete_prefix(&prefix).err(),
+            ];
+            for failure in failures {
+                assert_eq!(failure.map(|error| error.kind), Some(Kind::Argument), "{key:?}");
+            }
+        }
+        assert!(store.list("a").is_err());
+    });
+}
+
+#[test]
+fn concurrent_updates_of_one_key_lose_nothing() {
+    each(|store| {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..50).for_each(|_| drop(append(store, "k", b"+").unwrap())));
+            }
+        });
+        assert_eq!(store.get("k").unwrap().map(|value| value.len()), Some(200));
+        assert_eq!(store.list("").unwrap(), ["k"]);
+    });
+}
+
+#[test]
+fn an_updater_may_use_other_keys_of_the_store() {
+    each(|store| {
+        store.put("b", b"2").unwrap();
+        store
+            .update("a", Need::CURRENT, &mut |_| {
+                store.put("c", b"3")?;
+                Ok(Change::Write(vec![Part::Owned(store.get("b")?.unwrap())]))
+            })
+            .unwrap();
+        assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"2"[..]));
+        assert_eq!(store.get("c").unwrap().as_deref(), Some(&b"3"[..]));
+    });
+}
+
+#[test]
+fn a_foreign_store_decides_again_when_another_process_was_faster() {
+    let map = Map { has_replace: true, others: AtomicU64::new(3), ..Map::default() };
+    let store = ForeignStore::new(map, false, 3);
+    append(&store, "k", b"ours").unwrap();
+    assert_eq!((&store as &dyn Store).get("k").unwrap().as_deref(), Some(&b"!!!ours"[..]));
+}
+
+#[test]
+fn read_only_stores_refuse_every_change() {
+    let folder = Folder::new();
+    let local = LocalStore::new(&folder.0, Settings { read_only: true, ..Settings::default() }).unwrap();
+    let foreign = ForeignStore::new(Map::default(), true, 4);
+    let guarded = ReadOnlyStore::new(Arc::new(MemoryStore::new()));
+    for store in [&local as &dyn Store, &foreign, &guarded] {
+        assert!(store.read_only());
+        for failure in [store.put("k", b"").err(), store.delete("k").err(), store.delete_prefix("").err()] {
+            assert_eq!(failure.map(|error| error.kind), Some(Kind::ReadOnly));
+        }
+        assert_eq!(store.get("k").unwrap(), None);
+    }
+}
+
+#[test]
+fn a_counting_store_counts() {
+    let store = CountingStore::new(Arc::new(MemoryStore::new()));
+    append(&store, "k", b"12345").unwrap();
+    append(&store, "k", b"6").unwrap();
+    let object = store.open("k", Want::Ranges).unwrap().unwrap();
+    object.read_at(1, &mut [0; 4]).unwrap();
+    store.list("").unwrap();
+    let expected = Counts {
+        opens: 1,
+        reads: 1,
+        read_bytes: 4,
+        updates: 2,
+        looks: 2,
+        written_bytes: 6,
+        lists: 1,
+        ..Counts::default()
+    };
+    assert_eq!(store.counts(), expected);
+}
+
+#[test]
+fn nothing_is_held_where_a_file_is_in_the_way() -> Result<()> {
+    let folder = Folder::new();
+    let store = LocalStore::new(&folder.0, Settings::default())?;
+    (&store as &dyn Store).put("a", b"1")?;
+    let changed = append(&store, "a/b", b"2").err().map(|error| error.message);
+    let held = store.hold("a/b", &mut || Ok(())).err().map(|error| error.message);
+    assert!(changed.is_some());
+    assert_eq!(held, changed);
+    Ok(())
+}
+
+#[test]
+fn a_prefix_hides_what_is_beside_it() {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    for key in ["a/b", "a/c/d", "ab", "b"] {
+        inner.put(key, key.as_bytes()).unwrap();
+    }
+    let store = PrefixStore::new(inner.clone(), "a/").unwrap();
+    assert_eq!(store.list("").unwrap(), ["b", "c/d"]);
+    assert_eq!(store.list_dir("").unwrap().prefixes, ["c/"]);
+    (&store as &dyn Store).put("new", b"").unwrap();
+    store.delete_prefix("").unwrap();
+    assert_eq!(inner.list("").unwrap(), ["ab", "b"]);
+    assert_eq!(PrefixStore::new(inner, "a").err().map(|error| error.kind), Some(Kind::Argument));
+}
+
+#[derive(Debug, Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Watch for Notes {
+    fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()> {
+        let note = format!("{} {key} {} {}", call.name(), done.bytes, done.error.is_some());
+        self.0.lock().unwrap().push(note);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_watched_store_tells_of_every_call() {
+    let watched = WatchedStore::watched_by(Arc::new(MemoryStore::new()), Notes::default());
+    let store: &dyn Store = &watched;
+    store.put("k", b"123").unwrap();
+    store.get("k").unwrap();
+    store.get("../k").unwrap_err();
+    store.list("").unwrap();
+    store.delete_prefix("").unwrap();
+    let notes = watched.watch().0.lock().unwrap();
+    let expected =
+        ["update k 3 false", "open k 3 false", "open ../k 0 true", "list  0 false", "delete_prefix  0 false"];
+    assert_eq!(notes[..], expected);
+}
+
+#[test]
+fn a_memory_store_takes_a_full_buffer_and_gives_a_loose_one_back() {
+    let store = MemoryStore::new();
+    for (capacity, given_back) in [(100, false), (1000, true)] {
+        let mut buffer = Vec::with_capacity(capacity);
+        buffer.resize(100, 7u8);
+        let mut buffer = Some(buffer);
+        let change = store
+            .update("k", Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Owned(buffer.take().unwrap())])))
+            .unwrap();
+        let Change::Write(parts) = change.change else { panic!() };
+        assert!(matches!(&parts[..], [Part::Owned(bytes)] if (bytes.capacity() >= capacity) == given_back));
+        assert_eq!((&store as &dyn Store).get("k").unwrap().unwrap(), vec![7; 100]);
+    }
+}
+
+#[test]
+fn named_memory_stores_are_shared() {
+    let (first, second) = (MemoryStore::named("tests.rs"), MemoryStore::named("tests.rs"));
+    (&*first as &dyn Store).put("k", b"v").unwrap();
+    assert_eq!((&*second as &dyn Store).get("k").unwrap().as_deref(), Some(&b"v"[..]));
+}
+
+#[test]
+fn what_is_shared_is_asked_for_once() -> Result<()> {
+    let folder = Folder::new();
+    let inner = local_in(&folder, "asked");
+    inner.put("k", &[7; 100])?;
+    let counting = Arc::new(CountingStore::new(inner));
+    let shared = SharedStore::new(counting.clone());
+    ["k", "absent"].iter().for_each(|key| shared.expect_want(key, Want::Ranges));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let Ok(Some(object)) = shared.open("k", Want::Ranges) else { return };
+                let mut out = [0; 10];
+                assert!(object.read_at(20, &mut out).is_ok());
+                assert_eq!(out, [7; 10]);
+                assert!(shared.open("absent", Want::Whole).is_ok_and(|found| found.is_none()));
+            });
+        }
+    });
+    assert_eq!((counting.counts().opens, counting.counts().reads), (2, 1));
+    (&shared as &dyn Store).put("k", &[8; 100])?;
+    assert_eq!((&shared as &dyn Store).get("k")?.as_deref(), Some(&[8; 100][..]));
+    Ok(())
+}
+
+#[test]
+fn what_nobody_expects_is_asked_of_the_store_below() -> Result<()> {
+    let folder = Folder::new();
+    let inner = local_in(&folder, "unexpected");
+    inner.put("a/k", b"1")?;
+    let shared = SharedStore::new(inner.clone());
+    shared.expect_want("b/k", Want::Whole);
+    assert!(shared.expects("b/k") && shared.expects_below("b/") && !shared.expects_below("a/"));
+    assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"1"[..]));
+    inner.put("a/k", b"2")?;
+    assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"2"[..]));
+    assert!(shared.shared_since("a/k").is_none() && shared.shared_since("b/k").is_some());
+    Ok(())
+}
+
+/// A store that cannot be read once, as somebody is interrupted.
+#[derive(Debug)]
+struct Interrupted(Arc<dyn Store>, AtomicUsize);
+
+impl Store for Interrupted {
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        match self.1.fetch_add(1, Ordering::SeqCst) {
+            0 => Err(Error::new(Kind::Interrupted, "interrupted")),
+            _ => self.0.open(key, want),
+        }
+    }
+
+    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        self.0.update(key, need, updater)
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.0.list(prefix)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.0.list_dir(prefix)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.0.delete_prefix(prefix)
+    }
+}
+
+#[test]
+fn who_is_interrupted_answers_for_nobody_else() -> Result<()> {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    inner.put("k", b"1")?;
+    let shared = SharedStore::new(Arc::new(Interrupted(inner, AtomicUsize::new(0))));
+    shared.expect("k", None);
+    let store: &dyn Store = &shared;
+    let first = store.get("k").map_err(|error| error.kind);
+    assert_eq!((first, store.get("k")?), (Err(Kind::Interrupted), Some(b"1".to_vec())));
+    Ok(())
+}
+
+#[test]
+fn what_is_expected_is_read_together_where_it_is_close() -> Result<()> {
+    let folder = Folder::new();
+    let inner = local_in(&folder, "expected");
+    let value: Vec<u8> = (0..100_000_u32).map(|k| k as u8).collect();
+    inner.put("k", &value)?;
+    let counting = Arc::new(CountingStore::new(inner));
+    let shared = SharedStore::new(counting.clone());
+    let spans = [(0, Some(10)), (4_000, Some(4_100)), (5, Some(3_000)), (-50, None), (99_900, Some(99_980))];
+    for span in spans {
+        shared.expect("k", Some(span));
+    }
+    shared.expect("k", Some((200_000, None))); // which there is not
+    let Ok(Some(object)) = shared.open("k", Want::Ranges) else { return Err(Error::internal("absent")) };
+    for (first, last) in spans {
+        let begin = if first < 0 { value.len() as i64 + first } else { first } as usize;
+        let end = last.map_or(value.len(), |last| last as usize);
+        let mut out = vec![0; end - begin];
+        object.read_at(begin as u64, &mut out)?;
+        assert_eq!(out, value[begin..end]);
+    }
+    assert_eq!((counting.counts().opens, counting.counts().reads), (1, 2));
+    Ok(())
+}

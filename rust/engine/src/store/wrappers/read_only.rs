@@ -1,0 +1,78 @@
+//! Another store that refuses every change.
+
+use std::sync::Arc;
+
+use crate::error::{Error, Kind, Result};
+use crate::store::{Ask, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
+
+/// Reads another store, and refuses every change.
+#[derive(Debug)]
+pub struct ReadOnlyStore {
+    inner: Arc<dyn Store>,
+}
+
+impl ReadOnlyStore {
+    /// What `inner` holds, not to be changed.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        ReadOnlyStore { inner }
+    }
+}
+
+/// The error of whoever wants to change what is open for reading only.
+pub(in crate::store) fn refusal() -> Error {
+    Error::new(Kind::ReadOnly, "the store is open for reading only")
+}
+
+impl Store for ReadOnlyStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&*self.inner)
+    }
+
+    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+        self.inner.open(key, want)
+    }
+
+    fn asking(&self) -> Option<Arc<dyn Ask>> {
+        self.inner.asking()
+    }
+
+    fn update<'a>(&self, key: &str, _: Need, _: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+        self.keys().check(key)?;
+        Err(refusal().at_key(key))
+    }
+
+    fn hold(&self, key: &str, _: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.keys().check(key)?;
+        Err(refusal().at_key(key))
+    }
+
+    fn list(&self, prefix: &str) -> Result<Vec<String>> {
+        self.inner.list(prefix)
+    }
+
+    fn list_dir(&self, prefix: &str) -> Result<Listing> {
+        self.inner.list_dir(prefix)
+    }
+
+    fn delete_prefix(&self, prefix: &str) -> Result<()> {
+        self.keys().check_prefix(prefix)?;
+        Err(refusal())
+    }
+
+    fn remove_link(&self, prefix: &str) -> Result<bool> {
+        self.keys().check_prefix(prefix)?;
+        Err(refusal())
+    }
+
+    fn replace_prefix(&self, _: &str, _: &str) -> Result<bool> {
+        Err(refusal())
+    }
+
+    fn exchange(&self, _: &[Exchange]) -> Result<Option<bool>> {
+        Err(refusal())
+    }
+
+    fn read_only(&self) -> bool {
+        true
+    }
+}
