@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tomllib
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -84,12 +86,52 @@ def test_readme_shows_the_two_commands() -> None:
     assert "&& pytest" in ci
 
 
-def test_decisions_are_numbered_without_a_gap() -> None:
-    """The number of a decision names one page, and begins its title."""
+def test_decisions_have_consecutive_numbers_and_four_short_sections() -> None:
+    """At most 20 pages; a number names one page, and each section has fewer than 15 lines."""
     pages = sorted(ROOT.glob("docs/adr/0*.md"))
+    assert len(pages) <= 20
     for number, page in enumerate(pages, 1):
         assert page.name.startswith(f"{number:04}-"), page.name
-        assert page.read_text(encoding="utf-8").startswith(f"# {number}. "), page.name
+        title, *sections = page.read_text(encoding="utf-8").split("\n## ")
+        assert title.startswith(f"# {number}. "), page.name
+        names = [section.splitlines()[0] for section in sections]
+        assert names[:4] == ["Context", "Decision", "Consequences", "Alternatives"], page.name
+        lengths = [len(section.strip().splitlines()) - 2 for section in sections[:4]]
+        assert max(lengths) < 15, (page.name, dict(zip(names, lengths, strict=False)))
+
+
+def test_references_to_decisions_name_existing_pages() -> None:
+    """``ADR 7`` in code and documents is the number of a page."""
+    numbers = {int(page.name[:4]) for page in ROOT.glob("docs/adr/0*.md")}
+    for file in tracked():
+        if file.suffix in {".md", ".py", ".pyi", ".rs", ".toml", ".txt"} and file.is_file():
+            text = file.read_text(encoding="utf-8")
+            named = {int(number) for number in re.findall(r"\bADR (\d+)", text)}
+            assert named <= numbers, (file, named - numbers)
+
+
+def test_decision_on_dependencies_lists_every_package_and_crate() -> None:
+    """The tables of ADR 6 hold what pyproject.toml and the Cargo.toml files name."""
+    text = (ROOT / "docs/adr/0006-dependencies.md").read_text(encoding="utf-8")
+    python, rust = text.split("## Python packages")[1].split("## Rust crates")
+    listed = [
+        {
+            name
+            for row in re.findall(r"^\| ([a-z][^|]*) \|", part, re.MULTILINE)
+            for name in row.split(", ")
+        }
+        - {"package", "crate"}
+        for part in (python, rust)
+    ]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    required = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    packages = {match[0] for line in required if (match := re.match(r"[\w-]+", line))}
+    crates: set[str] = set()
+    for manifest in ROOT.glob("rust/*/Cargo.toml"):
+        document = tomllib.loads(manifest.read_text(encoding="utf-8"))
+        crates |= {*document["dependencies"], *document.get("dev-dependencies", ())}
+    assert listed[0] == packages - {"tessarr"}
+    assert listed[1] == crates - {"tessarr-engine"}
 
 
 def test_links_in_documents_lead_somewhere() -> None:
