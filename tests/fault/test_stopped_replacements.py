@@ -16,7 +16,15 @@ import tessarr
 from fault.killing import forked
 from stores.failing import StoppingStore
 from tessarr import replacement
-from tessarr.stores import ForeignStore, LocalStore, MemoryStore, PrefixStore, SQLiteStore, Store
+from tessarr.stores import (
+    ForeignStore,
+    LocalStore,
+    MemoryStore,
+    PrefixStore,
+    SQLiteStore,
+    Store,
+    ZipStore,
+)
 
 # Untyped: what a name is in a group, a test knows.
 open_group: Any = tessarr.open_group
@@ -30,6 +38,7 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "memory": lambda _: MemoryStore(),
     "folder": lambda folder: LocalStore(folder / "a"),
     "sqlite": lambda folder: SQLiteStore(folder / "a.sqlite"),
+    "zip": lambda folder: ZipStore(folder / "a.zip", mode="w"),
     "prefix": lambda folder: PrefixStore(LocalStore(folder / "a"), "below"),
 }
 

@@ -8,6 +8,7 @@ import resource
 import sqlite3
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -73,6 +74,20 @@ def test_write_to_zip_file_that_system_refuses_leaves_what_was_there(tmp_path: P
     assert array[:].tolist() == [*range(100)]
     store.close()
     assert tessarr.open_array(str(path), mode="r")[:].tolist() == [*range(100)]
+
+
+def test_replacement_in_zip_file_that_system_refuses_leaves_old(tmp_path: Path) -> None:
+    """An array in a Zip file stays until the one that replaces it is complete."""
+    path = tmp_path / "a.zip"
+    with tessarr.open_group(str(path), mode="w") as group:
+        group["x"] = np.arange(100)
+    with tessarr.open_group(str(path), mode="r+") as group:
+        with file_size_limit(path.stat().st_size + 4000), pytest.raises(StoreError) as caught:
+            group.create_array("x", data=np.ones(4000), chunks=100, overwrite=True, compressors=[])
+        assert caught.value.errno == errno.EFBIG
+        assert group.get_array("x")[:].tolist() == [*range(100)]
+    assert tessarr.open_group(str(path), mode="r").get_array("x")[:].tolist() == [*range(100)]
+    assert not [name for name in zipfile.ZipFile(path).namelist() if "__" in name]
 
 
 def test_new_zip_file_that_system_refuses_is_removed(tmp_path: Path) -> None:

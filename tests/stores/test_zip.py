@@ -660,3 +660,48 @@ def test_a_folder_is_no_zip_file_and_a_file_no_folder(tmp_path: Path) -> None:
         assert store.list().result() == []
         with pytest.raises(StoreError, match="a folder of its path is a file"):
             store.write("a", b"1").result()
+
+
+def test_flush_while_node_is_replaced_keeps_the_old_node(tmp_path: Path) -> None:
+    """The directory of the file has the old values until the new node is complete."""
+    path = str(tmp_path / "a.zip")
+    store = ZipStore(path, mode="w")
+    group = tessarr.create_group(store)
+    group["x"] = np.arange(6)
+    found: list[Any] = []
+
+    class Flushing:
+        shape, dtype, ndim, chunks = (6,), np.dtype("i8"), 1, (2,)
+
+        def __getitem__(self, key: Any) -> Any:
+            store.flush()
+            with zipfile.ZipFile(path) as file:
+                found.append((sorted(file.namelist()), tessarr.load(path, "x")))
+            return np.full(6, 7)[key]
+
+    group.create_array("x", data=Flushing(), chunks=2, overwrite=True)
+    assert group.get_array("x")[:].tolist() == [7] * 6
+    assert found
+    for names, values in found:
+        assert names == ["x/c/0", "x/zarr.json", "zarr.json"]
+        assert values.tolist() == [*range(6)]
+    store.close()
+    with zipfile.ZipFile(path) as file:
+        assert sorted(file.namelist()) == ["x/c/0", "x/c/1", "x/c/2", "x/zarr.json", "zarr.json"]
+        assert file.testzip() is None
+    assert tessarr.load(path, "x").tolist() == [7] * 6
+
+
+def test_move_of_node_gives_values_other_names(tmp_path: Path) -> None:
+    """Names are part of the file: what is moved is stored again under its new name."""
+    path = str(tmp_path / "a.zip")
+    with tessarr.open_group(path, mode="w") as group:
+        group["x/y"] = np.arange(6)
+        group.move("x", "z/x")
+        assert group.get_array("z/x/y")[:].tolist() == [*range(6)]
+    with zipfile.ZipFile(path) as file:
+        assert file.testzip() is None
+        assert all(name.startswith("z/") for name in file.namelist() if name != "zarr.json")
+    group = tessarr.open_group(path, mode="r")
+    assert list(group) == ["z"]
+    assert group.get_array("z/x/y")[:].tolist() == [*range(6)]

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Final
 from zlib import crc32
 
 from tessarr.errors import DataError, ExistsError, NotFoundError, StoreError, UnsupportedError
+from tessarr.keys import STAGED
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, stamp_of
 from tessarr.store.zip.format import Entry
@@ -164,31 +165,42 @@ class Archive:
     def put(self, key: str, data: bytes) -> None:
         """Write a value behind all others."""
         self._check_writable()
+        entry, packed = self._entry(key, data)
+        with self._lock:
+            self._check_writable()
+            self.take()
+            stored = self._store(key, entry, packed)
+            old = self.entries.get(key)
+            # At once: readers do not wait for the lock.
+            self.entries[key] = stored
+            self._leave(old)
+
+    def _entry(self, key: str, data: bytes) -> tuple[Entry, bytes]:
+        """Return the entry of a value that is to be written, and its bytes in the file."""
         packed = zip_format.compress(data, self._method)
+        name = _final_key(key)
         entry = Entry(
-            name=key.encode(),
+            name=name.encode(),
             offset=0,
             limit=0,
             method=self._method,
             crc=crc32(data),
             packed=len(packed),
             size=len(data),
-            flags=zip_format.flags_of(key, self._method),
+            flags=zip_format.flags_of(name, self._method),
             modified=_dos_time(),
             attributes=zip_format.PERMISSIONS,
         )
-        with self._lock:
-            self._check_writable()
-            self.take()
-            self._check_small(key, entry)
-            begin = self._end
-            self._append(zip_format.local_header(entry), packed)
-            self._garbage_bytes += self._directory_bytes
-            self._directory_bytes = 0
-            old = self.entries.get(key)
-            # At once: readers do not wait for the lock.
-            self.entries[key] = entry._replace(offset=begin, limit=self._end)
-            self._leave(old)
+        return entry, packed
+
+    def _store(self, key: str, entry: Entry, packed: bytes) -> Entry:
+        """Write a value behind all others, and return where it is."""
+        self._check_small(key, entry)
+        begin = self._end
+        self._append(zip_format.local_header(entry), packed)
+        self._garbage_bytes += self._directory_bytes
+        self._directory_bytes = 0
+        return entry._replace(offset=begin, limit=self._end)
 
     def _append(self, *parts: bytes) -> None:
         if self._path is not None:
@@ -230,6 +242,38 @@ class Archive:
                 self.take()
             for key in keys:
                 self._leave(self.entries.pop(key, None))
+
+    def replace_prefix(self, staged: str, prefix: str) -> None:
+        """Give all values below a prefix other keys, and forget those that are there; at once.
+
+        The name of a value is part of the file. Staged values have their final names from the
+        beginning; others are written again.
+        """
+        with self._lock:
+            self._check_writable()
+            self.take()
+            moved = {key: entry for key, entry in self.entries.items() if key.startswith(staged)}
+            new = {
+                key: entry
+                for key, entry in self.entries.items()
+                if key not in moved and not key.startswith(prefix)
+            }
+            gone = [self.entries[key] for key in self.entries.keys() - new.keys() - moved.keys()]
+            for key, entry in moved.items():
+                target = prefix + key[len(staged) :]
+                new[target] = entry
+                if entry.name != target.encode():
+                    opened = Opened(self._file, entry, f"{key!r} in {self.name}", key)
+                    new[target] = self._store(target, *self._entry(target, opened.whole()))
+                    gone.append(entry)
+            self.entries = new  # at once: readers do not wait for the lock
+            for entry in gone:
+                self._leave(entry)
+            self._leave(None)
+
+    def _live(self) -> list[Entry]:
+        """Return the values that belong into the directory."""
+        return [entry for key, entry in self.entries.items() if not _is_staged(key)]
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
         """Store a value, or forget it, if the one before is as expected; tell whether it was.
@@ -308,7 +352,7 @@ class Archive:
 
     def _complete(self) -> None:
         if self._changed:
-            directory = zip_format.directory_bytes(self.entries.values(), self._end)
+            directory = zip_format.directory_bytes(self._live(), self._end)
             self._append(directory)
             self._garbage_bytes += self._directory_bytes
             self._directory_bytes = len(directory)
@@ -330,6 +374,7 @@ class Archive:
     def _finish(self) -> None:
         if self._path is not None:
             return
+        self.delete(*filter(_is_staged, tuple(self.entries)))
         garbage = self._garbage_bytes + self._directory_bytes * self._changed
         live = self._end - garbage
         if garbage and (self._end < _ALWAYS_TIDY_BYTES or garbage * 4 > live):
@@ -434,6 +479,9 @@ class Keys:
     def delete_prefix(self, prefix: str) -> None:
         self._archive.delete(*self.list(prefix))
 
+    def replace_prefix(self, staged: str, prefix: str) -> None:
+        self._archive.replace_prefix(staged, prefix)
+
     def list(self, prefix: str) -> list[str]:
         keys = self._keys()
         first = bisect_left(keys, prefix)
@@ -464,6 +512,25 @@ class Keys:
             changes, keys = archive.sorted_keys()
             self._sorted = changes, keys
         return keys
+
+
+def _is_staged(key: str) -> bool:
+    """Tell whether a value belongs to a node that is not complete."""
+    return f"{STAGED}/" in key
+
+
+def _final_key(key: str) -> str:
+    """Return the key that a value has when its node is complete.
+
+    Examples
+    --------
+    >>> _final_key("a/b.__new.__lock/node/c/0"), _final_key(".__new.__lock/node/c/0")
+    ('a/b/c/0', 'c/0')
+    """
+    folder, staged, name = key.partition(f"{STAGED}/node/")
+    if not staged:
+        return key
+    return f"{folder}/{name}" if folder else name
 
 
 def _nothing() -> ObjectFile:
