@@ -689,7 +689,7 @@ def test_flush_while_node_is_replaced_keeps_the_old_node(tmp_path: Path) -> None
     with zipfile.ZipFile(path) as file:
         assert sorted(file.namelist()) == ["x/c/0", "x/c/1", "x/c/2", "x/zarr.json", "zarr.json"]
         assert file.testzip() is None
-    assert tessarr.load(path, "x").tolist() == [7] * 6
+    assert tessarr.open_array(path, path="x")[:].tolist() == [7] * 6
 
 
 def test_move_of_node_gives_values_other_names(tmp_path: Path) -> None:
