@@ -1,4 +1,4 @@
-//! Changes whose answers were lost: they may have been made.
+//! Ambiguous writes: the response was lost, so the store may hold the new value.
 
 use std::sync::Arc;
 
@@ -6,23 +6,24 @@ use super::{holds, joined};
 use super::{Change, Object, Part, Unversioned, Updater};
 use crate::error::{Error, Kind, Result, LOST};
 
-/// Documents, unlike chunks, may be changed in ways that do not give the same twice; they are small.
+/// Updates of documents, unlike chunks, may give another value when they run twice; documents are
+/// small.
 const DOCUMENT_BYTES: u64 = 1 << 20;
 
-/// What a change was to make.
+/// The new value of an attempted write.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) enum Tried {
-    /// Nothing, or what is not kept to be compared: a chunk, which is the same if it is made twice.
+    /// No write, or one that may run twice: a chunk, which gets the same value.
     #[default]
     Nothing,
-    /// No value.
+    /// A deletion.
     Absent,
     /// A value.
     Bytes(Arc<Vec<u8>>),
 }
 
 impl Tried {
-    /// `only`: nothing is changed by who finds another value then, be it a chunk.
+    /// `strict`: no change is made if the value differs, so that chunks are compared, too.
     pub(super) fn of(change: &Change<'_>, only: bool) -> Result<Self> {
         let parts = match change {
             Change::Keep => return Ok(Tried::Nothing),
@@ -30,7 +31,7 @@ impl Tried {
             Change::Write(parts) => parts,
         };
         if let [Part::Shared(bytes)] = &parts[..] {
-            return Ok(Tried::Bytes(bytes.clone())); // whatever its size, that costs nothing
+            return Ok(Tried::Bytes(bytes.clone())); // shared bytes cost nothing, whatever their size
         }
         let bytes = parts.iter().map(Part::size).fold(0, u64::saturating_add);
         let is_chunk = !only && bytes > DOCUMENT_BYTES;
@@ -40,13 +41,14 @@ impl Tried {
         joined(parts, None).map(|bytes| Tried::Bytes(Arc::new(bytes)))
     }
 
-    /// Whether it is large enough to be the same if it is made twice.
+    /// Whether the value is large enough to be a chunk, which may be written twice.
     fn is_chunk(&self) -> bool {
         matches!(self, Tried::Bytes(bytes) if bytes.len() as u64 > DOCUMENT_BYTES)
     }
 
-    /// Has a change decided again; an error, if it may have been made, and would be made once more or be
-    /// told as refused. Where it is not `sure` that an answer was lost, only if the value is what was to be made.
+    /// Run the updater again. Return an error if the first write may have been applied, and would
+    /// be applied twice or reported as refused. If no response was certainly lost
+    /// (`response_lost`), only a current value that equals the attempted one raises an error.
     pub(super) fn decide<'a>(
         &self,
         current: Option<&dyn Object>,
@@ -65,7 +67,7 @@ impl Tried {
         let may_go_on = match &decided {
             _ if !sure => return decided,
             Ok(Change::Keep) | Err(_) => false,
-            // Others may have changed what was made here: it may be made again if it changes nothing of that.
+            // Others may have changed the attempted value: an idempotent update may run again.
             Ok(_) => self.is_settled(updater)?,
         };
         match may_go_on {
@@ -84,7 +86,7 @@ impl Tried {
         })
     }
 
-    /// Whether a change gives the same if it is made of what it gave.
+    /// Whether the update gives the same value when it runs on its own result.
     fn is_settled(&self, updater: &mut Updater<'_, '_>) -> Result<bool> {
         let made = match self {
             Tried::Bytes(bytes) => Some(Unversioned(bytes.clone())),
@@ -97,7 +99,7 @@ impl Tried {
         }
     }
 
-    /// Refuses to tell that nothing was changed, as `decide` does; `open` gives the value.
+    /// Check a write that ends as refused, like `decide`; `open` opens the current value.
     pub(super) fn check_refused(
         &self,
         sure: bool,
@@ -113,7 +115,7 @@ impl Tried {
         }
     }
 
-    /// Refuses to go on where a value is what the change was to make.
+    /// Return an error if the current value equals the attempted one.
     fn check_not_made(&self, current: Option<&dyn Object>) -> Result<()> {
         let may_be = match (self, current) {
             (Tried::Absent, None) => true,

@@ -1,4 +1,4 @@
-//! Asking for values, and giving values, without waiting for each.
+//! Non-blocking get and put, with completion and cancellation.
 
 use std::sync::Arc;
 use std::thread::Builder;
@@ -7,64 +7,66 @@ use super::{aside, Object, Version, Want};
 use crate::error::Result;
 use crate::pool::Queued;
 
-/// What [`super::Store::open`] gives.
+/// The result of [`super::Store::open`].
 pub type Opened = Result<Option<Box<dyn Object>>>;
 
-/// Asks for something, as long as it wants that.
+/// Tells whether the caller of an asynchronous operation still needs the result.
 pub trait Asker: Send + Sync {
-    /// Whether anybody looks at what it has asked for; if not, that need not be asked for (again).
+    /// Whether the result is needed; otherwise the operation need not start, or be retried.
     fn wants(&self) -> bool;
 }
 
-/// Is told, once, what became of what was asked for: in any thread, also in one on which every other answer waits.
+/// The completion callback of an asynchronous operation. It runs once, in any thread, including one
+/// that serves all other responses.
 pub struct Told<T = Option<Box<dyn Object>>> {
     asker: Arc<dyn Asker>,
     tell: Box<dyn FnOnce(Result<T>) + Send>,
 }
 
 impl<T: 'static> Told<T> {
-    /// `tell` does neither wait nor work for long.
+    /// `complete` neither blocks nor runs for long.
     pub fn new(asker: Arc<dyn Asker>, tell: impl FnOnce(Result<T>) + Send + 'static) -> Self {
         Told { asker, tell: Box::new(tell) }
     }
 
-    /// Whether it is still of use to anybody.
+    /// Whether the result is still needed.
     pub fn is_wanted(&self) -> bool {
         self.asker.wants()
     }
 
-    /// Tells that later, also when it has been told.
+    /// A check whether the result is needed, which outlives the completion.
     pub fn wanted(&self) -> impl Fn() -> bool + Send + 'static {
         let asker = self.asker.clone();
         move || asker.wants()
     }
 
-    /// Tell what became of it.
+    /// Run the callback with the result.
     pub fn tell(self, done: Result<T>) {
         (self.tell)(done);
     }
 
-    /// Stands for this one: does `then`, which tells this one.
+    /// A completion that passes its result through `then`, which completes this one.
     pub fn then(self, then: impl FnOnce(Told<T>, Result<T>) + Send + 'static) -> Told<T> {
         Told::new(self.asker.clone(), move |done| then(self, done))
     }
 }
 
-/// A store that is asked for many values by one thread, which waits for none of them.
+/// Reads of a store that one thread starts without waiting for each.
 pub trait Ask: Send + Sync {
-    /// Asks for what [`super::Store::open`] gives. `told` may be told before this returns, and by
-    /// whoever is told of another answer.
+    /// Start [`super::Store::open`]. `completion` may run before this returns, or inside the
+    /// completion of another read.
     fn ask(&self, key: &str, want: Want, told: Told);
 }
 
-/// A store that is given many values by one thread, which waits for none of them.
+/// Writes of a store that one thread starts without waiting for each.
 pub trait Put: Send + Sync {
-    /// Replaces the value of a key, whatever it is. Tells the version of the new one, where that is known, as
-    /// [`Ask::ask`] does. What has begun is done, also when nobody wants it any more.
+    /// Replace the value of a key unconditionally, and complete with its version, if known.
+    /// `completion` runs as in [`AsyncGet::get`]. A write that has started finishes even if it is
+    /// cancelled.
     fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>);
 }
 
-/// Has a thread do what waits for a store, if that is wanted, and tell what becomes of it.
+/// Run a blocking store operation in a thread, if it is still needed, and complete with its result.
 pub fn by_thread<T: 'static>(told: Told<T>, work: impl FnOnce() -> Result<T> + Send + 'static) {
     on_thread(move || {
         if told.is_wanted() {
@@ -73,7 +75,7 @@ pub fn by_thread<T: 'static>(told: Told<T>, work: impl FnOnce() -> Result<T> + S
     });
 }
 
-/// Does something on a thread of its own; here, where none can be made.
+/// Run `work` in a new thread, or in this one if no thread can be created.
 pub(super) fn on_thread(work: impl FnOnce() + Send + 'static) {
     let queued = Queued::new(move |_| work());
     let here = queued.clone();

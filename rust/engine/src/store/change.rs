@@ -1,4 +1,4 @@
-//! Changes of a value: what decides them, what they are, and what was made.
+//! Updates of one key: options, decision and outcome.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use crate::error::{Error, Result};
 use crate::pipeline::source::Source;
 use crate::scratch::reserve;
 
-/// A piece of a new value.
+/// A part of a new value.
 #[derive(Debug)]
 pub enum Part<'a> {
-    /// Bytes that a worker made; handed back for reuse.
+    /// Bytes in a worker's buffer, which is reused later.
     Owned(Vec<u8>),
     /// Bytes of the caller.
     Borrowed(&'a [u8]),
-    /// Bytes that the store may keep as they are.
+    /// Shared bytes, which the store may keep without a copy.
     Shared(Arc<Vec<u8>>),
-    /// `size` bytes of the current value from `offset`, copied as they are.
+    /// `size` bytes of the current value from `offset`, copied unchanged.
     Current {
-        /// First byte in the current value.
+        /// The offset in the current value.
         offset: u64,
-        /// How many.
+        /// The number of bytes.
         size: u64,
     },
 }
@@ -46,19 +46,19 @@ impl Part<'_> {
     }
 }
 
-/// What to do with one key.
+/// The change of one key.
 #[derive(Debug)]
 pub enum Change<'a> {
-    /// Leave it as it is.
+    /// Leave the value unchanged.
     Keep,
-    /// Remove it; a missing key is fine.
+    /// Remove the value; the key may be absent.
     Delete,
-    /// Replace the value by these parts, one after another.
+    /// Replace the value by the concatenation of these parts.
     Write(Vec<Part<'a>>),
 }
 
 impl Change<'_> {
-    /// The same change, of bytes that stay where they are.
+    /// The same change, borrowing its bytes.
     pub(crate) fn again(&self) -> Change<'_> {
         match self {
             Change::Keep => Change::Keep,
@@ -68,45 +68,45 @@ impl Change<'_> {
     }
 }
 
-/// What who changes a key has to know.
+/// What an update needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Its current value, in order to decide the change.
+    /// Whether the updater needs the current value.
     pub current: bool,
-    /// The version of the new one, where the store can tell.
+    /// Whether to return the version of the new value, if the store has versions.
     pub version: bool,
-    /// What the current value is thought to be. A store that compares when it makes a change
-    /// need not open the value then: who decides is given an object of that version, with
-    /// nothing in it, and is asked again if the value is another one.
+    /// The expected version of the current value. A store that compares versions need not open the
+    /// value then: the updater gets an empty value of that version, and runs again if the version
+    /// differs.
     pub known: Known,
-    /// Whether nothing is to be changed if the value is not what it is thought to be: then a
-    /// store that compares need not ask who decides again. What was made is [`Change::Keep`] then.
+    /// Whether the update ends without a change if the precondition does not hold. A store that
+    /// compares versions need not run the updater again then; the outcome is [`Change::Keep`].
     pub only: bool,
 }
 
-/// What somebody thinks that a value is.
+/// The expected state of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known {
-    /// Anything.
+    /// Any state.
     Nothing,
-    /// There is none.
+    /// The key is absent.
     Absent,
-    /// It is in this state.
+    /// The value has this version.
     Version(Version),
 }
 
 impl Need {
-    /// Nothing.
+    /// No condition, no current value.
     pub const NOTHING: Need = Need { current: false, version: false, known: Known::Nothing, only: false };
-    /// The current value.
+    /// The updater needs the current value.
     pub const CURRENT: Need = Need { current: true, ..Need::NOTHING };
 
-    /// The current value, or nothing.
+    /// Options that set `current` alone.
     pub fn of_current(current: bool) -> Self {
         Need { current, ..Need::NOTHING }
     }
 
-    /// The current value, in order to compare it with what it is expected to be.
+    /// Options of an update that compares the current value with `expected`.
     pub fn of_expected(expected: &Expected) -> Self {
         let known = match expected {
             Expected::Absent => Known::Absent,
@@ -117,12 +117,12 @@ impl Need {
     }
 }
 
-/// A change that was made.
+/// The outcome of an update.
 #[derive(Debug)]
 pub struct Made<'a> {
-    /// The change, for reuse of its buffers.
+    /// The change, whose buffers are reused.
     pub change: Change<'a>,
-    /// The version of the new value, where that was needed and is known.
+    /// The version of the new value, if it was requested and the store has versions.
     pub version: Option<Version>,
 }
 
@@ -132,12 +132,11 @@ impl<'a> From<Change<'a>> for Made<'a> {
     }
 }
 
-/// Decides the change of one key, given its current value (None: absent).
-/// It may be called again where it sees the current value: on a conflict, or if the change could
-/// not be made.
+/// Decides the change of one key from its current value (None: absent). If it gets the current
+/// value it may run again: after a conflict, or if the change failed.
 pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
 
-/// Appends what `parts` make to `out`; `current` is what [`Part::Current`] is of.
+/// Append the concatenation of `parts` to `out`; [`ValuePart::Current`] refers to `current`.
 pub fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> Result<()> {
     let size = parts.iter().map(Part::size).fold(0, u64::saturating_add);
     reserve(out, usize::try_from(size).unwrap_or(usize::MAX))?;
@@ -154,7 +153,7 @@ pub fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) 
     Ok(())
 }
 
-/// What `parts` make of the value of `current`.
+/// Concatenate `parts`; [`ValuePart::Current`] refers to `current`.
 pub(super) fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     join(parts, current.map(Source::of), &mut out)?;

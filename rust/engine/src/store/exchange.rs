@@ -1,25 +1,25 @@
-//! Several changes that are made at once, if each key is as expected.
+//! Atomic changes of several keys, each with a precondition.
 
 use std::sync::Arc;
 
 use super::{holds, read_all, Object, Version};
 use crate::error::Result;
 
-/// What a key was found to be.
+/// The expected state of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Nobody has looked.
+    /// Any state.
     Anything,
-    /// It was absent.
+    /// The key is absent.
     Absent,
-    /// Its value was in this state.
+    /// The value has this version.
     Version(Version),
-    /// Its value was these bytes, of a store that has no versions.
+    /// The value consists of these bytes, in a store without versions.
     Bytes(Arc<Vec<u8>>),
 }
 
 impl Expected {
-    /// What `current` is, to be compared with what it will be.
+    /// The state of `current`, to compare with later ones.
     pub fn of(current: Option<&dyn Object>) -> Result<Self> {
         Ok(match current {
             None => Expected::Absent,
@@ -30,7 +30,7 @@ impl Expected {
         })
     }
 
-    /// Whether `current` is that.
+    /// Whether `current` is in this state.
     pub fn matches(&self, current: Option<&dyn Object>) -> Result<bool> {
         Ok(match (self, current) {
             (Expected::Anything, _) | (Expected::Absent, None) => true,
@@ -41,10 +41,10 @@ impl Expected {
     }
 }
 
-/// What a key is to become.
+/// The new state of a key.
 #[derive(Clone, Debug)]
 pub enum New {
-    /// What it is.
+    /// The current state.
     Same,
     /// Absent.
     Nothing,
@@ -52,13 +52,13 @@ pub enum New {
     Value(Arc<Vec<u8>>),
 }
 
-/// A change of one key among several that are made at once.
+/// The change of one key in an atomic change of several.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     /// The key.
     pub key: String,
-    /// What it has to be.
+    /// Its precondition.
     pub expected: Expected,
-    /// What it becomes.
+    /// Its new state.
     pub new: New,
 }

@@ -1,4 +1,4 @@
-//! Stores that somebody else implements: simple calls, made into a [`Store`].
+//! Adapter that makes a [`Store`] of simple calls, such as those of a Python object.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -12,22 +12,22 @@ use super::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// What a foreign store has to offer. Keys are checked before it is called.
+/// The calls that a foreign store provides. Keys are checked before each call.
 pub trait Foreign: Send + Sync + Debug {
-    /// The value, opened; None if the key is absent.
+    /// Open the value; None if the key is absent.
     fn get(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
 
-    /// Replaces the value; gives its version, where that is known.
+    /// Replace the value; return its version, if known.
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>>;
 
-    /// Removes the key; a missing key is fine.
+    /// Remove the key, which may be absent.
     fn delete(&self, key: &str) -> Result<()>;
 
-    /// Changes the key to `data` if it is still what was opened (None: absent), at once
-    /// for all users of the store.
+    /// Replace the value by `data` if it is still `expected` (None: absent), atomically for all
+    /// users of the store.
     fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced>;
 
-    /// Whether `replace` compares no more of what was opened than its version.
+    /// Whether `replace` compares versions alone.
     fn compares_versions(&self) -> bool {
         false
     }
@@ -35,74 +35,75 @@ pub trait Foreign: Send + Sync + Debug {
     /// Every key under `prefix`, in any order.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// One level below `prefix`. None: the store has no such call.
+    /// One level below `prefix`. None: not supported.
     fn list_dir(&self, prefix: &str) -> Result<Option<Listing>>;
 
-    /// Removes every key under `prefix`. False: the store has no such call.
+    /// Remove every key under `prefix`. False: not supported.
     fn delete_prefix(&self, prefix: &str) -> Result<bool>;
 
-    /// As [`Store::deletes_at_once`].
+    /// See [`Store::deletes_atomically`].
     fn deletes_at_once(&self) -> bool {
         false
     }
 
-    /// As [`Store::replaces_at_once`].
+    /// See [`Store::replaces_atomically`].
     fn replaces_at_once(&self) -> bool {
         false
     }
 
-    /// As [`Store::replace_prefix`].
+    /// See [`Store::replace_prefix`].
     fn replace_prefix(&self, _staged: &str, _prefix: &str) -> Result<bool> {
         Ok(false)
     }
 
-    /// Keeps every other user of the store from holding the key, until what is given back
-    /// is dropped. None: the store has no such call.
+    /// Lock the key against other users of the store until the returned guard is dropped. None: not
+    /// supported.
     fn hold(&self, _key: &str) -> Result<Option<Box<dyn Any + Send>>> {
         Ok(None)
     }
 
-    /// As [`Store::is_exclusive`].
+    /// See [`Store::is_exclusive`].
     fn is_exclusive(&self) -> bool {
         true
     }
 
-    /// As [`Store::exchange`].
+    /// See [`Store::exchange`].
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
         Ok(None)
     }
 
-    /// As [`Store::concurrency`].
+    /// See [`Store::concurrency`].
     fn concurrency(&self) -> usize {
         0
     }
 
-    /// As [`Store::asking`].
+    /// See [`Store::async_get`].
     fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
         None
     }
 
-    /// As [`Store::putting`].
+    /// See [`Store::async_put`].
     fn putting(self: Arc<Self>) -> Option<Arc<dyn Put>> {
         None
     }
 
-    /// As [`Store::may_wait`].
+    /// See [`Store::check_may_block`].
     fn may_wait(&self) -> Result<()> {
         Ok(())
     }
 }
 
-/// What became of a value that was to be replaced.
+/// The outcome of a conditional replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replaced {
-    /// The store has no such call.
+    /// The store does not support it.
     Cannot,
-    /// Nothing: it is not what was expected.
+    /// The current value is not the expected one; nothing changed.
     Not,
-    /// Nobody knows: it is not what was expected, but an answer was lost before, and what is there may be the new one.
+    /// The current value is not the expected one, but an earlier response was lost: the write may
+    /// have been applied.
     Lost,
-    /// The new one, which has this version, where that is known.
+    /// The value is replaced and has this version, if known.
     Done(Option<Version>),
 }
 
@@ -123,13 +124,13 @@ impl Object for Thought {
     }
 }
 
-/// How often a change is decided anew because somebody else was faster.
+/// How often an update runs again after conflicts.
 const ATTEMPTS: usize = 1000;
 
 /// A [`Foreign`] as a [`Store`].
 ///
-/// Changes of one key exclude each other within the process. Between processes
-/// they do so if the foreign store has `replace`, and holders if it has `hold`.
+/// Updates of one key exclude each other within the process. They do so between processes if the
+/// foreign store has `replace`, and locks do if it has `hold`.
 #[derive(Debug)]
 pub struct ForeignStore<F> {
     foreign: Arc<F>,
@@ -139,19 +140,18 @@ pub struct ForeignStore<F> {
 }
 
 impl<F: Foreign> ForeignStore<F> {
-    /// Adapts `foreign`. Adapters of one foreign store, which share its
-    /// `identity`, exclude each other as if they were one.
+    /// Adapt `foreign`. Adapters with the same `identity` exclude each other.
     pub fn new(foreign: F, read_only: bool, identity: usize) -> Self {
         let (foreign, changing) = (Arc::new(foreign), KeyLocks::shared(identity));
         ForeignStore { foreign, keys: Keys::Paths, read_only, changing }
     }
 
-    /// The same, of other keys.
+    /// Use another key syntax.
     pub fn of(self, keys: Keys) -> Self {
         ForeignStore { keys, ..self }
     }
 
-    /// What was adapted.
+    /// The adapted store.
     pub fn foreign(&self) -> &F {
         &self.foreign
     }
@@ -163,7 +163,7 @@ impl<F: Foreign> ForeignStore<F> {
         Ok(())
     }
 
-    /// Stores `change`, if the key still holds `current`.
+    /// Apply `change`, if the key still holds `current`.
     fn apply(
         &self,
         key: &str,
@@ -196,8 +196,8 @@ impl<F: Foreign> ForeignStore<F> {
         }))
     }
 
-    /// Makes a change of what is `known` of the value, if that is so; None: it is not, or nothing
-    /// would be changed, or an answer was `lost`.
+    /// Update by comparing versions alone. None: the precondition does not hold, nothing would
+    /// change, or a response was lost, which `ambiguous` records.
     fn update_known<'a>(
         &self,
         key: &str,
@@ -213,7 +213,7 @@ impl<F: Foreign> ForeignStore<F> {
         let current = thought.as_ref().map(|thought| thought as &dyn Object);
         let change = match updater(current) {
             Ok(Change::Keep) => return Ok(None),
-            // An error is one with what was thought, be it long gone.
+            // The error may result from the expected version, which may be outdated.
             Err(error) if !error.ends_wait() => return Ok(None),
             decided => decided?,
         };
@@ -234,7 +234,7 @@ impl<F: Foreign> ForeignStore<F> {
         made.map_err(|error| if lost == Tried::Nothing { error } else { error.after_lost() })
     }
 
-    /// Until it is made, or something fails, be it after an answer was `lost`.
+    /// Update until it succeeds or fails; `ambiguous` records a write whose response was lost.
     fn update_again<'a>(
         &self,
         key: &str,
@@ -260,7 +260,7 @@ impl<F: Foreign> ForeignStore<F> {
     }
 }
 
-/// Asks a [`Foreign`].
+/// Starts reads of a [`Foreign`].
 struct ForeignAsk {
     foreign: Arc<dyn Ask>,
     keys: Keys,
@@ -277,7 +277,7 @@ impl Ask for ForeignAsk {
     }
 }
 
-/// Gives values to a [`Foreign`].
+/// Starts writes of a [`Foreign`].
 struct ForeignPut {
     foreign: Arc<dyn Put>,
     keys: Keys,

@@ -1,14 +1,13 @@
-//! Keeps stores usable in a forked child.
+//! Protection of stores against `fork`.
 //!
-//! `fork` copies the memory of a process but only the forking thread: a lock
-//! that another thread held stays locked in the child for ever, and what that
-//! thread was changing stays half changed. Two means against that:
+//! `fork` copies the memory of a process but only the calling thread: a lock of another thread
+//! stays locked in the child for ever, and its data stays half changed. Two mechanisms prevent
+//! that:
 //!
-//! * [`gate`]: whoever is about to change or read shared memory for a short,
-//!   bounded time (no I/O, no callback) passes the gate; `fork` waits until
-//!   nobody is inside, so that the child finds everything whole and unlocked.
-//! * [`Own`]: what may be held for long (a key while its new value is made) is
-//!   made anew in the child, where its holder does not exist.
+//! - [`gate`]: a thread that accesses shared memory for a short, bounded time (no I/O, no callback)
+//!   passes the gate. `fork` waits until all threads have left it, so that the child inherits
+//!   consistent, unlocked data.
+//! - [`PerProcess`]: data that a thread may lock for a long time is created again in the child.
 
 use std::cell::RefCell;
 use std::ops::Deref;
@@ -23,31 +22,32 @@ thread_local! {
     static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
-/// Keeps `fork` waiting while the guard lives. Not for I/O or callbacks. Bind what
-/// is locked inside to a variable after it: a temporary in the last expression of a
-/// block lives longer than the variables, so longer than this guard.
+/// Delay `fork` while the guard lives. Not for I/O or callbacks.
+///
+/// Bind locked data to a variable after the guard: a temporary in the last expression of a block
+/// outlives the variables, and so this guard.
 pub(crate) fn gate() -> RwLockReadGuard<'static, ()> {
     GATE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many forks lie between the first process and this one.
+/// The number of forks between the first process and this one.
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }
 
-/// A value of this process: a forked child finds another one, as it was in the beginning.
+/// A value of one process: a forked child gets a new one.
 ///
-/// The copy that the child inherited is leaked: what it locks may be locked for ever.
+/// The copy that the child inherits is leaked: its locks may be locked for ever.
 pub(super) struct Own<T>(AtomicPtr<Made<T>>);
 
-/// The value of a process.
+/// The value, and the fork generation of its process.
 pub(super) struct Made<T> {
     value: T,
     generation: u64,
 }
 
 impl<T> Made<T> {
-    /// Whether it is that of this process, and not of the parent.
+    /// Whether it belongs to this process and not to the parent.
     pub(super) fn is_own(&self) -> bool {
         self.generation == generation()
     }
@@ -74,8 +74,8 @@ impl<T: Default> Own<T> {
     /// The value of this process.
     pub(super) fn get(&self) -> &Made<T> {
         let found = self.0.load(Ordering::Acquire);
-        // SAFETY: the pointer comes from `Box::into_raw` and is freed only by `drop`,
-        // which has the only reference to `self`.
+        // SAFETY: the pointer comes from `Box::into_raw`; only `drop` frees it, which has the only
+        // reference to `self`.
         let made = unsafe { &*found };
         if made.is_own() {
             return made;
@@ -85,7 +85,7 @@ impl<T: Default> Own<T> {
             // SAFETY: as above.
             Ok(_) => unsafe { &*fresh },
             Err(winner) => {
-                // SAFETY: nobody else has seen `fresh`; `winner` as above.
+                // SAFETY: no other thread has seen `fresh`; `winner` as above.
                 unsafe {
                     drop(Box::from_raw(fresh));
                     &*winner
@@ -98,7 +98,7 @@ impl<T: Default> Own<T> {
 impl<T> Drop for Own<T> {
     fn drop(&mut self) {
         let made = *self.0.get_mut();
-        // SAFETY: from `Box::into_raw`, and `&mut self` means that nobody borrows it.
+        // SAFETY: from `Box::into_raw`, and `&mut self` excludes other borrows.
         unsafe {
             if (*made).is_own() {
                 drop(Box::from_raw(made));
@@ -107,11 +107,11 @@ impl<T> Drop for Own<T> {
     }
 }
 
-/// Installs the handlers, once; call it before the first use of the others.
+/// Install the fork handlers once; call it before using the other functions.
 pub(crate) fn register() {
     REGISTER.call_once(|| {
-        // SAFETY: the handlers are static functions that run between the locks
-        // of this module and of nothing else; they never unwind.
+        // SAFETY: the handlers are static functions that lock only this module's data and never
+        // unwind.
         unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
     });
 }

@@ -1,4 +1,4 @@
-//! Waiting, for others or for some time, that can be interrupted.
+//! Waits that the user can interrupt.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::OnceLock;
@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 
 use crate::error::Result;
 
-/// How long a thread waits before it asks again.
+/// The interval between checks for an interrupt.
 pub(super) const ASK_EVERY: Duration = Duration::from_millis(50);
 
 static CHECK: OnceLock<fn() -> Result<()>> = OnceLock::new();
 
-/// Sets what a waiting thread asks about every 50 ms, with no lock of this process
-/// held; an error ends its wait. The first call counts.
+/// Set the check that waiting threads run every 50 ms, without holding a lock; an error ends the
+/// wait. The first call wins.
 pub fn while_waiting(check: fn() -> Result<()>) {
     let _ = CHECK.set(check);
 }
 
-/// Whether the wait may go on.
+/// Return an error if the user has interrupted the wait.
 pub(super) fn ask() -> Result<()> {
     CHECK.get().map_or(Ok(()), |check| check())
 }
 
-/// What another thread sends, unless the user interrupts; None: it sends nothing.
+/// Receive from another thread, unless the user interrupts; None: the sender is gone.
 ///
 /// # Errors
-/// Where the user does.
+/// The error of an interrupt.
 pub fn received<T>(from: &Receiver<T>) -> Result<Option<T>> {
     loop {
         match from.recv_timeout(ASK_EVERY) {
@@ -36,7 +36,7 @@ pub fn received<T>(from: &Receiver<T>) -> Result<Option<T>> {
     }
 }
 
-/// Sleeps, unless the user interrupts.
+/// Sleep, unless the user interrupts.
 pub(super) fn sleep(duration: Duration) -> Result<()> {
     let mut left = duration;
     while left > ASK_EVERY {
@@ -50,11 +50,11 @@ pub(super) fn sleep(duration: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Waiting for somebody else, in steps that become longer.
+/// A wait that polls with growing pauses.
 ///
-/// Polls, instead of waiting inside the kernel, for three reasons: the wait ends
-/// some time; a lock that a forked child inherited (it lives as long as the child)
-/// does not hold us up; and no thread is stuck where no signal reaches it.
+/// Polling, instead of blocking in the kernel, ensures three properties: the wait is bounded; a
+/// lock that a forked child inherited (and holds as long as it lives) does not block this process;
+/// and signals reach every waiting thread.
 pub(crate) struct Wait {
     deadline: Option<Instant>,
     pause: Duration,
@@ -62,7 +62,7 @@ pub(crate) struct Wait {
 }
 
 impl Wait {
-    /// At most so long, as far as the clock goes.
+    /// Wait for at most `timeout`.
     pub(super) fn at_most(patience: Duration) -> Self {
         Wait { deadline: Instant::now().checked_add(patience), ..Wait::forever() }
     }
@@ -71,12 +71,12 @@ impl Wait {
         Wait { deadline: None, pause: Duration::from_micros(20), asked: None }
     }
 
-    /// Whether it took too long.
+    /// Whether the time is over.
     pub(super) fn is_over(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
-    /// Sleeps a little longer than the last time, unless the user interrupts.
+    /// Sleep a little longer than the last time, unless the user interrupts.
     pub(crate) fn a_little(&mut self) -> Result<()> {
         let now = Instant::now();
         if now - *self.asked.get_or_insert(now) >= ASK_EVERY {

@@ -1,32 +1,31 @@
-//! What may be a key: a store says it, and checks it before any I/O.
+//! Key syntax, which a store checks before any I/O.
 //!
-//! By default a key is a path: one or more segments joined by "/". No segment is
-//! empty, "." or "..", none contains NUL, and none ends in [`LOCK_SUFFIX`], if not in [`STAGE_SUFFIX`], so a
-//! key joined to the root of a folder names a file below this folder and nothing
-//! else. A backslash is an ordinary character.
+//! By default a key is a path: one or more segments joined by "/". No segment is empty, "." or
+//! "..", contains NUL, or ends in [`LOCK_SUFFIX`] (except in [`STAGE_SUFFIX`]). So a key joined to
+//! the root of a folder names a file below this folder. A backslash is an ordinary character.
 
 use crate::error::{Error, Kind, Result};
 
-/// Ends the names of the lock files of a local store (TensorStore's protocol).
-/// Reserved in every store, so that data can move between stores.
+/// The suffix of lock files in local stores (TensorStore's protocol). Every store reserves it, so
+/// that data can move between stores.
 pub const LOCK_SUFFIX: &str = ".__lock";
 
-/// Ends the name of the folder in which a node is built that is to replace another one: hidden
-/// like a lock file, and with keys below it.
+/// The suffix of the folder in which the replacement of a node is built: hidden like a lock file,
+/// but with keys below it.
 const STAGE_SUFFIX: &str = ".__new.__lock";
 
-/// Which texts are the keys of a store.
+/// The syntax of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keys {
-    /// Those that can be the path of a file.
+    /// Texts that can be the path of a file.
     #[default]
     Paths,
-    /// All, the empty one, too.
+    /// All texts, including the empty one.
     Texts,
 }
 
 impl Keys {
-    /// Refuses what is not a key (`Kind::Argument`).
+    /// Refuse an invalid key (`Kind::Argument`).
     pub fn check(self, key: &str) -> Result<()> {
         match self.fault(key) {
             None => Ok(()),
@@ -34,7 +33,7 @@ impl Keys {
         }
     }
 
-    /// Refuses what is neither "" nor a key followed by "/" (`Kind::Argument`).
+    /// Refuse a prefix that is neither "" nor a key followed by "/" (`Kind::Argument`).
     pub fn check_prefix(self, prefix: &str) -> Result<()> {
         let why = match prefix.strip_suffix('/') {
             None if prefix.is_empty() => None,
@@ -49,7 +48,7 @@ impl Keys {
         }
     }
 
-    /// Whether `key` is one.
+    /// Whether `key` is valid.
     pub fn has(self, key: &str) -> bool {
         self.fault(key).is_none()
     }

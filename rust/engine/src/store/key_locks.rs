@@ -1,4 +1,4 @@
-//! One lock per key within one process, for stores without locks of their own.
+//! Locks by key within a process, for stores without locks of their own.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -7,11 +7,10 @@ use super::async_ops::on_thread;
 use super::{fork, interruptible_wait};
 use crate::error::{Error, Result};
 
-/// Keys that somebody is changing.
+/// A set of locked keys.
 ///
-/// A key is held while its new value is made, which may take long and may call
-/// back into Python or into other keys of the same store; so it is not a mutex
-/// per key or stripe, but a set of keys.
+/// A key stays locked while its new value is computed, which may take long and may call Python or
+/// use other keys of the store. Hence a set of keys instead of one mutex per key or stripe.
 pub(super) struct KeyLocks(fork::Own<Arc<Table>>);
 
 #[derive(Default)]
@@ -23,7 +22,7 @@ struct Table {
 #[derive(Default)]
 struct Keys {
     held: HashSet<Arc<str>>,
-    /// How many wait: to wake them is a system call, also where there are none.
+    /// The number of waiting threads: waking is a system call even if no thread waits.
     waiting: usize,
 }
 
@@ -32,8 +31,8 @@ impl KeyLocks {
         KeyLocks(fork::Own::new())
     }
 
-    /// The locks of whatever `identity` stands for, the same ones for all who have
-    /// it at a time: two stores over one object have to exclude each other.
+    /// The locks for `identity`, shared by all current users: two adapters of one object must
+    /// exclude each other.
     pub(super) fn shared(identity: usize) -> Arc<Self> {
         static SHARED: Mutex<BTreeMap<usize, Weak<KeyLocks>>> = Mutex::new(BTreeMap::new());
         fork::register();
@@ -48,7 +47,7 @@ impl KeyLocks {
         locks
     }
 
-    /// Holds `key` while the guard lives; None: somebody else does.
+    /// Lock `key` while the guard lives; None: it is locked.
     pub(super) fn try_hold(&self, key: &str) -> Option<Held> {
         let table = self.0.get();
         let key: Arc<str> = key.into();
@@ -56,8 +55,8 @@ impl KeyLocks {
         keys.held.insert(key.clone()).then(|| Held::new(table, key))
     }
 
-    /// Does `enter` with the guard: here, or in a thread that waits until nobody holds `key`, as long as that is
-    /// `wanted`.
+    /// Call `on_locked` with the guard: here, or in a thread that waits for the lock while
+    /// `is_active` returns true.
     pub(super) fn enter(
         self: &Arc<Self>,
         key: &str,
@@ -75,13 +74,13 @@ impl KeyLocks {
         });
     }
 
-    /// Waits until nobody holds `key`, then holds it while the guard lives.
+    /// Wait for the lock of `key`, and hold it while the guard lives.
     pub(super) fn hold(&self, key: &str) -> Result<Held> {
         let held = self.hold_while(key, || true)?;
         held.ok_or_else(|| Error::internal("a key was not held"))
     }
 
-    /// The same as long as it is `wanted`; None: it is not any more.
+    /// Like `lock`, while `is_active` returns true; None: it returned false.
     fn hold_while(&self, key: &str, wanted: impl Fn() -> bool) -> Result<Option<Held>> {
         let table = self.0.get();
         let name: Arc<str> = key.into();
@@ -112,7 +111,7 @@ impl std::fmt::Debug for KeyLocks {
     }
 }
 
-/// Holds one key of a [`KeyLocks`].
+/// The guard of one locked key.
 pub(super) struct Held {
     table: Arc<Table>,
     key: Arc<str>,
@@ -127,7 +126,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // What a forked child inherited it leaves as it is: others may have been changing it.
+        // A forked child leaves inherited locks alone: they belong to threads of its parent.
         if self.generation == fork::generation() {
             let mut keys = self.table.keys.lock().unwrap_or_else(PoisonError::into_inner);
             keys.held.remove(&self.key);

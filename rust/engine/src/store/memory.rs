@@ -14,10 +14,9 @@ use crate::error::Result;
 
 /// Keys and values in one ordered map.
 ///
-/// Reading copies nothing: an [`Object`] shares the value. Two locks, never
-/// nested the other way round: a key (`KeyLocks`) while its change is decided,
-/// the map while one entry is looked up or exchanged. The map is ordered, so
-/// that one level is listed without visiting what lies below it.
+/// Reads copy nothing: a [`ValueReader`] shares the value. Two locks are always taken in this
+/// order: the lock of a key (`KeyLocks`) while its change is decided, then the map while one entry
+/// is read or exchanged. The map is ordered, so that listing a level skips what lies below it.
 pub struct MemoryStore {
     map: RwLock<BTreeMap<Box<str>, Value>>,
     changing: KeyLocks,
@@ -30,7 +29,7 @@ struct Value {
     state: u64,
 }
 
-/// Counts every value ever stored, in all memory stores of the process.
+/// Numbers every value stored in any memory store of the process.
 static STATES: AtomicU64 = AtomicU64::new(1);
 
 fn version_of(state: u64) -> Version {
@@ -44,12 +43,12 @@ impl MemoryStore {
         Self::of(Keys::default())
     }
 
-    /// An empty store that has such keys.
+    /// An empty store with this key syntax.
     pub fn of(keys: Keys) -> Self {
         MemoryStore { map: RwLock::default(), changing: KeyLocks::new(), keys }
     }
 
-    /// The store of this name, one in the whole process; it lives as long as the process.
+    /// The store of this name in the process; it lives as long as the process.
     pub fn named(name: &str) -> Arc<Self> {
         static NAMED: Mutex<BTreeMap<String, Arc<MemoryStore>>> = Mutex::new(BTreeMap::new());
         fork::register();
@@ -58,7 +57,7 @@ impl MemoryStore {
         named.entry(name.to_owned()).or_default().clone()
     }
 
-    /// Makes one change; false: the value is no longer the one that was `decided` on, and stays.
+    /// Apply a change; false: the value is not the one that was `decided` on, and stays.
     fn make<'a>(
         &self,
         key: &str,
@@ -92,8 +91,8 @@ impl MemoryStore {
         map.contains_key(key)
     }
 
-    /// Exchanges one value; the old one is freed outside of the locks. False: it is not the
-    /// one that was `decided` on, and nothing was changed.
+    /// Exchange one value; the old value is freed outside the locks. False: the value is not the
+    /// one that was `decided` on, and stays.
     fn set(&self, key: &str, value: Option<Value>, decided: Option<Option<u64>>) -> bool {
         let old = {
             let _gate = fork::gate();
@@ -146,14 +145,15 @@ impl Store for MemoryStore {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         self.keys().check(key)?;
-        // What does not depend on the current value is made without holding the key.
+        // A change that needs no current value is computed without the lock of the key.
         let early = if need.current { None } else { Some(updater(None)?) };
         match &early {
             Some(Change::Keep) => return Ok(Change::Keep.into()),
             Some(Change::Delete) if !self.contains(key) => return Ok(Change::Delete.into()),
             _ => {}
         }
-        // Nor is it held then: whoever decides on what is replaced here, decides again.
+        // An unconditional change needs no lock: an update that decides on the replaced value runs
+        // again.
         if let Some(change) = early {
             return Ok(self.make(key, change, None, None)?.1);
         }
@@ -162,7 +162,7 @@ impl Store for MemoryStore {
             let current = self.get(key).map(MemoryObject);
             let decided = current.as_ref().map(|object| object.0.state);
             let current = current.as_ref().map(|object| object as &dyn Object);
-            // Only who replaces whatever is there, or changes several keys at once, may come between.
+            // Only unconditional and atomic changes can intervene.
             if let (true, made) = self.make(key, updater(current)?, current, Some(decided))? {
                 return Ok(made);
             }
@@ -251,7 +251,7 @@ impl Store for MemoryStore {
     }
 
     fn deletes_at_once(&self, _: &str) -> bool {
-        true // no other program has the store, and nothing is left if the program is killed
+        true // no other process uses the store, and a killed process leaves nothing
     }
 
     fn replaces_at_once(&self, _: &str) -> bool {
@@ -288,8 +288,8 @@ impl Store for MemoryStore {
     }
 }
 
-/// The bytes of a new value. What is shared is kept, a worker's buffer that fits taken as it is,
-/// else its bytes are copied and it goes back to the worker.
+/// The bytes of a new value. Shared bytes are kept, and a worker's buffer is taken if it fits well;
+/// other parts are copied, and the buffer returns to the worker.
 pub(super) fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>) -> Result<Arc<Vec<u8>>> {
     match parts {
         [Part::Shared(bytes)] => Ok(bytes.clone()),

@@ -1,4 +1,4 @@
-//! Stores: keys to byte strings, read by ranges, replaced atomically.
+//! Key-value stores: byte strings under keys, with ranged reads and atomic replacement.
 
 mod ambiguous_write;
 mod async_ops;
@@ -53,26 +53,26 @@ pub use wrappers::{CountingStore, Counts};
 pub use wrappers::{Enter, Limited, Limits, Place, Rate, Turn};
 pub use wrappers::{Passes, Retries, RetryingStore};
 
-/// How often a value is read again that was replaced while it was read.
+/// How often a read starts again because the value was replaced meanwhile.
 const ATTEMPTS: usize = 100;
 
-/// After so many times all of it is read by one request, which gives a single state,
+/// After this many attempts one request reads the whole value, which returns a single state,
 const APART: usize = 3;
 
-/// if it has at most so many bytes.
+/// if the value has at most this many bytes.
 const TOGETHER_BYTES: u64 = 128 << 20;
 
-/// Keys from one, to before another, in the order of their bytes, which need not be text.
+/// A range of keys in the order of their bytes; the bounds need not be valid text.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyRange<'b> {
-    /// The first key.
+    /// The first key in the range.
     pub first: &'b [u8],
-    /// The first key beyond; empty: there is no end.
+    /// The first key beyond the range; empty: the range has no end.
     pub end: &'b [u8],
 }
 
 impl KeyRange<'_> {
-    /// Whether a key is in the range.
+    /// Whether `key` is in the range.
     pub fn holds(&self, key: &str) -> bool {
         self.first <= key.as_bytes() && !self.is_before(key.as_bytes())
     }
@@ -82,7 +82,7 @@ impl KeyRange<'_> {
         self.is_before(self.first)
     }
 
-    /// Whether every key is in it that begins with `start`.
+    /// Whether every key that begins with `start` is in the range.
     fn has_all(&self, start: &str) -> bool {
         self.first <= start.as_bytes() && self.end.is_empty()
     }
@@ -93,13 +93,13 @@ impl KeyRange<'_> {
     }
 }
 
-/// What lies directly below a prefix.
+/// Keys and prefixes directly below a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Keys directly under the prefix, sorted, whole keys.
+    /// Keys directly below the prefix, complete and sorted.
     pub keys: Vec<String>,
-    /// Prefixes one level down, sorted, each ending in "/", whole. A local
-    /// store names every folder, also one without a file below.
+    /// Prefixes one level down, complete and sorted, each ending in "/". A local store lists every
+    /// folder, including empty ones.
     pub prefixes: Vec<String>,
 }
 
@@ -123,36 +123,34 @@ impl Listing {
     }
 }
 
-/// What has the path of a key in a file system.
+/// What exists at the path of a key in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtPath {
     /// Nothing.
     Nothing,
-    /// A file, which is the value.
+    /// A regular file: the value.
     Value,
-    /// A folder without any file below.
+    /// A folder without files below it.
     EmptyFolder,
-    /// A folder with files below.
+    /// A folder with files below it.
     Folder,
     /// A pipe, a device or a socket.
     Special,
 }
 
-/// A key-value store. What is none of the [`Keys`] that it has is refused
-/// (`Kind::Argument`) before any I/O.
+/// A key-value store. It refuses invalid keys (`Kind::Argument`) before any I/O.
 pub trait Store: Send + Sync + Debug {
-    /// Open one value; None if the key is absent (a directory is absent too).
+    /// Open a value; None if the key is absent (a folder counts as absent).
     fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
 
-    /// Decide and make one change so that no other `update` of this key, by
-    /// any thread or process, falls between. `updater` sees the current value
-    /// where it is needed, else None, and then it runs before anything is
-    /// locked. Inside `updater` other keys of the store may be used freely, `key`
-    /// itself only be opened.
+    /// Decide and apply one change atomically: no other `update` of this key, by any thread or
+    /// process, happens between. `updater` gets the current value if `options` ask for it.
+    /// Otherwise it gets None, and runs before anything is locked. `updater` may use other keys of
+    /// the store, and may open `key`.
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>>;
 
-    /// Do `work` while nobody else, in any thread or process, holds `key`, which
-    /// need not exist. Inside `work` other keys may be used freely.
+    /// Run `work` while this caller alone holds the lock of `key`, which may be absent. `work` may
+    /// use other keys.
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.update(key, Need::CURRENT, &mut |_| work().map(|()| Change::Keep)).map(drop)
     }
@@ -160,14 +158,14 @@ pub trait Store: Send + Sync + Debug {
     /// Every key under `prefix` ("" or ending in "/"), sorted.
     fn list(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Tells every key that begins with `start`, any text, and is in a range, in their order.
-    /// `found` may be called while the store is locked: it uses none.
+    /// Call `visit` for every key that begins with `start` (any text) and is in `range`, in order.
+    /// `visit` may run while the store is locked: it must not use a store.
     fn list_range(&self, start: &str, range: KeyRange<'_>, found: &mut dyn FnMut(&str)) -> Result<()> {
         let folder = folder_of(start);
         let keys = if folder == start {
             self.list(folder)?
         } else {
-            // Folders beside it are not looked into.
+            // Other folders are not read.
             let Listing { mut keys, prefixes } = self.list_dir(folder)?;
             keys.retain(|key| key.starts_with(start));
             for prefix in prefixes.iter().filter(|prefix| prefix.starts_with(start)) {
@@ -180,15 +178,14 @@ pub trait Store: Send + Sync + Debug {
         Ok(())
     }
 
-    /// What has the path of `key`, where a file system answers at once; None: the store has no such
-    /// paths, or has changes that are not made yet.
+    /// What exists at the path of `key` in a local file system. None: the store is not one, or has
+    /// staged changes.
     fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
         self.inner().map_or(Ok(None), |inner| inner.at_path(key))
     }
 
-    /// Keys and prefixes one level below `prefix`, of the first `limit` entries of a folder, where a file
-    /// system answers at once; None: the store has no folders, has changes that are not made yet, or
-    /// may not list this one.
+    /// Keys and prefixes one level below `prefix`, of the first `limit` entries of a local folder.
+    /// None: the store has no folders, has staged changes, or may not list this folder.
     fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
         self.inner().map_or(Ok(None), |inner| inner.first_entries(prefix, limit))
     }
@@ -199,41 +196,42 @@ pub trait Store: Send + Sync + Debug {
     /// Remove every key under `prefix` ("" or ending in "/").
     fn delete_prefix(&self, prefix: &str) -> Result<()>;
 
-    /// Whether [`Store::delete_prefix`] is one step, for readers and if the program is killed.
+    /// Whether [`Store::delete_prefix`] is atomic for readers and when the process is killed.
     fn deletes_at_once(&self, prefix: &str) -> bool {
         self.inner().is_some_and(|inner| inner.deletes_at_once(prefix))
     }
 
-    /// Whether [`Store::replace_prefix`] can replace what is under `prefix`.
+    /// Whether [`Store::replace_prefix`] works for `prefix`.
     fn replaces_at_once(&self, prefix: &str) -> bool {
         self.inner().is_some_and(|inner| inner.replaces_at_once(prefix))
     }
 
-    /// Move every key under `staged` to `prefix` in one step, for readers and if the program is killed.
-    /// What was under `prefix` is removed, or is under `staged` then. False: the store cannot do that,
-    /// and nothing was changed.
+    /// Move every key under `staged` to `prefix`, atomically for readers and when the process is
+    /// killed. The keys that were under `prefix` are removed, or are under `staged` afterwards.
+    /// False: not supported; nothing changed.
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
         self.inner().map_or(Ok(false), |inner| inner.replace_prefix(staged, prefix))
     }
 
-    /// Remove every key under `prefix` because others are stored there at once: a folder may stay, and
-    /// that they are gone is as durable as what is stored next.
+    /// Remove every key under `prefix` before others are written there. A folder may remain, and
+    /// the removal is as durable as the next write.
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.delete_prefix(prefix)
     }
 
-    /// Remove the symbolic link that the folder of `prefix` is, and nothing that the link leads to.
-    /// False: the folder is no symbolic link, or the store has none.
+    /// Remove the symbolic link at the folder of `prefix`, not its target. False: the folder is no
+    /// symbolic link.
     fn remove_link(&self, prefix: &str) -> Result<bool> {
         self.inner().map_or(Ok(false), |inner| inner.remove_link(prefix))
     }
 
-    /// Remove every key that begins with `start` and is in a range.
+    /// Remove every key that begins with `start` and is in `range`.
     fn delete_range(&self, start: &str, range: KeyRange<'_>) -> Result<()> {
         self.delete_range_before(start, range, &|_| false)
     }
 
-    /// The same, before others are written: keys that `replaced` tells may stay.
+    /// Like `delete_range`, but keys for which `replaced` returns true may remain: they are written
+    /// next.
     fn delete_range_before(
         &self,
         start: &str,
@@ -256,104 +254,105 @@ pub trait Store: Send + Sync + Debug {
             .try_for_each(|key| self.update(key, Need::NOTHING, &mut |_| Ok(Change::Delete)).map(|_| ()))
     }
 
-    /// Make all `changes` at once, if every key is as expected: no reader sees some of them.
-    /// False: one key is not, and nothing was changed. None: the store cannot do that.
+    /// Apply all `changes` atomically, if each precondition holds. False: one does not hold, and
+    /// nothing changed. None: not supported.
     fn exchange(&self, _changes: &[Exchange]) -> Result<Option<bool>> {
         Ok(None)
     }
 
-    /// The store that this one stands before, if it is so: what that one says of itself holds here, too.
+    /// The inner store of a wrapper, whose properties this store inherits.
     fn inner(&self) -> Option<&dyn Store> {
         None
     }
 
-    /// Whether one key is looked up, or replaced whatever is there, without ever waiting for others or for
-    /// a device: in less time than it takes a thread of Python to let others run meanwhile.
+    /// Whether one key is read, or replaced unconditionally, without waiting for a device or for
+    /// other threads: in less time than releasing Python's lock takes.
     fn is_brief(&self) -> bool {
         false
     }
 
-    /// Which texts are its keys.
+    /// The syntax of its keys.
     fn keys(&self) -> Keys {
         self.inner().map_or(Keys::Paths, |inner| inner.keys())
     }
 
-    /// Refuses every change.
+    /// Whether the store refuses every change.
     fn read_only(&self) -> bool {
         self.inner().is_some_and(|inner| inner.read_only())
     }
 
-    /// Whether [`Store::hold`] keeps out everybody whose updates it keeps apart, in other
-    /// processes, too.
+    /// Whether [`Store::hold`] excludes every process whose updates exclude each other.
     fn is_exclusive(&self) -> bool {
         self.inner().is_none_or(|inner| inner.is_exclusive())
     }
 
-    /// How many requests should be under way at a time, because each is waited for;
-    /// 0: answers come at once.
+    /// How many concurrent requests the store needs because each has a latency; 0: requests return
+    /// at once.
     fn concurrency(&self) -> usize {
         self.inner().map_or(0, |inner| inner.concurrency())
     }
 
-    /// Values are at hand, as files are: what is read of one piece by piece, by several threads, counts as one
-    /// request if it was wanted at once.
+    /// Whether values are in local files: reading one of them in pieces, by several threads, counts
+    /// as one request.
     fn at_hand(&self) -> bool {
         self.inner().is_some_and(|inner| inner.at_hand())
     }
 
-    /// What asks it for values without waiting for each; None: it cannot be asked so.
+    /// Starts reads without a thread for each; None: not supported.
     fn asking(&self) -> Option<Arc<dyn Ask>> {
         None
     }
 
-    /// What is given values without waiting for each, now; None: it cannot be given them so.
+    /// Starts writes without a thread for each; None: not supported now.
     fn putting(&self) -> Option<Arc<dyn Put>> {
         None
     }
 
-    /// An error if this thread must not wait for it, also where others ask it: they would wait for this thread.
+    /// An error if this thread must not block on the store: other threads would wait for this
+    /// thread.
     fn may_wait(&self) -> Result<()> {
         self.inner().map_or(Ok(()), |inner| inner.may_wait())
     }
 
-    /// Waits until one more chunk of what is here may be decoded or encoded; it is so as long as
-    /// what is given back lives. No request is made meanwhile.
+    /// Wait for a permit to decode or encode a chunk, which the returned guard holds. No request
+    /// runs meanwhile.
     fn decoding(&self) -> Result<Option<Turn<'_>>> {
         self.inner().map_or(Ok(None), |inner| inner.decoding())
     }
 
-    /// Whether so many bytes of a value that are read stay in memory.
+    /// Whether a cache has room for a value of this many bytes.
     fn keeps(&self, bytes: usize) -> bool {
         self.inner().is_some_and(|inner| inner.keeps(bytes))
     }
 
-    /// Whether something of the value of `key` is in memory, that others may push out of it.
+    /// Whether a cache holds some of the value of `key`, which it may evict.
     fn remembers(&self, key: &str) -> bool {
         self.inner().is_some_and(|inner| inner.remembers(key))
     }
 
-    /// When an answer about the value of `key` that is given now was asked for, at the earliest, if that was before.
+    /// The time of the request whose cached response the store would return now, if any.
     fn asked_since(&self, key: &str) -> Option<Instant> {
         self.inner().and_then(|inner| inner.asked_since(key))
     }
 
-    /// The same store, whose reads ask `shared` for what they would ask `below`; None: it does not stand before that.
+    /// The same store on top of `shared` instead of `below`, so that reads are coalesced. None:
+    /// `below` is not below this store.
     fn through(&self, _below: &Arc<dyn Store>, _shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
         None
     }
 
-    /// Since when an answer about the value of `key` is known that others were given before.
+    /// The time since which a coalesced response about `key` is shared.
     fn shared_since(&self, key: &str) -> Option<SystemTime> {
         self.inner().and_then(|inner| inner.shared_since(key))
     }
 
-    /// How many changes should be under way at a time.
+    /// How many concurrent writes the store needs.
     fn write_concurrency(&self) -> usize {
         self.inner().map_or_else(|| self.concurrency(), |inner| inner.write_concurrency())
     }
 }
 
-/// `store`, or what it is of it that asks `shared` for what `store` would ask `below`.
+/// `store` on top of `shared` instead of `below`, see [`Store::with_coalescing`].
 pub fn through(
     store: &Arc<dyn Store>,
     below: &Arc<dyn Store>,
@@ -366,8 +365,8 @@ pub fn through(
 }
 
 impl dyn Store + '_ {
-    /// What `work` makes of the value of `key`, opened; None: it is absent. Where the
-    /// value was replaced between two parts that `work` read, `work` starts again.
+    /// Run `work` with the open value of `key`; None: it is absent. If the value is replaced while
+    /// `work` reads it, `work` starts again.
     pub fn read<T>(
         &self,
         key: &str,
@@ -377,7 +376,7 @@ impl dyn Store + '_ {
         self.read_on(None, key, || want, work)
     }
 
-    /// The same where it may have been opened before.
+    /// Like `read`, with a value that may be open already.
     pub(crate) fn read_on<T>(
         &self,
         mut opened: Option<Opened>,
@@ -399,8 +398,8 @@ impl dyn Store + '_ {
         }
     }
 
-    /// The whole value in memory, if it has at most `limit` bytes; more are a
-    /// `Kind::Data` error before any of them is read, where the store can tell.
+    /// The whole value in memory, if it has at most `limit` bytes. A larger value raises a
+    /// `Kind::Data` error before it is read, if the store knows its size.
     pub fn load(&self, key: &str, limit: Option<u64>) -> Result<Option<Loaded>> {
         self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
             let Some(object) = object else { return Ok(None) };
@@ -409,7 +408,7 @@ impl dyn Store + '_ {
         })
     }
 
-    /// The whole value in memory, and its version, where the store can tell.
+    /// The whole value in memory and its version, if the store has versions.
     pub fn load_version(&self, key: &str, limit: Option<u64>) -> Result<Option<(Loaded, Option<Version>)>> {
         self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
             let Some(object) = object else { return Ok(None) };
@@ -419,7 +418,7 @@ impl dyn Store + '_ {
         })
     }
 
-    /// The whole value, copied; None if the key is absent.
+    /// A copy of the whole value; None if the key is absent.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.load(key, None)?.map(|loaded| match loaded {
             Loaded::There(object) => object.bytes().unwrap_or_default().to_vec(),
@@ -427,27 +426,27 @@ impl dyn Store + '_ {
         }))
     }
 
-    /// Replaces the value of `key`.
+    /// Replace the value of `key`.
     pub fn put(&self, key: &str, data: &[u8]) -> Result<()> {
         self.update(key, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Borrowed(data)])))?;
         Ok(())
     }
 
-    /// Replaces the value of `key`, and gives the version of the new one, where that is known.
+    /// Replace the value of `key`, and return the new version, if known.
     pub(crate) fn put_shared(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<Option<Version>> {
         let need = Need { version: true, ..Need::NOTHING };
         let write = || Change::Write(vec![Part::Shared(value.clone())]);
         Ok(self.update(key, need, &mut |_| Ok(write()))?.version)
     }
 
-    /// Removes `key`; that it is absent is fine.
+    /// Remove `key`, which may be absent.
     pub fn delete(&self, key: &str) -> Result<()> {
         self.update(key, Need::NOTHING, &mut |_| Ok(Change::Delete))?;
         Ok(())
     }
 
-    /// Changes `key` to `data` if its value is `expected` (None: absent), at once.
-    /// Gives false, and changes nothing, if it is not.
+    /// Change `key` to `data` if its value is `expected` (None: absent), atomically. Returns false,
+    /// and changes nothing, if it is not.
     pub fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<bool> {
         let mut matched = false;
         let need = Need { only: true, ..Need::CURRENT };
@@ -466,8 +465,8 @@ impl dyn Store + '_ {
         Ok(matched)
     }
 
-    /// The same where what is expected is a state. Gives the version of the new value, too, where
-    /// the store can tell.
+    /// Like `replace`, for an expected state. Returns the version of the new value as well, if
+    /// known.
     pub fn write(
         &self,
         key: &str,
@@ -477,7 +476,7 @@ impl dyn Store + '_ {
         self.write_if(key, data, Need::of_expected(expected), |current| expected.matches(current))
     }
 
-    /// The same where the current value, if it is needed, tells whether it is expected.
+    /// Like `write`, with a function that compares the current value.
     pub fn write_if(
         &self,
         key: &str,
@@ -499,7 +498,7 @@ impl dyn Store + '_ {
     }
 }
 
-/// What a text begins with, up to its last "/".
+/// The part of `start` up to its last "/".
 fn folder_of(start: &str) -> &str {
     &start[..start.rfind('/').map_or(0, |slash| slash + 1)]
 }

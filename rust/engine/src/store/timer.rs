@@ -1,4 +1,4 @@
-//! Work that is to be done later, by one thread for all of it.
+//! Timers of a process, served by one thread.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use super::fork;
 
-/// How often it is asked whether something is still wanted.
+/// How often the thread checks whether entries are still needed.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// What is to be done, and when.
+/// Work and its due time.
 struct Entry {
     due: Instant,
     wanted: Box<dyn Fn() -> bool + Send>,
     work: Work,
 }
 
-/// What is to be done, which has a thread as long as there is something.
+/// The pending entries; a thread exists while there are any.
 #[derive(Default)]
 struct Agenda {
     entries: Mutex<Entries>,
@@ -32,7 +32,7 @@ struct Entries {
 }
 
 impl Agenda {
-    /// That of this process.
+    /// The timer of this process.
     fn get() -> &'static Agenda {
         static AGENDA: OnceLock<fork::Own<Agenda>> = OnceLock::new();
         AGENDA.get_or_init(fork::Own::new).get()
@@ -42,7 +42,7 @@ impl Agenda {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Do everything when it is due, or let it go when nobody wants it any more.
+    /// Run each entry when it is due, or drop it once it is not needed.
     fn serve(&'static self) {
         let mut entries = self.lock();
         while !entries.all.is_empty() {
@@ -64,8 +64,8 @@ impl Agenda {
     }
 }
 
-/// Do `work`, which does not take long, after a time, as long as it is `wanted`: it is let go soon when it is not.
-/// Where no thread can be made that waits, it is done now.
+/// Run `work`, which is short, after `delay`, unless `is_active` returns false before: then it is
+/// dropped soon. If no thread can be created, it runs now.
 pub(super) fn after(
     time: Duration,
     wanted: impl Fn() -> bool + Send + 'static,
@@ -93,7 +93,7 @@ pub(super) fn after(
     }
 }
 
-/// Do it, if it is due, or let it go; the panic hook has told of a panic.
+/// Run an entry that is due, or drop it; the panic hook reports a panic.
 fn done(entry: Entry, now: Instant) {
     let end = || match entry.due <= now {
         true => (entry.work)(),

@@ -1,112 +1,113 @@
-//! Values of a store, opened and read.
+//! Readers of stored values.
 
 use std::sync::Arc;
 
 use super::Version;
 use crate::error::{Error, Kind, Result};
 
-/// What the caller is going to read, so that a remote store can fetch it with
-/// the first request. Local and memory stores need no hint.
+/// What the caller is going to read, so that a remote store can fetch it with the first request.
+/// Local and memory stores ignore the hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// All of the value.
+    /// The whole value.
     Whole,
-    /// Its first bytes, then ranges.
+    /// The first bytes, then ranges.
     Prefix(u64),
-    /// Its last bytes, then ranges.
+    /// The last bytes, then ranges.
     Suffix(u64),
-    /// These bytes, then ranges.
+    /// This range, then others.
     Part {
-        /// Where they begin.
+        /// The offset of the first byte.
         offset: u64,
-        /// How many they are.
+        /// The number of bytes.
         count: u64,
     },
-    /// Ranges, known later.
+    /// Ranges that are not known yet.
     Ranges,
-    /// Nothing, unless it is another one than it was.
+    /// Only whether the value changed.
     Nothing,
 }
 
 /// How bytes of a value are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct How {
-    /// What is decoded of them is remembered instead of them.
+    /// A cache stores what is decoded from these bytes, not the bytes.
     pub once: bool,
-    /// They are of what was asked for with others before, see [`super::Store::at_hand`].
+    /// The read belongs to an earlier request, see [`super::Store::is_local`].
     pub more: bool,
 }
 
-/// One value of a store, opened: later replacement does not change what it reads.
+/// One open value of a store. Replacing the value later does not change what the reader returns.
 pub trait Object: Send + Sync {
     /// The size in bytes.
     fn size(&self) -> u64;
 
-    /// The state that was opened, where the store can tell.
+    /// The version of the value, if the store has versions.
     fn version(&self) -> Option<Version>;
 
-    /// The state that was opened, to be compared with a version that was had before: it may be
-    /// too young to be one, because it could change again and look the same.
+    /// The version for comparison with an earlier one. A value that changed very recently has no
+    /// `version`: it could change again and keep the same time stamp.
     fn state(&self) -> Option<Version> {
         self.version()
     }
 
-    /// Fill `out` from `offset`; a range past the end is a `Kind::Data` error.
+    /// Fill `out` from `offset`; a range past the end raises a `Kind::Data` error.
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
-    /// The same, where it is known how these bytes are read.
+    /// Fill `out` from `offset`, with flags.
     fn read_as(&self, offset: u64, out: &mut [u8], _how: How) -> Result<()> {
         self.read_at(offset, out)
     }
 
-    /// Whether these bytes are remembered, and nothing is asked for them.
+    /// Whether a cache holds these bytes, so that reading them needs no request.
     fn remembers(&self, _offset: u64, _count: u64) -> bool {
         false
     }
 
-    /// Whether a request is sent for these bytes, and no other one if the store is asked for this part of the value.
+    /// Whether reading these bytes needs exactly one request, which the store can start
+    /// asynchronously.
     fn takes_request(&self, _offset: u64, _count: u64) -> bool {
         false
     }
 
-    /// Where chunks stay that are decoded of it, if they do.
+    /// The cache of chunks that are decoded from this value, if any.
     fn decoded(&self) -> Option<&dyn Decoded> {
         None
     }
 
-    /// The whole value where it is in memory anyway.
+    /// The whole value, if it is in memory.
     fn bytes(&self) -> Option<&[u8]> {
         None
     }
 
-    /// The file, where there is one, for copying inside the kernel.
+    /// The file, if any, for copies inside the kernel.
     fn file(&self) -> Option<&std::fs::File> {
         None
     }
 }
 
-/// Remembers chunks that were decoded of a value, while that is the same.
+/// A cache of chunks that are decoded from one state of a value.
 pub trait Decoded: Send + Sync {
-    /// Whether there is room for a chunk of so many bytes.
+    /// Whether a chunk of this size fits into the cache.
     fn has_room(&self, bytes: usize) -> bool;
 
-    /// The chunk that `level` decodes of `size` bytes from `offset`.
+    /// The chunk that `level` decodes from `size` bytes at `offset`.
     fn find(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>>;
 
-    /// Remembers such a chunk.
+    /// Store such a chunk.
     fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>);
 }
 
 /// A whole value in memory.
 pub enum Loaded {
-    /// The store has it there.
+    /// The store holds it in memory.
     There(Box<dyn Object>),
-    /// It was read.
+    /// A copy.
     Copied(Vec<u8>),
 }
 
 impl Loaded {
-    /// The value of `object`.
+    /// Load the value of `object`.
     pub fn of(object: Box<dyn Object>) -> Result<Self> {
         match object.bytes() {
             Some(_) => Ok(Loaded::There(object)),
@@ -114,7 +115,7 @@ impl Loaded {
         }
     }
 
-    /// The value.
+    /// The bytes of the value.
     pub fn bytes(&self) -> &[u8] {
         match self {
             Loaded::There(object) => object.bytes().unwrap_or_default(),
@@ -123,11 +124,10 @@ impl Loaded {
     }
 }
 
-/// The code of the error of an [`Object`] that cannot go on reading the value that it
-/// opened, because another took its place.
+/// The error code of a [`ValueReader`] that cannot continue because the value was replaced.
 pub(super) const REPLACED: &str = "value_replaced";
 
-/// Refuses a value of more than `limit` bytes (`Kind::Data`).
+/// Refuse a value of more than `limit` bytes (`Kind::Data`).
 pub fn check_size(object: &dyn Object, limit: Option<u64>) -> Result<()> {
     match limit {
         Some(limit) if object.size() > limit => {
@@ -138,7 +138,7 @@ pub fn check_size(object: &dyn Object, limit: Option<u64>) -> Result<()> {
     }
 }
 
-/// All bytes of `object`.
+/// Read all bytes of `object`.
 pub fn read_all(object: &dyn Object) -> Result<Vec<u8>> {
     if let Some(bytes) = object.bytes() {
         return Ok(bytes.to_vec());
@@ -149,7 +149,7 @@ pub fn read_all(object: &dyn Object) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Whether the bytes of `object` are `expected`.
+/// Whether the bytes of `object` equal `expected`.
 pub(super) fn holds(object: &dyn Object, expected: &[u8]) -> Result<bool> {
     if object.size() != expected.len() as u64 {
         return Ok(false);
@@ -160,7 +160,7 @@ pub(super) fn holds(object: &dyn Object, expected: &[u8]) -> Result<bool> {
     }
 }
 
-/// [`Object::read_at`] of a value in memory.
+/// Implements [`ValueReader::read_at`] for a value in memory.
 pub fn read_from(bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
     let found = usize::try_from(offset)
         .ok()
@@ -177,22 +177,23 @@ pub(super) fn past_the_end(offset: u64, count: usize, size: u64) -> Error {
     Error::size(format!("a value of {size} bytes has no {count} bytes at offset {offset}"))
 }
 
-/// The value of `key` that was opened can no longer be read.
+/// The error of a read from a value that was replaced.
 pub fn replaced(key: &str) -> Error {
     let kind = Kind::Store { retryable: true, errno: None };
     let message = "others replaced the value while parts of it were read; read again";
     Error { code: Some(REPLACED), ..Error::new(kind, message) }.at_key(key)
 }
 
-/// An empty vector with room for `size` bytes; too much is an error, no abort.
+/// An empty vector with capacity for `size` bytes; too large a size raises an error instead of
+/// aborting.
 pub(super) fn room_for(size: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     crate::scratch::reserve(&mut out, usize::try_from(size).unwrap_or(usize::MAX))?;
     Ok(out)
 }
 
-/// Bytes of a value that is not stored, or not yet. They have no version but themselves: those that are encoded in
-/// order to be looked at are then the same as those that are staged later.
+/// Bytes of a value that is not stored, or not yet. It has no version: two values with the same
+/// bytes are equal.
 pub(super) struct Unversioned(pub(super) Arc<Vec<u8>>);
 
 impl Object for Unversioned {

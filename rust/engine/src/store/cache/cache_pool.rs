@@ -1,4 +1,4 @@
-//! What is remembered, by one store or by several.
+//! Cache memory that one or several stores share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,18 @@ use super::lru::{Epoch, Shelf};
 use super::CachedStore;
 use crate::store::{fork, Store};
 
-/// A memory that several stores share: the least recently used goes first, whosoever it is.
+/// A memory limit that several caches share; the least recently used entry is evicted first.
 #[derive(Clone, Debug)]
 pub struct CachePool(Arc<Memory>);
 
-/// What a [`CachedStore`] did so far.
+/// Statistics of a [`CachedStore`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Answers that were remembered.
+    /// Requests answered from the cache.
     pub hits: u64,
-    /// Answers that the store below had to give.
+    /// Requests passed to the inner store.
     pub misses: u64,
-    /// Bytes that are remembered now.
+    /// Bytes in the cache now.
     pub bytes: u64,
 }
 
@@ -38,14 +38,14 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Memory {
-    /// Does `work` with the shelf; nothing else is locked, and nothing is called.
+    /// Run `work` with the entries locked; `work` calls no store.
     pub(super) fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
         let _gate = fork::gate();
         let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut shelf)
     }
 
-    /// The answer that is remembered, and when it was asked for.
+    /// Look up an entry; return the time of the lookup as well.
     pub(super) fn find(&self, name: &str, part: Part, fresh: Fresh) -> (Found, Asked) {
         let time = Instant::now();
         let (found, epoch) = self.with(|shelf| (shelf.find(name, part, fresh), shelf.epoch(name)));
@@ -53,7 +53,7 @@ impl Memory {
         (found, Asked { epoch, time })
     }
 
-    /// A range of the value `of` that is remembered and these bytes are in, and where it begins.
+    /// A cached range of the value `of` that contains these bytes, and its offset.
     pub(super) fn find_range(&self, name: &str, offset: u64, count: u64, of: Same) -> Option<Piece> {
         let found = self.with(|shelf| shelf.find_range(name, offset, count, of));
         self.count(found.is_some());
@@ -78,7 +78,7 @@ impl Memory {
     }
 }
 
-/// When a store was asked: what is told of the state of before must not be kept after a change.
+/// The time of a request: a response about the state before a change must not be cached after it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Asked {
     pub(super) epoch: Epoch,
@@ -86,12 +86,12 @@ pub(in crate::store) struct Asked {
 }
 
 impl Asked {
-    /// When somebody asks now.
+    /// A request that starts now.
     pub(in crate::store) fn now() -> Self {
         Asked { epoch: Epoch::now(), time: Instant::now() }
     }
 
-    /// When an answer may have been given that was asked for then, or at any time since `first`.
+    /// The time of a coalesced response: it may stem from any request since `first`.
     pub(super) fn since(self, first: Asked) -> Self {
         let epoch = if self.epoch <= first.epoch { self.epoch } else { Epoch::PAST };
         Asked { epoch, time: self.time.min(first.time) }
@@ -99,7 +99,7 @@ impl Asked {
 }
 
 impl CachePool {
-    /// Remembers at most `limit` bytes.
+    /// Hold at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
         fork::register();
         let shelf = Mutex::new(Shelf::new(limit));
@@ -107,19 +107,19 @@ impl CachePool {
         CachePool(Arc::new(memory))
     }
 
-    /// Remembers answers of `inner`, as long as they are `fresh`. `space` stands for the place
-    /// that it is, the same for all stores that are this place.
+    /// Cache the responses of `inner` while they are fresh. Stores with the same `namespace` share
+    /// entries: they must be views of the same data.
     pub fn store(&self, inner: Arc<dyn Store>, space: u64, fresh: Fresh) -> CachedStore {
         let space = format!("{space}:").into();
         CachedStore { inner, memory: self.0.clone(), space, fresh, shared: None }
     }
 
-    /// What all stores with this memory did so far.
+    /// The statistics of all stores in this pool.
     pub fn counts(&self) -> CacheCounts {
         self.0.counts()
     }
 
-    /// Forgets everything.
+    /// Drop all entries.
     pub fn clear(&self) {
         self.0.with(Shelf::clear);
     }

@@ -1,4 +1,4 @@
-//! Values of which something is remembered.
+//! Readers of cached values.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -9,7 +9,7 @@ use super::SMALL;
 use crate::error::Result;
 use crate::store::{self, read_from, Decoded, How, Object, Store, Version, Want};
 
-/// Chunks that were decoded of a value.
+/// The decoded chunks of a value.
 pub(super) struct Chunks {
     pub(super) name: String,
     pub(super) of: Same,
@@ -33,10 +33,10 @@ impl Decoded for Chunks {
     }
 }
 
-/// A value that is remembered.
+/// A cached value.
 pub(super) struct WholeObject {
     pub(super) whole: Arc<Whole>,
-    /// None: it is about to be changed.
+    /// None: the value is about to be changed.
     pub(super) chunks: Option<Chunks>,
 }
 
@@ -66,18 +66,18 @@ impl Object for WholeObject {
     }
 }
 
-/// A value of which some ranges are remembered; it is opened below when another is read.
+/// A value with some cached ranges; reading another range opens it in the inner store.
 pub(super) struct RangedObject {
     pub(super) key: String,
     pub(super) name: String,
     pub(super) chunks: Chunks,
     pub(super) size: u64,
     pub(super) asked: Asked,
-    /// What is remembered now will do when it is opened again.
+    /// Entries of this cache stay valid when the value is opened again.
     pub(super) stays: bool,
     pub(super) opened: OnceLock<Box<dyn Object>>,
     pub(super) opening: Mutex<()>,
-    /// What belongs to a read before was asked for in place of that.
+    /// A continued read was sent before the read that it continues.
     pub(super) ahead: AtomicBool,
     pub(super) inner: Arc<dyn Store>,
     pub(super) memory: Arc<Memory>,
@@ -85,12 +85,12 @@ pub(super) struct RangedObject {
 }
 
 impl RangedObject {
-    /// The value below.
+    /// Open the value in the inner store.
     fn opened(&self, want: Want) -> Result<&dyn Object> {
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
         }
-        // Several threads read parts of it at a time; one of them opens it.
+        // Several threads may read ranges; one of them opens the value.
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(object) = self.opened.get() {
             return Ok(&**object);
@@ -169,18 +169,18 @@ impl Decoded for RangedObject {
 }
 
 impl RangedObject {
-    /// Where another cache below has chunks that were decoded of it.
+    /// The cache of decoded chunks of an inner cache.
     fn decoded_below(&self) -> Option<&dyn Decoded> {
         match self.opened.get() {
             Some(object) => object.decoded(),
-            // Nothing is asked for then. If it is another value, that is told when it is read.
+            // This needs no request. If the value differs, the next read reports it.
             None => {
                 self.inner.asked_since(&self.key).and_then(|_| self.opened(Want::Nothing).ok())?.decoded()
             }
         }
     }
 
-    /// Some of it is remembered, and nothing tells whether what is read now is of the same value.
+    /// Whether the value has cached ranges but no version, so that ranges of two states could mix.
     fn is_read_whole(&self) -> bool {
         self.stays
             && self.chunks.of.state().is_none()
@@ -188,7 +188,7 @@ impl RangedObject {
             && !self.memory.with(|shelf| shelf.lacks_parts(&self.name))
     }
 
-    /// Remembers all of the value that is there now, which is read from the beginning: of that, nothing is asked again.
+    /// Read and cache the whole current value, and let the caller start again with it.
     fn read_whole(&self) -> Result<()> {
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         if self.memory.with(|shelf| shelf.whole(&self.name)).is_none() {
@@ -201,23 +201,23 @@ impl RangedObject {
         Err(store::replaced(&self.key))
     }
 
-    /// Whether a read belongs to another one that was asked for.
+    /// Whether a read continues another one that was sent.
     fn is_more(&self, how: How) -> bool {
         match how.more {
-            // What came before may be remembered, and nothing asked for.
+            // The first read may have been answered from the cache.
             true => self.opened.get().is_some() || self.ahead.swap(true, Ordering::Relaxed),
-            // Threads read what belongs together in any order: the one that comes first is the request.
+            // Threads send related reads in any order: the first one counts as the request.
             false => self.ahead.swap(false, Ordering::Relaxed),
         }
     }
 
-    /// Fills `out`, if these bytes are remembered.
+    /// Fill `out` if these bytes are cached.
     fn recalled(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let count = out.len() as u64;
         if count == 0 {
             return Ok(true);
         }
-        // How old a part is does not matter: the value as a whole was compared when it was opened.
+        // The age of a range does not matter: the value was validated when it was opened.
         match self.memory.find_range(&self.name, offset, count, self.chunks.of) {
             Some((bytes, from)) => read_from(&bytes, offset - from, out).map(|()| true),
             None => Ok(false),

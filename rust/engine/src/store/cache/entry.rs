@@ -1,4 +1,4 @@
-//! What a cached store remembers: answers, and of which value they are.
+//! Cache entries, and the values that they belong to.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use super::super::{read_all, Listing, Object, Version};
 use crate::error::Result;
 
-/// Which answer about a key or a prefix.
+/// The kind of an entry of a key or prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
-    /// Whether the key is there, and what it holds.
+    /// The value, or its absence.
     Value,
-    /// Some of its bytes.
+    /// A range of the value.
     Range { offset: u64, count: u64 },
     /// Every key below the prefix.
     Keys,
     /// One level below the prefix.
     Level,
-    /// The chunk that a level of an array decodes of `size` bytes from `offset`.
+    /// The chunk that a level of an array decodes from `size` bytes at `offset`.
     Decoded { offset: u64, size: u64, level: u64 },
 }
 
@@ -28,24 +28,24 @@ impl Part {
     pub(super) const FIRST_DECODED: Part = Part::Decoded { offset: 0, size: 0, level: 0 };
 }
 
-/// Which value it is: what was opened at once, or all that have one version.
+/// Identifies a value: one reader, or all values of one version.
 #[derive(Clone, Copy)]
 pub(super) struct Same {
-    /// Differs between any two that were opened.
+    /// Unique for each reader.
     id: u64,
     state: Option<Version>,
-    /// Whether that is a version.
+    /// Whether `state` is a version.
     lasts: bool,
 }
 
 impl Same {
-    /// A value that was opened just now.
+    /// The value that a reader has opened.
     pub(super) fn of(object: &dyn Object) -> Self {
         let version = object.version();
         Same { state: version.or_else(|| object.state()), ..Same::written(version) }
     }
 
-    /// A value that was written just now.
+    /// A value that was just written.
     pub(super) fn written(version: Option<Version>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Same { id: NEXT.fetch_add(1, Ordering::Relaxed), state: version, lasts: version.is_some() }
@@ -55,7 +55,7 @@ impl Same {
         self.state.filter(|_| self.lasts)
     }
 
-    /// The state in which it was, which may be too young to be a version.
+    /// The state of the value, which may be too recent to be a version.
     pub(super) fn state(&self) -> Option<Version> {
         self.state
     }
@@ -64,31 +64,31 @@ impl Same {
         self.id == other.id || (self.lasts && other.lasts && self.state == other.state)
     }
 
-    /// Whether `object` is it, as far as its store can tell; not where that tells nothing.
+    /// Whether `object` is this value, as far as its store can tell.
     pub(super) fn is_in(&self, object: &dyn Object) -> bool {
         self.state.is_some() && object.state() == self.state
     }
 }
 
-/// A value that was read whole.
+/// A value that was read completely.
 pub(super) struct Whole {
     pub(super) bytes: Vec<u8>,
     pub(super) same: Same,
 }
 
 impl Whole {
-    /// Reads a value that is open.
+    /// Read an open value completely.
     pub(super) fn of(object: &dyn Object) -> Result<Self> {
         Ok(Whole { bytes: read_all(object)?, same: Same::of(object) })
     }
 }
 
-/// An answer. Those that are long are elsewhere: there may be very many.
+/// A cached response. Long ones are boxed: a cache may have many entries.
 #[derive(Clone)]
 pub(super) enum Answer {
     Absent,
     Whole(Arc<Whole>),
-    /// The value is there; its bytes are remembered as ranges, or not.
+    /// The value exists; its bytes may be cached as ranges.
     Opened {
         size: u64,
         same: Box<Same>,
@@ -99,19 +99,19 @@ pub(super) enum Answer {
     Decoded(Arc<Vec<u8>>),
 }
 
-/// Bytes of a value, and where they begin.
+/// Bytes of a value, and their offset.
 pub(super) type Piece = (Arc<Vec<u8>>, u64);
 
-/// What counts for a value, and for a part of one, beside the bytes that are held, whatever the name. Both together
-/// are no more than TensorStore counts for a chunk, of which a pool that is small then holds as many.
+/// The overhead of a value and of a range in bytes, whatever the length of the key. Together they
+/// do not exceed what TensorStore counts for a chunk, so that a small pool holds as many chunks.
 const VALUE: u64 = 96;
 const PART: u64 = 160;
 
-/// What counts for a value that is absent: more than half of what it takes.
+/// The overhead of an absent value: more than half of its true size.
 const ABSENT: u64 = 300;
 
 impl Answer {
-    /// Which value it is.
+    /// The value to which the entry belongs.
     pub(super) fn same(&self) -> Option<Same> {
         match self {
             Answer::Whole(whole) => Some(whole.same),
@@ -133,17 +133,17 @@ impl Answer {
     }
 }
 
-/// An answer that is kept.
+/// An entry in the cache.
 pub(super) struct Slot {
     pub(super) answer: Answer,
     pub(super) bytes: u64,
     pub(super) used: u64,
-    /// When the store was asked that gave it, or last said that it still holds.
+    /// The time of the request that fetched or last confirmed the entry.
     pub(super) checked: Instant,
 }
 
 impl Slot {
-    /// Makes it the last that was used.
+    /// Mark the entry as most recently used.
     pub(super) fn touch(&mut self, clock: &mut u64, order: &mut BTreeMap<u64, (Arc<str>, Part)>) {
         *clock += 1;
         if let Some(entry) = order.remove(&self.used) {
@@ -153,11 +153,11 @@ impl Slot {
     }
 }
 
-/// What is remembered of a name.
+/// The entries of a key or prefix.
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) value: Option<Slot>,
-    /// Parts of that very value, without which they are of no use; and listings.
+    /// Ranges and decoded chunks of `value`, which need it; and listings.
     pub(super) parts: BTreeMap<Part, Slot>,
 }
 
@@ -185,16 +185,16 @@ impl Known {
     }
 }
 
-/// How old an answer may be.
+/// The staleness bound of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fresh {
-    /// Of any age.
+    /// Any age.
     Always,
-    /// Not older than that.
+    /// At most this old.
     For(Duration),
-    /// Asked for at that time, or later.
+    /// Requested at this time or later.
     Since(Instant),
-    /// It holds now.
+    /// Entries are validated on every use.
     Now,
 }
 
@@ -209,12 +209,12 @@ impl Fresh {
     }
 }
 
-/// What is remembered.
+/// The result of a cache lookup.
 pub(super) enum Found {
-    /// Young enough.
+    /// A fresh entry.
     Fresh(Answer),
-    /// Too old, unless the value is still in this state.
+    /// An entry that must be validated.
     Stale(Answer),
-    /// Nothing.
+    /// No entry.
     Nothing,
 }

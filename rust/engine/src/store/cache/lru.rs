@@ -1,4 +1,4 @@
-//! Where a cached store remembers answers: the least recently used goes first.
+//! Cache entries in the order of their last use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
@@ -10,45 +10,45 @@ use std::time::Instant;
 use super::entry::{Answer, Found, Fresh, Known, Part, Piece, Same, Slot, Whole};
 use crate::store::Version;
 
-/// When something was forgotten about a name: an answer that was asked for before
-/// must not be remembered after it. It counts all that was forgotten anywhere.
+/// When a key was last invalidated: a response to an earlier request must not be cached. Epochs
+/// count all invalidations in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Epoch(u64);
 
 static FORGOTTEN_ANYWHERE: AtomicU64 = AtomicU64::new(0);
 
 impl Epoch {
-    /// When something has been forgotten since: there is no such time.
+    /// An epoch that no invalidation precedes.
     pub(super) const PAST: Epoch = Epoch(u64::MAX);
 
-    /// After all that was forgotten so far.
+    /// The epoch after all invalidations so far.
     pub(super) fn now() -> Self {
         Epoch(FORGOTTEN_ANYWHERE.load(Ordering::SeqCst))
     }
 
-    /// That of what is forgotten now.
+    /// The epoch of an invalidation that happens now.
     fn next() -> u64 {
         FORGOTTEN_ANYWHERE.fetch_add(1, Ordering::SeqCst) + 1
     }
 }
 
-/// Answers by name and part, at most so many bytes of them.
+/// Entries by key and kind, up to a number of bytes.
 pub(super) struct Shelf {
     names: BTreeMap<Arc<str>, Known>,
-    /// When each was used last: the first goes first.
+    /// Entries by the time of their last use: the first is evicted first.
     order: BTreeMap<u64, (Arc<str>, Part)>,
-    /// Values of which decoded chunks are there, too, so that they are no loss: they go before.
+    /// Values whose decoded chunks are cached as well: their bytes are evicted first.
     twice: BTreeSet<Arc<str>>,
     clock: u64,
     bytes: u64,
     limit: u64,
-    /// When names were forgotten, by their hash; and all of them.
+    /// Epochs by the hash of the key, and the epoch of all keys.
     forgotten: HashMap<u64, u64>,
     forgotten_all: u64,
     hasher: RandomState,
 }
 
-/// How many names may be in `Shelf::forgotten`, before it is told as "all of them".
+/// The maximum size of `Lru::epochs` before it becomes "all keys".
 const FORGOTTEN: usize = 4096;
 
 impl Shelf {
@@ -66,12 +66,12 @@ impl Shelf {
         }
     }
 
-    /// How many bytes are remembered.
+    /// The number of cached bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// To be asked for before the store is asked.
+    /// The epoch of a key, to be read before a request is sent.
     pub(super) fn epoch(&self, name: &str) -> Epoch {
         let found = self.forgotten.get(&self.hasher.hash_one(name));
         Epoch(self.forgotten_all.max(found.copied().unwrap_or(0)))
@@ -92,7 +92,7 @@ impl Shelf {
         self.names.get(name)?.value.as_ref().map(|slot| &slot.answer)
     }
 
-    /// The value of `name`, if it is remembered whole, of any age.
+    /// The value of `name`, if it is cached completely, at any age.
     pub(super) fn whole(&self, name: &str) -> Option<Arc<Whole>> {
         match self.value(name)? {
             Answer::Whole(whole) => Some(whole.clone()),
@@ -100,19 +100,19 @@ impl Shelf {
         }
     }
 
-    /// The version of the value of `name`, if that is remembered, of any age.
+    /// The version of the value of `name`, if cached, at any age.
     pub(super) fn version(&self, name: &str) -> Option<Version> {
         self.value(name)?.same()?.version()
     }
 
-    /// Whether it is remembered that `name` has no value.
+    /// Whether the absence of `name` is cached.
     pub(super) fn is_absent(&self, name: &str) -> bool {
         matches!(self.value(name), Some(Answer::Absent))
     }
 
-    /// A remembered range of the value `of` that these bytes are in, and where it begins.
+    /// A cached range of the value `of` that contains these bytes, and its offset.
     ///
-    /// No range is inside of another one: the last that begins before reaches furthest.
+    /// No range contains another one: the last that begins before reaches furthest.
     pub(super) fn find_range(&mut self, name: &str, offset: u64, count: u64, of: Same) -> Option<Piece> {
         let known = self.names.get_mut(name).filter(|known| known.is(of))?;
         let before = Part::FIRST_RANGE..=Part::Range { offset, count: u64::MAX };
@@ -129,13 +129,13 @@ impl Shelf {
         }
     }
 
-    /// A chunk that was decoded of the value `of`, if it is remembered.
+    /// A decoded chunk of the value `of`, if cached.
     pub(super) fn find_decoded(&mut self, name: &str, part: Part, of: Same) -> Option<Arc<Vec<u8>>> {
         let known = self.names.get_mut(name).filter(|known| known.is(of))?;
         let slot = known.parts.get_mut(&part)?;
         let Answer::Decoded(bytes) = &slot.answer else { return None };
         let found = bytes.clone();
-        // The value does not go before what is of no use without.
+        // The value must not be evicted before the chunks that need it.
         for slot in std::iter::once(slot).chain(&mut known.value) {
             slot.touch(&mut self.clock, &mut self.order);
         }
@@ -148,18 +148,18 @@ impl Shelf {
         }
     }
 
-    /// Whether chunks are remembered that were decoded of the value of `name`.
+    /// Whether decoded chunks of the value of `name` are cached.
     pub(super) fn has_decoded(&self, name: &str) -> bool {
         self.names.get(name).is_some_and(|known| known.parts.range(Part::FIRST_DECODED..).next().is_some())
     }
 
-    /// When what is remembered of a value was asked for, if that will do.
+    /// The time of the request for the cached value, if it is fresh.
     pub(super) fn asked_at(&self, name: &str, fresh: Fresh) -> Option<Instant> {
         let value = self.names.get(name)?.value.as_ref()?;
         fresh.allows(value.checked).then_some(value.checked)
     }
 
-    /// Whether anything of a value, or its absence, is remembered, of any age.
+    /// Whether the value, a part of it, or its absence is cached, at any age.
     pub(super) fn knows(&self, name: &str) -> bool {
         let has = |known: &Known| {
             !known.parts.is_empty()
@@ -168,12 +168,12 @@ impl Shelf {
         self.names.get(name).is_some_and(has)
     }
 
-    /// Whether no part of the value of `name` is remembered.
+    /// Whether no part of the value of `name` is cached.
     pub(super) fn lacks_parts(&self, name: &str) -> bool {
         self.names.get(name).is_none_or(|known| known.parts.is_empty())
     }
 
-    /// Remembers bytes of the value `of`, or what was decoded of them, if that is still the value of `name`.
+    /// Cache a range or a decoded chunk of `of`, if that is still the value of `name`.
     pub(super) fn keep_of(&mut self, name: &str, part: Part, answer: Answer, of: Same) {
         if matches!(part, Part::Range { offset, count } if self.find_range(name, offset, count, of).is_some())
         {
@@ -183,7 +183,7 @@ impl Shelf {
         if let Some(Slot { answer: Answer::Whole(whole), bytes, .. }) = &known.value {
             let is_all = matches!(part, Part::Decoded { size, .. } if size == whole.bytes.len() as u64);
             let both = bytes + answer.size();
-            // It would push out the value, without which it is of no use.
+            // The chunk would evict the value, without which it is useless.
             let instead = both > self.limit && !is_all && whole.same.version().is_none();
             if instead || matches!(part, Part::Range { .. }) {
                 return;
@@ -197,8 +197,8 @@ impl Shelf {
         self.keep(name, part, answer, epoch, Instant::now());
     }
 
-    /// Lets go of the bytes of a value of which chunks are remembered; gives whether it did. Where nothing tells
-    /// that what is read later is of the same value, it does if a chunk is all of it.
+    /// Drop the bytes of a value whose decoded chunks are cached; returns whether it did. A value
+    /// without a version keeps its bytes unless one chunk covers it.
     fn slim(&mut self, name: &str) -> bool {
         let Some(Known { value: Some(slot), parts }) = self.names.get_mut(name) else { return false };
         let Answer::Whole(whole) = &slot.answer else { return false };
@@ -217,7 +217,7 @@ impl Shelf {
         true
     }
 
-    /// Makes room.
+    /// Evict entries until the limit holds.
     fn evict(&mut self) {
         while self.bytes > self.limit {
             if let Some(name) = self.twice.pop_first() {
@@ -242,8 +242,8 @@ impl Shelf {
         }
     }
 
-    /// Whether a value stays when `part`, or the last of its parts, goes: where others are in it is known by its version
-    /// alone, as it is a shard.
+    /// Whether a value stays when its last part is evicted: the version of a shard identifies other
+    /// chunks inside it.
     fn outlives(&self, name: &str, part: Part) -> bool {
         let Some(Known { value: Some(slot), parts }) = self.names.get(name) else { return false };
         let Answer::Opened { size, same } = &slot.answer else { return false };
@@ -252,7 +252,7 @@ impl Shelf {
         is_last && same.version().is_some() && parts.last_key_value().is_some_and(|(part, _)| is_inside(part))
     }
 
-    /// Notes that the value of `name` was still the same at `checked`.
+    /// Record that the value of `name` was confirmed at `checked`.
     pub(super) fn confirm(&mut self, name: &str, checked: Instant, asked: Epoch) {
         if asked != self.epoch(name) {
             return;
@@ -262,7 +262,7 @@ impl Shelf {
         }
     }
 
-    /// Remembers an answer, unless it may be outdated or is too large.
+    /// Cache an entry, unless it may be outdated or is too large.
     pub(super) fn keep(&mut self, name: &str, part: Part, answer: Answer, asked: Epoch, checked: Instant) {
         let bytes = answer.size();
         if bytes > self.limit || asked != self.epoch(name) {
@@ -299,12 +299,12 @@ impl Shelf {
         self.evict();
     }
 
-    /// Forgets the ranges of the value of `name`.
+    /// Drop the ranges of the value of `name`.
     fn remove_ranges(&mut self, name: &str) {
         self.remove_inside(name, 0, u64::MAX);
     }
 
-    /// Forgets what was decoded of the value of `name`.
+    /// Drop the decoded chunks of the value of `name`.
     fn remove_decoded(&mut self, name: &str) {
         let Some(known) = self.names.get(name) else { return };
         let decoded: Vec<Part> = known.parts.range(Part::FIRST_DECODED..).map(|(part, _)| *part).collect();
@@ -313,7 +313,7 @@ impl Shelf {
         }
     }
 
-    /// Forgets the ranges of the value of `name` that are inside of another one.
+    /// Drop the ranges of the value of `name` inside another range.
     fn remove_inside(&mut self, name: &str, from: u64, end: u64) {
         let Some(known) = self.names.get(name) else { return };
         let within = Part::Range { offset: from, count: 0 }..Part::Range { offset: end, count: 0 };
@@ -340,8 +340,7 @@ impl Shelf {
         }
     }
 
-    /// Forgets what depends on the key `name`, which begins with the name of a `space`: its
-    /// value, and the listings that may name it.
+    /// Invalidate the value of the key `name`, and the listings that may contain it.
     pub(super) fn forget(&mut self, space: &str, name: &str) {
         self.forget_name(name);
         for (slash, _) in name.match_indices('/') {
@@ -365,7 +364,7 @@ impl Shelf {
         self.forgotten.insert(self.hasher.hash_one(name), Epoch::next());
     }
 
-    /// Forgets what depends on any key under `prefix`, which begins with the name of a `space`.
+    /// Invalidate everything about keys under `prefix`.
     pub(super) fn forget_below(&mut self, space: &str, prefix: &str) {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         let below = self.names.range::<str, _>(from).map(|(name, _)| name.clone());
@@ -377,7 +376,7 @@ impl Shelf {
         self.forgotten_all = Epoch::next();
     }
 
-    /// Forgets everything.
+    /// Drop all entries.
     pub(super) fn clear(&mut self) {
         self.names.clear();
         self.order.clear();

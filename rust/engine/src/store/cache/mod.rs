@@ -1,19 +1,18 @@
-//! A store that remembers what another one answered.
+//! A read cache over another store.
 //!
-//! Values, parts of values, absence and listings are kept, up to a number of bytes;
-//! the least recently used goes first. What is written through the cache is remembered, so that
-//! its own users always see their changes; what others change below it shows when
-//! the answer is forgotten: by `clear`, by its age, or because there is no room.
+//! The cache holds values, ranges, absence and listings up to a number of bytes, and evicts the
+//! least recently used entry first. Writes through the cache update it, so that its own users
+//! always see their changes. Changes by others become visible when an entry ends: by `clear`, by
+//! age, or by eviction.
 //!
-//! Changes are decided by the store below with its current value, never by what is
-//! remembered. A read that runs while the key is changed is not remembered.
+//! The inner store decides updates with its current value, never with a cached one. A read that
+//! overlaps a change of the same key is not cached.
 //!
-//! Chunks that are decoded of a value stay beside it, so that neither is anything read for them
-//! again, nor decoded. Where there is no room for both, the value itself goes first.
+//! Decoded chunks are cached beside their value, so that using them again needs neither a request
+//! nor decoding. If both do not fit, the bytes of the value are evicted first.
 //!
-//! Several stores may share one memory, and with it the limit. An answer that is too old is
-//! compared with the version that the store below tells, where it tells one: then the bytes
-//! need not be read again.
+//! Several stores may share one pool and its limit. A stale entry is validated by its version, if
+//! the inner store has versions: then its bytes need not be read again.
 
 mod cache_pool;
 mod cached_value;
@@ -39,30 +38,30 @@ use super::{
 };
 use crate::error::Result;
 
-/// Remembers what another store answered.
+/// Caches the responses of another store.
 #[derive(Debug)]
 pub struct CachedStore {
     inner: Arc<dyn Store>,
     memory: Arc<Memory>,
-    /// What stands before each key in the memory, which others share.
+    /// The prefix of this store's keys in the shared pool.
     space: Arc<str>,
     fresh: Fresh,
-    /// What stands below, where answers may have been given to others before.
+    /// A coalescing store below, whose responses may be older than the request.
     shared: Option<Arc<SharedStore>>,
 }
 
 impl CachedStore {
-    /// Remembers answers of `inner`: at most `limit` bytes, none older than `max_age`.
+    /// Cache responses of `inner`: at most `limit` bytes, none older than `max_age`.
     pub fn new(inner: Arc<dyn Store>, limit: u64, max_age: Option<Duration>) -> Self {
         CachePool::new(limit).store(inner, 0, max_age.map_or(Fresh::Always, Fresh::For))
     }
 
-    /// What it did so far, and those that it shares its memory with.
+    /// Statistics of the pool.
     pub fn counts(&self) -> CacheCounts {
         self.memory.counts()
     }
 
-    /// Forgets everything.
+    /// Drop all entries of this store.
     pub fn clear(&self) {
         self.memory.with(|shelf| shelf.forget_below(&self.space, &self.space));
     }
@@ -71,7 +70,7 @@ impl CachedStore {
         name(&self.space, key)
     }
 
-    /// The answer about the value of `key`, which is called `name`, that is remembered, and when it was asked for.
+    /// Look up the value of `key`; return the time of the request as well.
     fn find(&self, key: &str, name: &str) -> (Found, Asked) {
         let (found, asked) = self.memory.find(name, Part::Value, self.fresh);
         if let Found::Fresh(Answer::Absent | Answer::Whole(_)) = found {
@@ -83,8 +82,8 @@ impl CachedStore {
         (found, first.map_or(asked, |first| asked.since(first)))
     }
 
-    /// Forgets what is remembered of a value, if nobody has since it was asked for, as an answer is another one. Gives
-    /// what that is remembered with.
+    /// Invalidate a value that differs from the cached one, unless that happened since the request.
+    /// Returns the time with which the new value is cached.
     fn replaced(&self, name: &str, asked: Asked) -> Asked {
         self.memory.with(|shelf| {
             if shelf.epoch(name) == asked.epoch {
@@ -105,14 +104,14 @@ impl CachedStore {
         self.memory.with(|shelf| shelf.forget_below(&self.space, &name));
     }
 
-    /// Whether a value that is open is read whole; not if its chunks are there already.
+    /// Whether to read a value completely; not if its decoded chunks are cached.
     fn wants_whole(&self, name: &str, want: Want, size: u64) -> bool {
         wants_whole(want, size)
             && size <= self.memory.limit
             && !self.memory.with(|shelf| shelf.has_decoded(name))
     }
 
-    /// Nothing is remembered of a value, but that it is there.
+    /// Whether nothing but the existence of a value is cached.
     fn lacks_parts(&self, name: &str) -> bool {
         self.memory.with(|shelf| shelf.lacks_parts(name))
     }
@@ -121,7 +120,7 @@ impl CachedStore {
         object.size() <= SMALL.min(self.memory.limit)
     }
 
-    /// The value, to be read by ranges or whole.
+    /// Open the value in the inner store.
     fn ask(&self, key: &str, name: String, want: Want, asked: Asked) -> Result<Option<Box<dyn Object>>> {
         let object = self.inner.open(key, want)?;
         self.opened(key, name, want, asked, object)
@@ -187,7 +186,7 @@ impl CachedStore {
         })
     }
 
-    /// What is remembered, if the store below says that it is still so; else what it is now.
+    /// Return the cached value if its version is current, otherwise the new one.
     fn validated(
         &self,
         key: &str,
@@ -202,7 +201,7 @@ impl CachedStore {
             _ => return self.ask(key, name, want, asked),
         };
         if of.version().is_none() {
-            // Nothing tells whether the parts that are remembered belong to what is there now.
+            // Without a version, cached ranges may belong to another state.
             let asked = self.replaced(&name, asked);
             return self.ask(key, name, want, asked);
         }
@@ -210,8 +209,8 @@ impl CachedStore {
         let object = self.inner.open(key, if few { want } else { Want::Nothing })?;
         let same = |object: &dyn Object| object.size() == size && of.is_in(object);
         if !object.as_deref().is_some_and(same) {
-            // What is there instead was opened just now; it is remembered, unless somebody has
-            // changed it through here since it was asked for.
+            // The new value is open; it is cached unless this cache changed the key since the
+            // request.
             let asked = self.replaced(&name, asked);
             return self.opened(key, name, want, asked, object);
         }
@@ -224,10 +223,10 @@ impl CachedStore {
     }
 }
 
-/// Values up to this size are read whole, whichever of their ranges are wanted first.
+/// Values up to this size are read completely, whichever range is needed first.
 const SMALL: u64 = 1 << 20;
 
-/// Whether a value of this size is read at once.
+/// Whether a value of this size is read completely.
 fn wants_whole(want: Want, size: u64) -> bool {
     match want {
         Want::Whole => true,
@@ -276,7 +275,7 @@ impl Store for CachedStore {
                     false => Ok(Some(self.ranged(key, name, size, *same, asked, None))),
                 }
             }
-            // There is nothing that could be still so.
+            // No entry could be confirmed.
             Found::Stale(Answer::Opened { .. }) if self.lacks_parts(&name) => {
                 self.ask(key, name, want, asked)
             }
@@ -296,26 +295,27 @@ impl Store for CachedStore {
         let ((known, version, absent), changing) =
             Changing::begin(&self.memory, &self.space, name.clone(), look);
         let (mut new, mut decided_to_keep) = (Written::Unknown, false);
-        // Of what is not at hand, no part is read that is not remembered.
+        // In a remote store, only a version whose bytes are cached may replace a read.
         let at_hand = self.inner.at_hand();
         let version = version.filter(|_| known.is_some() || at_hand);
         let is_open = need.known == Known::Nothing;
-        // What is remembered is nothing that the caller thinks, who would not be asked again.
+        // A cached version is no precondition of the caller: a mismatch makes the store run the
+        // updater again.
         let need = match (is_open && !need.only, version) {
             (true, Some(version)) => Need { version: true, known: Known::Version(version), ..need },
             (true, None) if absent => Need { version: true, known: Known::Absent, ..need },
             _ => Need { version: true, ..need },
         };
         let made = self.inner.update(key, need, &mut |current| {
-            // What is remembered of this very state need not be read again.
+            // A cached value of the current version need not be read again.
             let is = |whole: &Whole| {
                 whole.same.version().is_some() && current.is_some_and(|object| whole.same.is_in(object))
             };
             let known = known.as_ref().filter(|whole| is(whole));
             let whole = match (known, current) {
                 (Some(whole), _) => Some(WholeObject { whole: whole.clone(), chunks: None }),
-                // What is small is read at once, and so is remembered as a whole afterwards; elsewhere only its
-                // version may be there, which the caller knows.
+                // A small value is read completely and cached afterwards. A store that compares
+                // versions may hold only the version.
                 (None, Some(object)) if need.current && (is_open || at_hand) && self.is_small(object) => {
                     Some(WholeObject { whole: Arc::new(Whole::of(object)?), chunks: None })
                 }
@@ -331,14 +331,14 @@ impl Store for CachedStore {
             };
             Ok(change)
         });
-        // What was decided may have been refused.
+        // The change may have been refused.
         let done = |made: &&Made<'_>| decided_to_keep || !matches!(made.change, Change::Keep);
         changing.end(made.as_ref().ok().filter(done).map(|made| (new, made.version)));
         made
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        // Whoever held the key before may have changed what is beside it: `work` looks again.
+        // The previous holder of the lock may have changed keys in the same folder.
         let folder = &key[..key.rfind('/').map_or(0, |slash| slash + 1)];
         self.inner.hold(key, &mut || {
             self.forget_below(folder);
@@ -408,7 +408,7 @@ impl Store for CachedStore {
     }
 }
 
-/// What a key is called in the memory.
+/// The name of a key in the pool.
 fn name(space: &str, key: &str) -> String {
     let mut name = String::with_capacity(space.len() + key.len());
     name.push_str(space);

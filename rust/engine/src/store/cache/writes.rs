@@ -1,4 +1,4 @@
-//! Changes that are made through a cache, and what it remembers of them.
+//! Updates through a cache.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::name;
 use crate::error::Result;
 use crate::store::{self, joined, Change, Object, Put, Told, Version};
 
-/// Gives values to the store below, and remembers them.
+/// Starts writes of the inner store, and caches the values.
 pub(super) struct CachedPut {
     inner: Arc<dyn Put>,
     memory: Arc<Memory>,
@@ -39,10 +39,10 @@ impl Put for CachedPut {
     }
 }
 
-/// A change of a value that is under way.
+/// An update in progress.
 ///
-/// What is remembered is forgotten before, so that who has read a part of the old value reads none of the new one as
-/// its other parts; and after, also where nothing was changed: what the caller expected may be what is remembered.
+/// It invalidates the key before, so that a reader of the old value never mixes it with the new
+/// one; and after, even if nothing changed: the caller may have relied on an outdated entry.
 pub(super) struct Changing {
     memory: Arc<Memory>,
     space: Arc<str>,
@@ -52,7 +52,7 @@ pub(super) struct Changing {
 }
 
 impl Changing {
-    /// Looks at what is remembered, and forgets it.
+    /// Look at the cached entry, and invalidate it.
     pub(super) fn begin<T>(
         memory: &Arc<Memory>,
         space: &Arc<str>,
@@ -69,7 +69,7 @@ impl Changing {
         (found, Changing { memory, space, name, asked: Asked { epoch, time }, known: None })
     }
 
-    /// Remembers what was changed, and the version of that; None: nobody knows.
+    /// Cache the new value; None: it is unknown.
     pub(super) fn end(mut self, known: Option<(Written, Option<Version>)>) {
         self.known = known;
     }
@@ -82,7 +82,7 @@ impl Drop for Changing {
             shelf.forget(&self.space, &self.name);
             (alone, shelf.epoch(&self.name))
         });
-        // Of several that change it at once nobody knows which was the last.
+        // The order of concurrent updates is unknown.
         if let (true, Some((written, version))) = (alone, self.known.take()) {
             let asked = Asked { epoch, ..self.asked };
             written.each(version, |part, answer| self.memory.keep(&self.name, part, answer, asked));
@@ -90,13 +90,13 @@ impl Drop for Changing {
     }
 }
 
-/// What is known of a value that was changed.
+/// What is known about a written value.
 pub(super) enum Written {
     Unknown,
     Absent,
-    /// Nothing was changed of it.
+    /// The value is unchanged.
     Same(Arc<Whole>),
-    /// Its size, and where which bytes are.
+    /// The size, and the ranges whose bytes are known.
     Ranges {
         size: u64,
         ranges: Vec<(u64, Vec<u8>)>,
@@ -104,8 +104,7 @@ pub(super) enum Written {
 }
 
 impl Written {
-    /// What can be remembered of a change, if it has room; `whole` is the current value, if that
-    /// is remembered.
+    /// The cacheable part of a change; `whole` is the current value, if it is cached.
     pub(super) fn of(change: &Change<'_>, whole: Option<&dyn Object>, limit: u64) -> Result<Written> {
         let parts = match change {
             Change::Delete => return Ok(Written::Absent),
@@ -126,7 +125,7 @@ impl Written {
         Ok(Written::Ranges { size, ranges })
     }
 
-    /// What is to be remembered of it.
+    /// Pass each entry of the new value to `keep`.
     fn each(self, version: Option<Version>, keep: impl Fn(Part, Answer)) {
         match self {
             Written::Unknown => {}
@@ -138,7 +137,7 @@ impl Written {
                     let whole = Whole { bytes, same };
                     keep(Part::Value, Answer::Whole(Arc::new(whole)));
                 }
-                // Without a version nothing tells whether the rest is still of the same value.
+                // Without a version, the other ranges may belong to another value.
                 _ if version.is_some() => {
                     keep(Part::Value, Answer::Opened { size, same: Box::new(Same::written(version)) });
                     for (offset, bytes) in ranges {

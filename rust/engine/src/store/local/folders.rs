@@ -1,8 +1,7 @@
-//! Folders of a local store: listing and removing what lies below a prefix.
+//! Folders of a local store: listing and removal of the keys below a prefix.
 //!
-//! Symbolic links are followed for reading and listing, like every path of the
-//! store: users link data sets together. Removing a prefix removes the links
-//! below it and never what they point to.
+//! Reads and listings follow symbolic links, so that users can link data sets together. Removing a
+//! prefix removes the links below it and never their targets.
 
 use std::fs::{self, DirEntry, Metadata};
 use std::io::{self, ErrorKind};
@@ -15,7 +14,7 @@ use super::lock::{unused_name, Lock};
 use super::{platform, Failure};
 use crate::store::wrappers::split::is_document;
 
-/// What one directory entry means to the store.
+/// The meaning of a directory entry.
 enum Entry {
     Value(String),
     Folder(String),
@@ -38,7 +37,8 @@ pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> 
     Ok(found)
 }
 
-/// One level below the folder `path`, whose keys start with `prefix`, of its first `limit` entries; sorted.
+/// One level below the folder `path`, whose keys start with `prefix`, of its first `limit` entries;
+/// sorted.
 pub(super) fn level(path: &Path, prefix: &str, limit: usize) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     each_entry(path, limit, |entry| match entry {
@@ -51,9 +51,9 @@ pub(super) fn level(path: &Path, prefix: &str, limit: usize) -> Result<Listing, 
     Ok(listing)
 }
 
-/// Calls `visit` with every value and folder of the first `limit` entries of the folder `path`. Lock files, names that
-/// are not UTF-8, dangling links, links to `path` or to a folder above it (a walk would
-/// follow them without end), pipes and devices are neither; a folder that does not exist is empty.
+/// Call `visit` with every value and folder among the first `limit` entries of the folder `path`.
+/// Skip lock files, names that are not UTF-8, dangling links, pipes, devices, and links to `path`
+/// or a folder above it, which would make the walk endless. A missing folder is empty.
 fn each_entry(path: &Path, limit: usize, mut visit: impl FnMut(Entry)) -> io::Result<()> {
     let entries = match fs::read_dir(path) {
         Ok(entries) => entries,
@@ -71,7 +71,7 @@ fn each_entry(path: &Path, limit: usize, mut visit: impl FnMut(Entry)) -> io::Re
             match fs::metadata(entry.path()) {
                 Ok(target) if target.is_dir() && leads_back(path, &target)? => continue,
                 Ok(target) => kind = target.file_type(),
-                Err(_) => continue, // dangling or a loop: open() finds it absent, too
+                Err(_) => continue, // dangling or a loop: open() treats it as absent, too
             }
         }
         if kind.is_dir() {
@@ -83,7 +83,7 @@ fn each_entry(path: &Path, limit: usize, mut visit: impl FnMut(Entry)) -> io::Re
     Ok(())
 }
 
-/// Whether `path` or a folder above it is the folder `target`.
+/// Whether the folder `target` is `path` or a folder above it.
 fn leads_back(path: &Path, target: &Metadata) -> io::Result<bool> {
     for folder in path.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
         let found = fs::metadata(folder)?;
@@ -94,21 +94,20 @@ fn leads_back(path: &Path, target: &Metadata) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether the error means that nothing has this path.
+/// Whether the error means that the path does not exist.
 pub(super) fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
         || matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ENXIO | libc::ELOOP))
 }
 
-/// How often a folder is emptied again because somebody wrote into it meanwhile.
+/// How often a folder is emptied again because other processes write into it.
 const ROUNDS: u32 = 20;
 
-/// Ends the name of the folder into which a folder is moved that is removed.
+/// The suffix of the hidden folder into which a folder is moved for removal.
 const DISCARDED: &str = ".__deleted.__lock";
 
-/// Removes the folder `path` as [`remove`] does, but in one step for readers, and for those who
-/// come after a program that was killed meanwhile: it is first moved to a hidden folder beside it.
-/// What such a program left there is removed, too.
+/// Remove the folder `path` atomically for readers, and for processes after a crash: first move it
+/// into a hidden folder beside it. Folders that a killed process left there are removed as well.
 pub(super) fn discard(path: &Path) -> Result<bool, Failure> {
     let mut hidden = path.as_os_str().to_owned();
     hidden.push(DISCARDED);
@@ -122,8 +121,8 @@ pub(super) fn discard(path: &Path) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Moves the folder `path` into the folder `hidden`. False: it is where it was, or another
-/// program moved it.
+/// Move the folder `path` into the folder `hidden`. False: it was not moved, or another process
+/// moved it.
 fn move_into(path: &Path, hidden: &Path) -> bool {
     for _ in 0..ROUNDS {
         match fs::create_dir(hidden) {
@@ -132,7 +131,7 @@ fn move_into(path: &Path, hidden: &Path) -> bool {
         }
         match fs::rename(path, hidden.join(unused_name())) {
             Ok(()) => return true,
-            // Another program removes the same folder, and has removed the hidden one.
+            // Another process removes the same folder, and has removed the hidden one.
             Err(error) if error.kind() == ErrorKind::NotFound && path.is_dir() => {}
             Err(_) => return false,
         }
@@ -140,9 +139,9 @@ fn move_into(path: &Path, hidden: &Path) -> bool {
     false
 }
 
-/// Moves the folder `staged` to `path`, and the folder at `path` to `staged`, in one step where the system
-/// can do that. False: nothing was changed, as there is neither a folder nor a link, or one that
-/// cannot be renamed: a mount point, or a folder of a lower layer of an overlay.
+/// Exchange the folders `staged` and `path`, atomically if the system supports it. False: nothing
+/// changed, because `path` is neither a folder nor a link, or cannot be renamed (a mount point, or
+/// a folder of a lower overlay layer).
 pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
     let done = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() || found.is_symlink() => platform::exchange(staged, path),
@@ -159,10 +158,9 @@ pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
     }
 }
 
-/// Removes the folder `path` and everything below it, documents of a folder before
-/// its other files, and these before its folders: metadata goes first, so that no
-/// reader finds an array half gone.
-/// False if there was no such folder.
+/// Remove the folder `path` and everything below it. Documents are removed before other files, and
+/// files before folders: metadata goes first, so that no reader sees half an array. False if the
+/// folder does not exist.
 pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
     let fail = |error| Failure::new("remove", path, error);
     match fs::symlink_metadata(path) {
@@ -177,7 +175,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
         match fs::remove_dir(path) {
             Ok(()) => return Ok(true),
             Err(error) if is_absence(&error) => return Ok(true),
-            // Linux says ENOTEMPTY, others EEXIST.
+            // Linux reports ENOTEMPTY, other systems EEXIST.
             Err(error) if matches!(error.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::AlreadyExists) => {
                 std::thread::sleep(Duration::from_micros(50 << round.min(8)));
             }
@@ -187,7 +185,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
     Err(Failure::new("remove", path, io::Error::new(ErrorKind::WouldBlock, "somebody keeps writing into it")))
 }
 
-/// Removes the symbolic link `path`; false: it is none.
+/// Remove the symbolic link `path`; false: it is none.
 pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => {}
@@ -197,13 +195,13 @@ pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
     absent_is_fine(fs::remove_file(path)).map(|()| true).map_err(|error| Failure::new("remove", path, error))
 }
 
-/// The symbolic link that `path` or a folder above it is, and that leads to nothing.
+/// The symbolic link without a target at `path` or above it.
 pub(super) fn dangling_link(path: &Path) -> Option<&Path> {
     path.ancestors()
         .find(|path| path.is_symlink() && fs::metadata(path).is_err_and(|error| is_absence(&error)))
 }
 
-/// Removes everything below the folder `path`, in the same order, but not the folder.
+/// Remove everything below the folder `path`, in the same order, but not the folder.
 pub(super) fn empty(path: &Path) -> Result<(), Failure> {
     let fail = |error| Failure::new("remove", path, error);
     let mut folders = Vec::new();
@@ -214,7 +212,7 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
             continue;
         }
         let lock_file = entry.file_name().as_encoded_bytes().ends_with(LOCK_SUFFIX.as_bytes());
-        // Removing the lock file of a writer would let two of them in.
+        // Removing the lock file of a writer would admit a second one.
         let removed = if lock_file { Lock::remove(&path) } else { fs::remove_file(&path) };
         absent_is_fine(removed).map_err(|error| Failure::new("remove", &path, error))?;
     }
@@ -232,7 +230,7 @@ pub(super) fn in_order(path: &Path) -> io::Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// Removes the folder `path` if there are only folders below it.
+/// Remove the folder `path` if it contains only folders.
 pub(super) fn remove_hollow(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -244,7 +242,7 @@ pub(super) fn remove_hollow(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// Whether there are only folders below the folder `path`; not known is no.
+/// Whether the folder `path` contains only folders; false if that is unknown.
 pub(super) fn is_hollow(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else { return false };
     entries.into_iter().all(|entry| {
@@ -259,8 +257,8 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Creates the folders of `path` that do not exist, as far as nobody removes them meanwhile. Gives
-/// those that have them as new entries, from above.
+/// Create the missing folders of `path`, unless others remove them meanwhile. Return the folders
+/// that got new entries, outermost first.
 pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
     let mut grown = Vec::with_capacity(missing.len());
@@ -278,7 +276,7 @@ pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(grown)
 }
 
-/// Makes the entries of a folder durable.
+/// Make the entries of a folder durable.
 pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()
 }

@@ -1,23 +1,23 @@
-//! Waiting for the disk: how long it takes, and how many changes wait for it together.
+//! Synchronisation with the disk, and how many writes should wait for it concurrently.
 
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// A disk writes so many files about as fast as one.
+/// A disk synchronises this many files about as fast as one.
 pub(super) const TOGETHER: usize = 8;
 
-/// How long a wait has to be for a thread of its own, in microseconds.
+/// The wait that is worth a thread, in microseconds.
 const WORTH_US: u64 = 50;
 
-/// One long wait is not remembered as longer.
+/// Longer waits count as this long.
 const MOST_US: u64 = 1000;
 
-/// How long waits were lately, in microseconds. File systems in memory do not wait.
+/// The moving average of waits in microseconds. File systems in memory do not wait.
 pub(super) static LATELY_US: AtomicU64 = AtomicU64::new(200);
 
-/// Waits until what was written to `file` is on the disk.
+/// Wait until the data of `file` is on the disk.
 pub(super) fn synchronise(file: &File) -> io::Result<()> {
     let begun = Instant::now();
     file.sync_data()?;
@@ -30,7 +30,7 @@ fn next(lately: u64, took: u64) -> u64 {
     (3 * lately + took.min(MOST_US)) / 4
 }
 
-/// How many changes should be under way at a time; 0: none of them waits.
+/// How many writes should run concurrently; 0: they do not wait.
 pub(super) fn concurrency() -> usize {
     if LATELY_US.load(Ordering::Relaxed) < WORTH_US {
         0

@@ -1,5 +1,4 @@
-//! What Linux does better than other Unix systems; twin of `portable`, to which
-//! everything falls back where the kernel or the file system cannot do it.
+//! System calls of Linux, with `portable` as the fallback.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -10,13 +9,13 @@ use std::path::Path;
 
 use super::portable;
 
-/// Opens a file to be read past the cache of the system.
+/// The flag that opens a file past the page cache.
 pub(super) const DIRECT: libc::c_int = libc::O_DIRECT;
 
-/// Locks `file` for this open file description alone; false if another has it.
+/// Lock `file` for this open file description alone; false if another one holds the lock.
 ///
-/// Open file description locks work on NFS too and exclude the byte range locks
-/// of other programs, TensorStore's in particular; `flock` does neither.
+/// Open file description locks work on NFS and exclude the byte range locks of other programs,
+/// TensorStore's in particular; `flock` does neither.
 pub(super) fn try_lock(file: &File) -> io::Result<bool> {
     let whole = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
@@ -43,11 +42,11 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Exchanges two folders in one step.
+/// Exchange two folders atomically.
 pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     let paths = [one, other].map(|path| CString::new(path.as_os_str().as_bytes()));
     let [Ok(first), Ok(second)] = paths else { return Err(io::ErrorKind::InvalidInput.into()) };
-    // SAFETY: both are strings that end in NUL and live longer than the call.
+    // SAFETY: both strings end in NUL and live longer than the call.
     let done = unsafe {
         let (from, to) = (first.as_ptr(), second.as_ptr());
         libc::renameat2(libc::AT_FDCWD, from, libc::AT_FDCWD, to, libc::RENAME_EXCHANGE)
@@ -62,8 +61,8 @@ pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     }
 }
 
-/// Copies `size` bytes at `offset` of `from` to `at` of `to`, inside the kernel
-/// where it can: Btrfs and XFS then share the blocks, NFS copies on the server.
+/// Copy `size` bytes at `offset` of `from` to `at` of `to`, inside the kernel if possible: Btrfs
+/// and XFS then share the blocks, NFS copies on the server.
 pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
     let mut done = 0;
     while done < size {
@@ -80,7 +79,7 @@ pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64
         };
         match copied {
             1.. => done += copied as u64,
-            // At the end of `from`; or a file system that pretends so (some FUSE).
+            // The end of `from`, or a file system that reports it wrongly (some FUSE).
             0 => return portable::copy_range(from, offset + done, to, at + done, size - done),
             _ => {
                 let error = io::Error::last_os_error();

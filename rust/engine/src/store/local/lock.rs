@@ -1,18 +1,15 @@
-//! The lock file of one key: TensorStore's protocol, so that both libraries may
-//! write one array at the same time.
+//! The lock file of a key, by TensorStore's protocol: both libraries can write one array
+//! concurrently.
 //!
-//! The lock file of the file `key` is `key.__lock`, and it is also the new value
-//! in the making. Only the holder of an exclusive lock on the whole file *that
-//! has this path* may write to it, remove it, or rename it to `key`. A process
-//! that opened the file and then waited for the lock may find that the file lost
-//! its path meanwhile (it became the value, or was removed): then its lock means
-//! nothing, and it starts again. Readers never lock. A killed process leaves at
-//! most an unlocked lock file, which the next writer takes over.
+//! The lock file of the file `key` is `key.__lock`, and it becomes the new value. Only the holder
+//! of an exclusive lock on the whole file *at this path* may write to it, remove it, or rename it
+//! to `key`. A process that waited for the lock may find that the file has lost its path meanwhile
+//! (it became the value, or was removed): then its lock is void, and it starts again. Readers never
+//! lock. A killed process leaves at most an unlocked lock file, which the next writer takes over.
 //!
-//! Some file systems have no locks. There the lock file belongs to the process that has
-//! created it, says which one that is, and is no value: the new value is a file of its
-//! own. The lock file of a process of this machine that has ended is removed, by one
-//! process at a time, which another lock file sees to.
+//! Some file systems have no locks. There the lock file belongs to the process that created it and
+//! names this process; the new value is a separate file. If that process of this machine has ended,
+//! its lock file is removed, by one process at a time under a second lock file.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{Hash, Hasher};
@@ -31,36 +28,36 @@ use crate::warning::warn;
 /// How long to wait for another writer before its lock file is removed with a folder.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Exclusive right to change one key. Dropping it removes the lock file.
+/// The exclusive right to change one key. Dropping it removes the lock file.
 pub(super) struct Lock {
     path: PathBuf,
     pub(super) file: File,
     /// Bytes that a killed writer left in the file.
     pub(super) stale_bytes: u64,
     has_path: bool,
-    /// The lock file, where that is not the value.
+    /// The lock file, if it is not the new value.
     guard: Option<Guard>,
 }
 
-/// A lock file that its creation has made ours. Dropping it removes the file.
+/// A lock file that this process created. Dropping it removes the file.
 struct Guard(PathBuf);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // One that stays is taken over, as soon as this process has ended.
+        // A lock file that remains is taken over once this process has ended.
         let _ = fs::remove_file(&self.0);
     }
 }
 
 enum Attempt {
     Held(u64),
-    /// The file lost its path while we waited.
+    /// The file lost its path during the wait.
     Moved,
 }
 
 impl Lock {
-    /// The lock of the file `target`, as `settings` say. `ErrorKind::NotFound`: there is no
-    /// such folder. `ErrorKind::TimedOut`: somebody holds it too long.
+    /// Lock the file `target` according to `settings`. `ErrorKind::NotFound`: the folder does not
+    /// exist. `ErrorKind::TimedOut`: another writer holds the lock too long.
     pub(super) fn of(target: &Path, settings: &Settings, support: &LockSupport) -> io::Result<Lock> {
         let path = with_suffix(target, "");
         match settings.locking {
@@ -80,7 +77,7 @@ impl Lock {
         }
     }
 
-    /// Waits for the lock of `path`, creating the file.
+    /// Create the file `path` and wait for its lock.
     pub(super) fn create(path: PathBuf, patience: Duration) -> io::Result<Lock> {
         let mut wait = Wait::at_most(patience);
         loop {
@@ -89,7 +86,7 @@ impl Lock {
                 Ok(Attempt::Held(bytes))
                     if bytes > 0 && Owner::of(&path)?.is_some_and(|it| !it.is_dead()) =>
                 {
-                    // The owner finds no locks in this file system.
+                    // The owner has found no locks in this file system.
                     drop(file);
                     a_little(&mut wait)?;
                 }
@@ -110,7 +107,7 @@ impl Lock {
         }
     }
 
-    /// Waits until `path` can be made.
+    /// Wait until `path` can be created.
     fn claim(path: PathBuf, patience: Duration) -> io::Result<Lock> {
         let mut wait = Wait::at_most(patience);
         loop {
@@ -122,13 +119,13 @@ impl Lock {
         }
     }
 
-    /// Makes a file that is nobody else's.
+    /// Create a file that no other process uses.
     fn make(path: PathBuf) -> io::Result<Lock> {
         let file = options().create_new(true).open(&path)?;
         Ok(Lock { path, file, stale_bytes: 0, has_path: true, guard: None })
     }
 
-    /// Waits until the lock file can be made, and makes another file for the value.
+    /// Wait until the lock file can be created, and create another file for the value.
     fn guarded(target: &Path, patience: Duration) -> io::Result<Lock> {
         let value = with_suffix(target, &unused_name());
         let path = with_suffix(target, "");
@@ -145,7 +142,7 @@ impl Lock {
         Ok(lock)
     }
 
-    /// Removes a lock file once nobody holds it.
+    /// Remove a lock file once no process holds it.
     pub(super) fn remove(path: &Path) -> io::Result<()> {
         match options().open(path) {
             Ok(file) => match hold(&file, path, &mut Wait::at_most(PATIENCE)) {
@@ -159,7 +156,7 @@ impl Lock {
         }
     }
 
-    /// Makes the lock file the value; the lock is gone then.
+    /// Rename the lock file to the value, which ends the lock.
     pub(super) fn rename(&mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
         self.has_path = false;
@@ -170,7 +167,7 @@ impl Lock {
         &self.path
     }
 
-    /// The path no longer is ours: somebody removed the file against the rules.
+    /// Give up the path: another process removed the file against the protocol.
     pub(super) fn forget(&mut self) {
         self.has_path = false;
     }
@@ -179,10 +176,10 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if self.has_path {
-            // Nothing depends on it: a lock file that stays is taken over.
+            // A lock file that remains is taken over.
             let _ = fs::remove_file(&self.path);
         }
-        // Others may write as soon as the file of this value is gone.
+        // Other writers may start once the file of this value is gone.
         drop(self.guard.take());
     }
 }
@@ -203,7 +200,8 @@ impl LockSupport {
         self.0.store(PRESENT, Ordering::Relaxed);
     }
 
-    /// Locks cannot be had. False: they were before, so that lock files would not keep others out.
+    /// Record that locks are not supported. False: they were before, so lock files would not
+    /// exclude other writers.
     fn learn_lacking(&self, target: &Path) -> io::Result<bool> {
         match self.0.compare_exchange(0, LACKING, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
@@ -220,7 +218,7 @@ impl LockSupport {
     }
 }
 
-// What a store knows does not tell it from others.
+// This knowledge does not distinguish stores.
 impl PartialEq for LockSupport {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -233,13 +231,13 @@ impl Hash for LockSupport {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
-/// Whether the error says that there are no locks.
+/// Whether the error means that locks are not supported.
 fn is_unsupported(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP))
         || error.raw_os_error() == Some(libc::ENOTSUP)
 }
 
-/// Opens a lock file, and tells whether that has made it.
+/// Open a lock file, and tell whether that created it.
 fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
     loop {
         match options().create_new(true).open(path) {
@@ -253,7 +251,7 @@ fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
     }
 }
 
-/// Makes a file that has `text` from the beginning; false: there is one.
+/// Create a file with the content `text` atomically; false: the file exists.
 fn make_with(path: &Path, text: &str) -> io::Result<bool> {
     let draft = with_suffix(path, &unused_name());
     options().create_new(true).open(&draft)?.write_all(text.as_bytes())?;
@@ -263,7 +261,7 @@ fn make_with(path: &Path, text: &str) -> io::Result<bool> {
         Ok(()) => return Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-        Err(_) => {} // a file system without links
+        Err(_) => {} // the file system has no hard links
     }
     match options().create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -271,7 +269,8 @@ fn make_with(path: &Path, text: &str) -> io::Result<bool> {
     }
 }
 
-/// Removes the lock file of a process that has ended, and its value; false: it has not, or others do so.
+/// Remove the lock file of a process that has ended, and its value; false: the process runs, or
+/// another one removes the file.
 fn remove_dead(target: &Path, path: &Path) -> io::Result<bool> {
     let is_dead = || Owner::of(path).map(|owner| owner.filter(Owner::is_dead));
     if is_dead()?.is_none() {
@@ -282,7 +281,7 @@ fn remove_dead(target: &Path, path: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let _taking = Guard(taking);
-    // Others may have removed it, and made their own, before they let go of that.
+    // Another process may have removed the file and created its own in between.
     let Some(owner) = is_dead()? else { return Ok(true) };
     if owner.value.ends_with(LOCK_SUFFIX) && !owner.value.contains('/') {
         absent_is_fine(fs::remove_file(path.with_file_name(&owner.value)))?;
@@ -292,7 +291,7 @@ fn remove_dead(target: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Removes what [`make_with`] left of the lock file `path` in processes that have ended.
+/// Remove the drafts of [`create_with`] that ended processes left beside the lock file `path`.
 fn remove_drafts(path: &Path) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
     let mut start = name.to_owned();
@@ -302,7 +301,7 @@ fn remove_drafts(path: &Path) -> io::Result<()> {
         let (name, draft) = (entry.file_name(), entry.path());
         let bytes = name.as_encoded_bytes();
         let is_draft = bytes.starts_with(start.as_encoded_bytes()) && bytes.ends_with(LOCK_SUFFIX.as_bytes());
-        // Who still wants to write to an empty one makes another one.
+        // A process that still writes to an empty draft creates another one.
         let is_left = || match Owner::of(&draft)? {
             Some(owner) => Ok::<_, io::Error>(owner.is_dead()),
             None => Ok(entry.metadata().is_ok_and(|found| found.len() == 0)),
@@ -314,7 +313,7 @@ fn remove_drafts(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a lock file where there are no locks, as soon as no process has it.
+/// Remove a lock file in a file system without locks, once no process owns it.
 fn remove_unlocked(path: &Path) -> io::Result<()> {
     let mut wait = Wait::at_most(PATIENCE);
     while Owner::of(path)?.is_some_and(|owner| !owner.is_dead()) {
@@ -330,7 +329,7 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// No symbolic link, which could lead the write out of the root; no waiting at a pipe.
+/// Refuse symbolic links, which could lead outside the root, and do not wait at a pipe.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -352,7 +351,7 @@ pub(super) fn unused_name() -> String {
     format!("_{:x}_{since:x}_{count:x}", std::process::id())
 }
 
-/// Waits for the lock on `file`, or until `path` is another file.
+/// Wait for the lock on `file`, or until `path` is another file.
 fn hold(file: &File, path: &Path, wait: &mut Wait) -> io::Result<Attempt> {
     loop {
         let locked = platform::try_lock(file)?;

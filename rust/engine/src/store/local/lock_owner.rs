@@ -1,29 +1,29 @@
-//! Who has made a lock file, on file systems without locks: the file says it.
+//! The owner of a lock file, on file systems without locks: the file names it.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// The first line of a lock file that says who has made it.
+/// The first line of a lock file that names its owner.
 const MAGIC: &str = "tessarr lock file";
 
 /// Longer files are values.
 const MOST_BYTES: u64 = 4096;
 
-/// What a lock file says.
+/// The content of a lock file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// The machine since it was started, and the namespace in which the process has its number.
+    /// The boot of the machine, and the namespace of the process number.
     machine: String,
     process: u32,
-    /// When the process began: another process may get its number.
+    /// The start time of the process: another process may get its number.
     begun: String,
-    /// The name of the file that is to become the value.
+    /// The name of the file that becomes the value.
     pub(super) value: String,
 }
 
 impl Owner {
-    /// This process, which writes a value into the file `value`.
+    /// This process, which writes the value into the file `value`.
     pub(super) fn current(value: &Path) -> Owner {
         let process = std::process::id();
         let begun = start_time(process).unwrap_or_default();
@@ -31,12 +31,12 @@ impl Owner {
         Owner { machine: machine(), process, begun, value }
     }
 
-    /// What a lock file has.
+    /// The content of a lock file.
     pub(super) fn to_text(&self) -> String {
         format!("{MAGIC}\n{}\n{}\n{}\n{}\n", self.machine, self.process, self.begun, self.value)
     }
 
-    /// What the file at `path` says; None: nothing, or there is no such file.
+    /// Parse the file at `path`; None: it is not a lock file, or does not exist.
     pub(super) fn of(path: &Path) -> io::Result<Option<Owner>> {
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_file() && found.len() <= MOST_BYTES => {}
@@ -57,7 +57,7 @@ impl Owner {
         Ok(Some(Owner { machine: machine.into(), process, begun: begun.into(), value: value.into() }))
     }
 
-    /// Whether the process has certainly ended; of another machine that is never certain.
+    /// Whether the process has certainly ended; for another machine this is never certain.
     pub(super) fn is_dead(&self) -> bool {
         if self.machine.is_empty() || self.begun.is_empty() || self.machine != machine() {
             return false;
@@ -69,7 +69,7 @@ impl Owner {
     }
 }
 
-/// What tells this machine, since it was started, from all others; empty where the system does not say it.
+/// An identifier of this boot of the machine; empty if the system has none.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -80,13 +80,13 @@ fn machine() -> String {
     }
 }
 
-/// When a process began; [`ErrorKind::NotFound`] where there is none of that number, or it has ended.
+/// The start time of a process; [`ErrorKind::NotFound`] if it does not exist or has ended.
 fn start_time(process: u32) -> io::Result<String> {
     if !Path::new("/proc/self/stat").exists() {
         return Err(ErrorKind::Unsupported.into());
     }
     let text = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name of the program, in parentheses, may have anything in it.
+    // The program name, in parentheses, may contain any character.
     let mut fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
     match fields.next() {
         Some("Z" | "X") => Err(ErrorKind::NotFound.into()),

@@ -1,4 +1,4 @@
-//! Files as memory.
+//! Memory-mapped files.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,27 +6,27 @@ use std::ptr::NonNull;
 
 /// The bytes of a file, mapped until this is dropped.
 ///
-/// Who shortens the file in place meanwhile ends the process that looks at what is gone:
-/// that is the price of the mode, which nobody has by default. Values that are replaced by
-/// `rename`, as all writers but those in place do it, stay what they were.
+/// If another process truncates the file in place, reading the missing part kills this process:
+/// hence the mode is off by default. Values that are replaced by `rename` (by all writers except
+/// those in place) do not change.
 pub(super) struct Map {
     start: NonNull<u8>,
     size: usize,
 }
 
-// SAFETY: the memory is only read, and unmapped by whoever drops the last reference.
+// SAFETY: the memory is only read; dropping the last reference unmaps it.
 unsafe impl Send for Map {}
 // SAFETY: as above.
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// The first `size` bytes of `file`; None where the system does not map it.
+    /// The first `size` bytes of `file`; None if the system cannot map them.
     pub(super) fn of(file: &File, size: u64) -> Option<Map> {
         let size = usize::try_from(size).ok()?;
         if size == 0 {
             return Some(Map { start: NonNull::dangling(), size });
         }
-        // SAFETY: a new mapping at an address that the system chooses, of an open file.
+        // SAFETY: a new mapping of an open file, at an address that the system chooses.
         let start = unsafe {
             let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
             libc::mmap(std::ptr::null_mut(), size, protection, flags, file.as_raw_fd(), 0)
@@ -47,7 +47,7 @@ impl Map {
 impl Drop for Map {
     fn drop(&mut self) {
         if self.size > 0 {
-            // SAFETY: what `of` has mapped, and nobody refers to it any more.
+            // SAFETY: `of` has mapped this memory, and no reference to it remains.
             unsafe { libc::munmap(self.start.as_ptr().cast(), self.size) };
         }
     }

@@ -1,9 +1,9 @@
 //! A store in a folder: the file `root/key` holds the value of `key`.
 //!
-//! Values are never changed in place but replaced by `rename`, so a reader sees
-//! one value whole, without any lock; writers of one key exclude each other by a
-//! lock file, see `lock`; settings may say otherwise. Only regular files are values (through symbolic links);
-//! anything else that has the path of a key counts as absent.
+//! Values are never changed in place but replaced by `rename`, so that a reader sees one complete
+//! value without a lock. Writers of one key exclude each other by a lock file (see `lock`), unless
+//! the settings say otherwise. Only regular files are values, through symbolic links; other files
+//! at the path of a key count as absent.
 
 mod folders;
 mod fsync;
@@ -41,7 +41,7 @@ pub use settings::{Locking, Reading, Settings};
 /// How often a write starts again because its folder or lock file vanished.
 const ATTEMPTS: usize = 100;
 
-/// Keys and values as files below one folder, which is created by the first write.
+/// Values as files below one folder, which the first write creates.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct LocalStore {
     root: PathBuf,
@@ -49,22 +49,22 @@ pub struct LocalStore {
     locks: LockSupport,
 }
 
-/// Keys, by their paths, that threads of this process are changing where no file says so.
+/// Keys, by path, that threads of this process are changing without a lock file.
 static CHANGING: LazyLock<KeyLocks> = LazyLock::new(KeyLocks::new);
 
-/// What is asked of all stores in folders.
+/// Counts of the calls to all local stores.
 static ASKED: LazyLock<Tally> = LazyLock::new(Tally::default);
 
-/// How often what was asked of all stores in folders of this process.
+/// The number of calls to all local stores of this process.
 pub fn asked_of_files() -> Counts {
     ASKED.counts()
 }
 
-/// What became of a change.
+/// The outcome of a change.
 enum Applied {
-    /// It is made; this is the version of the new value, if that was wanted and is known.
+    /// It is applied. The new version, if requested and known.
     Done(Option<Version>),
-    /// Others removed the lock file, so that nothing was changed.
+    /// Another process removed the lock file; nothing changed.
     LockLost,
 }
 
@@ -79,12 +79,12 @@ impl LocalStore {
         Ok(LocalStore { root, settings, locks: LockSupport::default() })
     }
 
-    /// The folder, absolute.
+    /// The absolute path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// How it is used.
+    /// The settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -93,14 +93,14 @@ impl LocalStore {
         self.root.join(key)
     }
 
-    /// Creates the folder of the value at `path`. Gives the folders whose entries are new.
+    /// Create the folder of the value at `path`. Returns the folders that got new entries.
     fn create_folder_of(&self, path: &Path) -> Result<Vec<PathBuf>> {
         let folder = path.parent().unwrap_or(&self.root);
         let created = folders::create_folders(folder);
         Ok(created.map_err(|error| Failure::new("create folder", folder, error))?)
     }
 
-    /// Makes the entries of `folders` durable, if that is asked for.
+    /// Make the entries of `folders` durable, if the settings ask for it.
     fn synchronise_folders(&self, folders: &[PathBuf]) -> Result<()> {
         for folder in folders.iter().rev().filter(|_| self.settings.durable) {
             match folders::sync_folder(folder) {
@@ -121,8 +121,7 @@ impl LocalStore {
         Ok(())
     }
 
-    /// Makes `change` under `lock`; without one, in place. `versioned`: the version of the new
-    /// value is wanted.
+    /// Apply `change` under `lock`, or in place without one. `versioned`: return the new version.
     fn apply(
         &self,
         lock: Option<Lock>,
@@ -135,7 +134,8 @@ impl LocalStore {
         match change {
             Change::Keep => return Ok(Applied::Done(None)),
             Change::Delete => match fs::remove_file(path) {
-                // A key whose path a folder has is absent, which systems tell in different ways.
+                // A key whose path is a folder is absent; systems report that with different
+                // errors.
                 Err(error) if !folders::is_absence(&error) && !path.is_dir() => {
                     return Err(Failure::new("delete", path, error).into())
                 }
@@ -156,7 +156,7 @@ impl LocalStore {
         Ok(Applied::Done(version))
     }
 
-    /// Makes the lock file the value.
+    /// Write the lock file, and rename it to the value.
     fn write_aside(
         &self,
         mut lock: Lock,
@@ -201,8 +201,8 @@ impl LocalStore {
         Ok(())
     }
 
-    /// The lock of `path`; None where values are changed in place, without one. With
-    /// [`ErrorKind::NotFound`] there is no folder to lock it in.
+    /// Lock `path`; None if values are changed in place, without a lock. [`ErrorKind::NotFound`]:
+    /// the folder does not exist.
     fn lock(&self, path: &Path) -> io::Result<Option<Lock>> {
         match self.settings.locking {
             Locking::InPlace => Ok(None),
@@ -210,7 +210,7 @@ impl LocalStore {
         }
     }
 
-    /// Keeps other threads from changing `key` where no file does.
+    /// Lock `key` against other threads, for settings without a lock file.
     fn turn(&self, key: &str) -> Result<Option<Held>> {
         match self.settings.locking {
             Locking::System | Locking::File => Ok(None),
@@ -218,8 +218,8 @@ impl LocalStore {
         }
     }
 
-    /// As `update`, with errors that name no key. Folders that it makes are synchronised last: by
-    /// then most file systems have done so together with the file.
+    /// Implements `update`; its errors name no key. New folders are synchronised last: by then most
+    /// file systems have done so with the file.
     fn update_unnamed<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         self.check_writable()?;
         let mut grown = Vec::new();
@@ -236,9 +236,8 @@ impl LocalStore {
         grown: &mut Vec<PathBuf>,
     ) -> Result<Made<'a>> {
         let path = self.path(key);
-        // What does not depend on the current value is made before the lock is
-        // taken. Deleting what does not exist needs no lock: at the moment of
-        // this look the key is absent, and so it would be after a locked delete.
+        // A change that needs no current value is computed before the lock is taken. Deleting an
+        // absent key needs no lock: a locked delete would not change more.
         let mut early = if need.current { None } else { Some(updater(None)?) };
         match &early {
             Some(Change::Keep) => return Ok(Change::Keep.into()),
@@ -251,9 +250,9 @@ impl LocalStore {
         for _ in 0..ATTEMPTS {
             let lock = match self.lock(&path) {
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    // The folder is missing, so the key is absent: no folder is made
-                    // for a change that stores nothing. A new value counts if the key
-                    // is still absent under the lock.
+                    // The folder is missing, so the key is absent: a change that stores nothing
+                    // needs no folder. A new value is written if the key is still absent under the
+                    // lock.
                     if need.current && if_absent.is_none() {
                         match updater(None)? {
                             Change::Write(parts) => if_absent = Some(Change::Write(parts)),
@@ -286,7 +285,7 @@ impl LocalStore {
         Err(vanishing("replace", &path).into())
     }
 
-    /// The error of a key whose lock was not to be had.
+    /// The error of a key that could not be locked.
     fn unlocked(&self, path: &Path, error: io::Error) -> Error {
         if error.kind() != ErrorKind::TimedOut {
             return Failure::new("lock", path, error).into();
@@ -362,14 +361,14 @@ impl Store for LocalStore {
             Ok(_) if folders::is_hollow(&path) => AtPath::EmptyFolder,
             Ok(_) => AtPath::Folder,
             Err(error) if folders::is_absence(&error) => AtPath::Nothing,
-            // What cannot be looked at may be there.
+            // An unreadable entry may be a value.
             Err(_) => AtPath::Value,
         }))
     }
 
     fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
         self.keys().check_prefix(prefix)?;
-        // A folder may be readable for others than its files.
+        // Permissions of a folder and its files may differ.
         Ok(folders::level(&self.path(prefix), prefix, limit).ok())
     }
 
@@ -466,7 +465,7 @@ impl Store for LocalStore {
     }
 }
 
-/// Writes the new value into the lock file.
+/// Write the new value into the lock file.
 fn write_parts(lock: &Lock, parts: &[Part<'_>], current: Option<&LocalObject>) -> Result<()> {
     let fail = |error| Failure::new("write", lock.path(), error);
     if lock.stale_bytes > 0 {
@@ -493,7 +492,7 @@ fn write_parts(lock: &Lock, parts: &[Part<'_>], current: Option<&LocalObject>) -
     Ok(())
 }
 
-/// Writes all of `pending` at the position of `file` and clears it. Gives the size.
+/// Write all of `pending` at the position of `file` and clear it. Returns the size.
 fn write_all(mut file: &File, pending: &mut Vec<IoSlice<'_>>) -> io::Result<u64> {
     let size = pending.iter().map(|slice| slice.len() as u64).sum();
     let mut rest = &mut pending[..];
@@ -513,7 +512,7 @@ fn write_all(mut file: &File, pending: &mut Vec<IoSlice<'_>>) -> io::Result<u64>
     Ok(size)
 }
 
-/// Gives the new value the permissions of the file that it replaces, before it has any bytes.
+/// Give the new value the permissions of the file that it replaces, before it is written.
 fn keep_permissions(path: &Path, file: &File) -> io::Result<()> {
     match fs::metadata(path) {
         Ok(old) if old.is_file() && old.mode() != file.metadata()?.mode() => {
@@ -528,8 +527,8 @@ fn keep_permissions(path: &Path, file: &File) -> io::Result<()> {
     }
 }
 
-/// Makes the lock file the value. Folders without a file, which deleted keys left
-/// behind at this path, make way.
+/// Rename the lock file to the value. Folders without files, which deleted keys left at this path,
+/// are removed.
 fn rename(lock: &mut Lock, path: &Path) -> io::Result<()> {
     match lock.rename(path) {
         Err(error) if error.kind() == ErrorKind::IsADirectory => match folders::remove_hollow(path) {
@@ -549,7 +548,7 @@ fn vanishing(action: &'static str, path: &Path) -> Failure {
     Failure::new(action, path, error)
 }
 
-/// What could not be done with which path.
+/// A failed action and its path.
 struct Failure {
     action: &'static str,
     path: PathBuf,

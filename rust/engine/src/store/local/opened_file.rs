@@ -1,4 +1,4 @@
-//! A value, opened: the file that had its path then.
+//! Open files as readers of values.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -13,23 +13,22 @@ use crate::error::{Error, Result};
 use crate::scratch::sized;
 use crate::store::Call;
 
-/// An open file. Replacing the value gives its path to another file, so this one
-/// stays what it was.
+/// An open file. Replacing the value gives its path to another file, so this one does not change.
 pub(super) struct LocalObject {
     pub(super) file: File,
     state: State,
     view: View,
 }
 
-/// How the bytes of a file are had.
+/// How bytes of the file are read.
 enum View {
     Plain,
     Mapped(Map),
     Direct,
 }
 
-/// Opens the value at `path`; None unless a regular file is there.
-/// Three system calls, if it is read plainly: open, statx, and the close at the end.
+/// Open the value at `path`; None unless it is a regular file. A plain read makes three system
+/// calls: open, statx and close.
 pub(super) fn open_value(path: &Path, reading: Reading) -> io::Result<Option<LocalObject>> {
     let (file, direct) = match open(path, reading == Reading::Direct) {
         Ok(opened) => opened,
@@ -48,36 +47,34 @@ pub(super) fn open_value(path: &Path, reading: Reading) -> io::Result<Option<Loc
     Ok(Some(LocalObject { state: State::of(&found), file, view }))
 }
 
-/// The file, and whether it is read past the cache of the system.
+/// The file, and whether it bypasses the page cache.
 fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
-    // Opening a pipe would wait for its writer without O_NONBLOCK; for a regular
-    // file it means nothing.
+    // Without O_NONBLOCK opening a pipe would wait for its writer; regular files ignore the flag.
     let plainly = |flags| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | flags).open(path);
     if direct && platform::DIRECT != 0 {
         match plainly(platform::DIRECT) {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // the file system cannot
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // the file system does not support it
             opened => return Ok((opened?, true)),
         }
     }
     Ok((plainly(0)?, false))
 }
 
-/// A file changed this recently could change again without a new time stamp.
+/// A file that changed this recently could change again with the same time stamp.
 ///
-/// The kernel stamps files with a clock that ticks every 1 to 10 ms. Somebody
-/// else's writer that changes files in place (zarrs does) could change a file
-/// twice within one tick; whoever looked in between would hold a version that
-/// equals the one after. So a file whose stamps are this young, or from the
-/// future, has no version (git calls such files "racily clean"); its stamps can be
-/// compared with those of a version that was had before.
+/// The kernel stamps files with a clock that ticks every 1 to 10 ms. A program that changes files
+/// in place (such as zarrs) could change a file twice within one tick; a reader in between would
+/// hold a version that equals the next one. So a file with such recent stamps, or stamps from the
+/// future, has no version (git calls such files "racily clean"). Its stamps can still be compared
+/// with those of an earlier version.
 pub(super) const RACY: Duration = Duration::from_millis(20);
 
-/// What the file was when it was opened, or written.
+/// The state of the file when it was opened or written.
 #[derive(Clone, Copy)]
 struct State {
     size: u64,
     stamps: Version,
-    /// Too young to be known by its stamps.
+    /// The stamps are too recent to be a version.
     racy: bool,
 }
 
@@ -91,7 +88,7 @@ impl State {
         let changed = stamp(found.ctime(), found.ctime_nsec());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let racy_since = now.saturating_sub(RACY).as_nanos();
-        // The second stamp is scattered over all bits, lest two shifts cancel out.
+        // The second stamp is mixed over all bits, so that two shifts do not cancel out.
         let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         State {
             size: found.len(),
@@ -101,29 +98,29 @@ impl State {
     }
 }
 
-/// The time of modification of a file that nobody else has seen yet, between two ticks of the
-/// clock from which the kernel takes those of all other changes.
+/// The modification time of a file that no other process has seen yet, between two ticks of the
+/// clock from which the kernel takes the times of all other changes.
 pub(super) struct Mark(SystemTime);
 
 impl Mark {
-    /// Gives it to `file`; None where that cannot be.
+    /// Set it on `file`; None if that is not possible.
     pub(super) fn on(file: &File) -> Option<Mark> {
         let now = SystemTime::now();
         file.set_modified(now).ok().map(|()| Mark(now))
     }
 
-    /// The version of the file, if nobody has changed it since.
+    /// The version of the file, if it has not changed since.
     pub(super) fn version(&self, file: &File) -> Option<Version> {
         let found = file.metadata().ok()?;
         (found.modified().ok()? == self.0).then(|| State::of(&found).stamps)
     }
 }
 
-/// Past the cache of the system, files are read by whole blocks to addresses that begin one.
+/// Direct reads need whole blocks at addresses aligned to blocks.
 const BLOCK: usize = 4096;
 
 impl LocalObject {
-    /// Fills `out` by way of a buffer of whole blocks.
+    /// Fill `out` through a buffer of whole blocks.
     fn read_blocks(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         let ahead = offset as usize % BLOCK;
         let count = (ahead + out.len()).next_multiple_of(BLOCK);
@@ -191,7 +188,7 @@ impl Object for LocalObject {
 
     fn file(&self) -> Option<&File> {
         match self.view {
-            View::Direct => None, // it takes whole blocks only
+            View::Direct => None, // direct reads need whole blocks
             _ => Some(&self.file),
         }
     }

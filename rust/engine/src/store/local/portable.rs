@@ -1,5 +1,4 @@
-//! What the operating systems do differently, by means that all Unix systems have.
-//! The fallback of `linux` as well.
+//! System calls that all Unix systems have, also the fallback of `linux`.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,12 +6,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// There is no flag for that everywhere.
+/// Not all systems have such a flag.
 #[cfg_attr(all(target_os = "linux", not(feature = "portable")), expect(dead_code))]
 pub(super) const DIRECT: libc::c_int = 0;
 
-/// Locks `file` for this open file description alone; false if another has it.
-/// The lock goes when the last descriptor of the description is closed.
+/// Lock `file` for this open file description alone; false if another one holds the lock. The lock
+/// ends when the last descriptor of the description is closed.
 pub(super) fn try_lock(file: &File) -> io::Result<bool> {
     loop {
         // SAFETY: the descriptor is open while `file` is borrowed.
@@ -28,7 +27,7 @@ pub(super) fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Exchanges two folders. For a moment there is none at `other`.
+/// Exchange two folders. For a moment none exists at `other`.
 pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     let mut temporary = one.as_os_str().to_owned();
     temporary.push(".old");
@@ -41,8 +40,8 @@ pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     fs::rename(&temporary, one)
 }
 
-/// Copies `size` bytes at `offset` of `from` to `at` of `to`. `from` ending
-/// early is `ErrorKind::UnexpectedEof`.
+/// Copy `size` bytes at `offset` of `from` to `at` of `to`. If `from` ends early, the error is
+/// `ErrorKind::UnexpectedEof`.
 pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
     let mut buffer = vec![0; size.min(1 << 20) as usize];
     let mut done = 0;

@@ -1,20 +1,20 @@
-//! How a folder is used.
+//! Settings of a local store.
 
 use std::time::Duration;
 
-/// What may be chosen of a store in a folder.
+/// Settings of a local store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// Refuse every change.
     pub read_only: bool,
-    /// Every change has reached the disk when the call returns.
+    /// Return from a change when it has reached the disk.
     pub durable: bool,
     /// How values are read.
     pub reading: Reading,
-    /// How writers of one key keep out of each other's way.
+    /// How writers of one key exclude each other.
     pub locking: Locking,
-    /// How long to wait for another writer of one key. Writing one value takes seconds at
-    /// most; a longer wait means a stopped process or a broken network file system.
+    /// How long to wait for another writer of a key. A write takes seconds at most; a longer wait
+    /// means a stopped process or a broken network file system.
     pub patience: Duration,
 }
 
@@ -33,25 +33,24 @@ impl Default for Settings {
 /// How values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reading {
-    /// Through the cache of the system.
+    /// Through the page cache.
     Plain,
-    /// As memory: without a copy.
+    /// As mapped memory, without a copy.
     Mapped,
-    /// Past the cache of the system, where the file system can do that.
+    /// Past the page cache, if the file system supports it.
     Direct,
 }
 
-/// How writers of one key keep out of each other's way.
+/// How writers of one key exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Locking {
-    /// By a lock of the system on the lock file; one that a killed writer left is taken over.
+    /// By a system lock on the lock file. A lock file of a killed writer is taken over.
     System,
-    /// By the lock file: whoever makes it may write. One that a killed writer left has to be
-    /// removed by hand.
+    /// By creating the lock file. A lock file of a killed writer must be removed by hand.
     File,
-    /// Not at all, except within the process. Each value is replaced at once; of two changes
-    /// of parts of one value one may be lost.
+    /// Not at all, except within the process. Each value is replaced atomically; of two concurrent
+    /// changes of one value one may be lost.
     Nothing,
-    /// As `Nothing`, and values are changed in place: readers may see half of a change.
+    /// Like `Nothing`, and values are changed in place: readers may see half a change.
     InPlace,
 }

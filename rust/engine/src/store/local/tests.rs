@@ -396,13 +396,13 @@ fn an_empty_folder_makes_way_for_a_value_and_a_full_one_does_not() {
 
 #[test]
 fn a_full_disk_leaves_the_old_value_and_no_lock_file() {
-    // A file size limit stands in for the full disk; it is the whole process's,
-    // so the write runs in a child that may not be disturbed by other tests.
+    // A file size limit stands in for a full disk. It applies to the whole process, so the write
+    // runs in a child that other tests cannot disturb.
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"old").unwrap();
     let big = vec![1u8; 1 << 20];
-    // SAFETY: the child only writes, and leaves by `_exit`.
+    // SAFETY: the child only writes, and exits by `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: plain system calls with valid arguments.

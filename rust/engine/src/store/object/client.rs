@@ -1,4 +1,4 @@
-//! What sends the requests of a process to web servers: few threads for however many requests.
+//! The HTTP transport of a process: a few threads send all requests.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -24,27 +24,27 @@ use tower_service::Service;
 use crate::pool;
 use crate::store::fork;
 
-/// The most threads that send requests and take answers.
+/// The maximum number of threads that send requests and receive responses.
 const THREADS: usize = 4;
 
-/// So many requests are under way at most: each may have a connection of its own. Of four, three may be of one
-/// server: who asks another one does not wait for one that does not answer.
+/// The maximum number of concurrent requests, each of which may have a connection. Three quarters
+/// may go to one server, so that a server that does not respond does not block the others.
 pub(super) const REQUESTS: usize = 512;
 
-/// How long it takes at most until there is a connection.
+/// The time limit of connecting.
 const CONNECTED: Duration = Duration::from_secs(30);
 
-/// So many connections to a server stay open while nothing is asked for, and so long.
+/// How many idle connections to a server stay open, and for how long.
 const IDLE: usize = 256;
 const IDLE_TIME: Duration = Duration::from_secs(15);
 
-/// So long it is remembered where a server is, or that nobody knows.
+/// How long a host address stays cached, and a failed lookup.
 const REMEMBERED: Duration = Duration::from_secs(10);
 const NOWHERE: Duration = Duration::from_secs(1);
 
 type Asked = Request<Full<Bytes>>;
 
-/// What uses connections again, and what makes a new one for each request.
+/// A sender that reuses connections, and one that opens a new one for each request.
 type Senders<C> = [Sender<C, Full<Bytes>>; 2];
 
 type Plain = HttpConnector<Names>;
@@ -55,19 +55,19 @@ type Secure = HttpsConnector<Plain>;
 pub(super) struct Client {
     runtime: Runtime,
     turns: Semaphore,
-    /// Of each server, and how many these are.
+    /// The permits of each server, and how many each has.
     theirs: (usize, Mutex<HashMap<String, Arc<Semaphore>>>),
     plain: Senders<Plain>,
-    /// None: no certificates are known here.
+    /// None: the system has no certificates.
     secure: OnceLock<Option<Senders<Secure>>>,
 }
 
-/// That of a process: none where it can have no threads.
+/// The transport of a process; None if it can create no threads.
 #[derive(Default)]
 struct Own(OnceLock<Option<Client>>);
 
 impl Client {
-    /// That of this process: a forked child has connections of its own.
+    /// The transport of this process: a forked child has its own connections.
     pub(super) fn get() -> Option<&'static Client> {
         static CLIENT: OnceLock<fork::Own<Own>> = OnceLock::new();
         let own = CLIENT.get_or_init(fork::Own::new).get();
@@ -75,7 +75,7 @@ impl Client {
     }
 
     fn new() -> Option<Client> {
-        // Where no thread can be made a runtime panics.
+        // The runtime panics if it cannot create threads.
         std::thread::Builder::new().spawn(|| {}).ok()?.join().ok()?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(pool::threads().clamp(1, THREADS))
@@ -89,12 +89,12 @@ impl Client {
         Some(Client { runtime, turns, theirs, plain: senders(connector()), secure: OnceLock::new() })
     }
 
-    /// Do something that waits for answers.
+    /// Run an asynchronous operation.
     pub(super) fn begin(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(work);
     }
 
-    /// Wait until there may be one more request.
+    /// Wait for a permit to send a request to a server.
     pub(super) async fn turn(&self, url: &Uri) -> impl Sized + use<'_> {
         let (most, theirs) = &self.theirs;
         let server = url.authority().map(ToString::to_string).unwrap_or_default();
@@ -105,7 +105,7 @@ impl Client {
         (own.acquire_owned().await, self.turns.acquire().await)
     }
 
-    /// Send a request, by a new connection or by any; None: nothing can be sent there.
+    /// Send a request, by a new connection or by any. None: the scheme is not supported.
     pub(super) async fn send(&self, request: Asked, anew: bool) -> Option<Result<Response<Incoming>, Error>> {
         let which = usize::from(anew);
         match request.uri().scheme_str()? {
@@ -116,7 +116,7 @@ impl Client {
     }
 }
 
-/// Do what waits for other answers, or for Python, so that those come meanwhile.
+/// Run work that waits for other responses or for Python; other threads serve responses meanwhile.
 pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current() {
         Ok(_) => tokio::task::block_in_place(work),
@@ -124,9 +124,9 @@ pub fn aside<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Less, where the process may open few files, of which others need some, too: that part of them.
+/// Limit `count` to a fraction of the files that the process may open.
 fn at_most(count: usize, part: usize) -> usize {
-    // SAFETY: numbers, all of which may be zero; they are written to what is their place.
+    // SAFETY: `rlimit` consists of numbers, for which zero is valid; the call writes into it.
     let files = unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
@@ -152,17 +152,17 @@ fn connector() -> HttpConnector<Names> {
     connector
 }
 
-/// What asks for certificates, which are read from files when they are first needed.
+/// Senders for HTTPS; the certificates are read from files on first use.
 fn secure() -> Option<Senders<Secure>> {
     let verified = HttpsConnectorBuilder::new().try_with_platform_verifier().ok()?;
     Some(senders(verified.https_only().enable_http1().wrap_connector(connector())))
 }
 
-/// Where servers are, which is remembered for some seconds: connections are often made at the same time.
+/// A cache of host addresses: connections are often opened at the same time.
 #[derive(Clone, Default)]
 struct Names(Arc<Mutex<HashMap<String, Arc<Turn<Known>>>>>);
 
-/// Where one is, or why not, and since when that is known.
+/// The addresses or an error, and when the lookup ran.
 type Known = Option<(Instant, Result<Vec<SocketAddr>, String>)>;
 
 impl Service<Name> for Names {

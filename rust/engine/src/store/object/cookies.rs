@@ -1,4 +1,4 @@
-//! Cookies: a server may demand those that it has set.
+//! Cookies: some servers require those that they have set.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,15 +8,15 @@ use hyper::header::{HeaderMap, HeaderValue, COOKIE, SET_COOKIE};
 
 use crate::store::fork;
 
-/// So many are kept, as by others.
+/// The maximum number of cookies, as in browsers.
 const MOST: usize = 50;
 
-/// What the server of some files has set: values by their names.
+/// Cookies of a server: values by name.
 #[derive(Default)]
 pub(super) struct Cookies(Mutex<BTreeMap<String, String>>);
 
 impl Cookies {
-    /// Keep what an answer sets that was asked for at `path`.
+    /// Store the cookies of a response to a request for `path`.
     pub(super) fn keep(&self, path: &str, answer: &HeaderMap) {
         let set = answer.get_all(SET_COOKIE).iter().filter_map(|cookie| cookie.to_str().ok());
         let mut set = set.filter_map(|cookie| told(path, cookie)).peekable();
@@ -36,7 +36,7 @@ impl Cookies {
         }
     }
 
-    /// Add them to the headers of a request, which may have others.
+    /// Add the cookies to the headers of a request, which may have others.
     pub(super) fn add_to(&self, request: &mut HeaderMap) {
         let _gate = fork::gate();
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -52,7 +52,7 @@ impl Cookies {
     }
 }
 
-/// Whether a path is one of a folder, or that.
+/// Whether `path` is `folder` or lies below it.
 fn is_below(path: &str, folder: &str) -> bool {
     let rest = path.strip_prefix(folder);
     rest.is_some_and(|rest| {
@@ -60,7 +60,8 @@ fn is_below(path: &str, folder: &str) -> bool {
     })
 }
 
-/// The name of a cookie, and its value: None, if there is to be none any more. None: it is for other paths.
+/// Parse a cookie: its name, and its value, or None if it expires at once. None: it is for other
+/// paths.
 fn told<'c>(path: &str, cookie: &'c str) -> Option<(&'c str, Option<&'c str>)> {
     let mut parts = cookie.split(';').map(|part| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));

@@ -1,4 +1,4 @@
-//! Files of web servers: one request each, for which no thread waits.
+//! Reads and writes of objects by HTTP (S3, GCS, Azure, web servers), without a thread for each.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -31,73 +31,76 @@ use response::{beyond, file, read_past};
 pub use signature::Signer;
 pub use upload::{Before, Stored};
 
-/// So many bytes are read of answers that are no files, and for so long, so that the connection can be used again.
+/// How many bytes of an error response are read, and for how long, so that the connection can be
+/// reused.
 const REST: usize = 64 << 10;
 const REST_TIME: Duration = Duration::from_millis(50);
 
-/// How often it is asked whether an answer is still wanted.
+/// How often a pending request checks whether its caller still needs the response.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// What servers call a state is told as it is up to so many bytes, as Python does.
+/// Longer entity tags are hashed, as the Python side does.
 const TAG_BYTES: usize = 40;
 
-/// So many answers may be unclear without a file in between; then nothing is asked for so long, and after that once.
+/// The circuit breaker: after this many unusable responses in a row no request is sent during
+/// `PAUSE`, then one.
 const ATTEMPTS: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Asks web servers.
+/// Sends HTTP requests with the headers, credentials and time limits of one store.
 pub struct Web {
     headers: HeaderMap,
     cookies: Cookies,
-    /// How long a request takes at most, waiting for its turn included.
+    /// The time limit of a request, including the wait for a permit.
     patience: Duration,
-    /// How long a server says nothing at most.
+    /// The time limit between two packets of a response.
     silence: Duration,
     signer: Option<Signer>,
-    /// The header that tells a state from all others; None: what is usual, which perhaps does not.
+    /// The header that names a generation uniquely; None: `ETag` and `Last-Modified`, which may
+    /// not.
     names: Option<HeaderName>,
-    /// Whether what is not there is forbidden.
+    /// Whether the status 403 means that the object does not exist.
     forbids: bool,
-    /// How many answers were unclear since there was a file.
+    /// Unusable responses since the last success.
     unclear: AtomicU32,
-    /// When, after too many of these, something may be asked for again.
+    /// When the circuit breaker allows the next request.
     again: Mutex<Option<Instant>>,
 }
 
 impl std::fmt::Debug for Web {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Web").finish_non_exhaustive() // headers may be secrets
+        f.debug_struct("Web").finish_non_exhaustive() // headers may contain secrets
     }
 }
 
-/// A part of a file.
+/// A part of an object.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The bytes; all, where the server knows no ranges.
+    /// The bytes: all of the object if the server does not support ranges.
     pub data: Vec<u8>,
-    /// Where they begin in the file.
+    /// The offset of these bytes in the object.
     pub first: u64,
-    /// How many bytes the file has.
+    /// The size of the object in bytes.
     pub size: u64,
-    /// What tells this state of the file from others; empty where the server does not say.
+    /// The generation of the object; empty if the server does not send one.
     pub tag: String,
-    /// Whether no other state has this tag.
+    /// Whether no other state of the object has this tag.
     pub lasts: bool,
 }
 
 impl Piece {
-    /// Whether some bytes are known.
+    /// Whether these bytes are in the part.
     pub fn has(&self, offset: u64, count: u64) -> bool {
         let end = self.first.saturating_add(self.data.len() as u64);
         count == 0 || self.first <= offset && offset.checked_add(count).is_some_and(|until| until <= end)
     }
 
-    /// Whether all bytes are known.
+    /// Whether the part is the whole object.
     pub fn is_whole(&self) -> bool {
         self.first == 0 && self.size == self.data.len() as u64
     }
 
-    /// Copy bytes, if they are known.
+    /// Copy bytes, if they are in the part.
     pub fn copy_to(&self, offset: u64, out: &mut [u8]) -> bool {
         let at = offset.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
         let found = at.and_then(|at| self.data.get(at..)?.get(..out.len()));
@@ -107,7 +110,7 @@ impl Piece {
         })
     }
 
-    /// What tells its state from others, in few bytes.
+    /// The tag, hashed if it is long.
     pub fn state(&self) -> Cow<'_, [u8]> {
         match self.tag.len() <= TAG_BYTES {
             true => self.tag.as_bytes().into(),
@@ -118,14 +121,14 @@ impl Piece {
     }
 }
 
-/// How a server says that it gives no file.
+/// An HTTP status that reports an error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status.
+    /// The status code.
     pub status: u16,
-    /// What it is called.
+    /// The reason phrase.
     pub reason: String,
-    /// What else is said.
+    /// The response headers.
     pub headers: Vec<(String, String)>,
 }
 
@@ -138,36 +141,36 @@ impl Refusal {
         Refusal { status: head.status.as_u16(), reason: text(reason), headers: headers.collect() }
     }
 
-    /// Whether a change that was refused so may have been made: something broke, or whoever stands between waited in
-    /// vain. Who is only busy has made none.
+    /// Whether a change may have been applied despite this status: a server failed, or a gateway
+    /// timed out. A server that reports to be busy has applied nothing.
     pub fn may_have_done(&self) -> bool {
         matches!(self.status, 500 | 502 | 504)
     }
 }
 
-/// What became of a request.
+/// The result of a read request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// There is a file.
+    /// The object exists.
     Piece(Piece),
-    /// There is none.
+    /// The object does not exist.
     Absent,
-    /// The server gives none.
+    /// The server refused the request.
     Refused(Refusal),
-    /// There was none for so long that nobody asks again.
+    /// The request timed out; it is not retried here.
     Late,
-    /// No answer, or one that means something else.
+    /// No response, or one that is not understood.
     Unclear,
 }
 
-/// What may become of a request.
+/// The result of a request.
 trait Outcome: Send + 'static {
-    /// There was no answer for too long.
+    /// The request timed out.
     const LATE: Self;
-    /// The answer, if there was one, means something else.
+    /// The response is not understood.
     const UNCLEAR: Self;
 
-    /// The server did what was asked for.
+    /// Whether the request succeeded.
     fn is_done(&self) -> bool;
 }
 
@@ -181,14 +184,14 @@ impl Outcome for Answer {
 }
 
 impl Web {
-    /// Each request has `headers`, and takes `patience` at most. None: some are none.
+    /// Send `headers` with each request, within `timeout`. None: a header is invalid.
     pub fn new(headers: &[(String, String)], patience: Duration) -> Option<Self> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().ok()?;
             all.append(name, HeaderValue::from_str(value).ok()?);
         }
-        let plain = HeaderValue::from_static("identity"); // of an encoding a part says nothing
+        let plain = HeaderValue::from_static("identity"); // ranges refer to the unencoded object
         all.entry(header::ACCEPT_ENCODING).or_insert(plain);
         let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
         all.entry(header::USER_AGENT).or_insert(here);
@@ -198,32 +201,33 @@ impl Web {
         Some(Web { headers: all, cookies, patience, silence, signer, names, forbids, unclear, again })
     }
 
-    /// Its requests take as long as they take: patience is for the time in which nothing comes.
+    /// Limit the time between packets instead of the time of a request.
     pub fn lasting(self) -> Self {
         Web { patience: Duration::MAX, silence: self.patience, ..self }
     }
 
-    /// Its requests are signed.
+    /// Sign all requests.
     pub fn signed(self, signer: Signer) -> Self {
         Web { signer: Some(signer), ..self }
     }
 
-    /// A header tells states of its files from all others. None: it is no header.
+    /// Use `header` as the generation. None: the name is invalid.
     pub fn naming(self, header: &str) -> Option<Self> {
         Some(Web { names: Some(header.parse().ok()?), ..self })
     }
 
-    /// Whether its servers forbid what is not there, as those do that are not to tell what is.
+    /// Set whether the status 403 means that an object does not exist, as for users without list
+    /// permission.
     pub fn forbidding(self, forbids: bool) -> Self {
         Web { forbids, ..self }
     }
 
-    /// Whether something may be asked for: answers were clear, of late, or were not for long. Who is told so asks.
+    /// Whether the circuit breaker allows a request. After a pause it allows only one caller.
     pub fn may_ask(&self) -> bool {
-        self.asks(|now| Some(now + PAUSE)) // others wait for what becomes of this one
+        self.asks(|now| Some(now + PAUSE)) // the others wait for the result of this request
     }
 
-    /// The same where nobody asks yet.
+    /// Whether the circuit breaker would allow a request.
     pub fn would_ask(&self) -> bool {
         self.asks(|_| None)
     }
@@ -242,7 +246,7 @@ impl Web {
         may
     }
 
-    /// Note whether an answer was clear.
+    /// Record whether a response was usable.
     fn note(&self, is_clear: bool) {
         if is_clear {
             self.unclear.store(0, Ordering::Relaxed);
@@ -253,8 +257,9 @@ impl Web {
         }
     }
 
-    /// Ask for a range of a file, as the header says it, or for all. `told` is told by a thread on which other
-    /// answers wait: it does what takes long [`aside`]. It is let go soon after the answer is not `wanted` any more.
+    /// Get a range of an object, given as the value of the `Range` header, or all of it. `on_done`
+    /// runs in a thread that serves other responses: it passes long work to [`run_blocking`]. The
+    /// request is dropped soon after `is_active` returns false.
     pub fn get(
         self: &Arc<Self>,
         url: &str,
@@ -272,7 +277,8 @@ impl Web {
         self.begin(client, url, wanted, told, async move { web.answer(client, &file, range).await });
     }
 
-    /// Do what asks something when it is its turn, and tell what comes of it, as long as that is wanted.
+    /// Run a request when it has a permit, and pass its result to `on_done` as long as it is
+    /// needed.
     fn begin<T: Outcome>(
         self: &Arc<Self>,
         client: &'static Client,
@@ -298,9 +304,9 @@ impl Web {
             match &answer {
                 None => web.note(false),
                 Some(answer) if answer.is_done() => web.note(true),
-                Some(_) => {} // whoever sends others elsewhere still says himself what is not there
+                Some(_) => {} // a server that redirects elsewhere still reports missing objects itself
             }
-            // The panic hook tells of a panic.
+            // The panic hook reports a panic.
             let _ = pool::guarded(|| {
                 told(answer.unwrap_or(T::UNCLEAR));
                 Ok(())
@@ -308,11 +314,11 @@ impl Web {
         });
     }
 
-    /// None: it is unclear.
+    /// None: the response is not understood.
     async fn answer(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
         let answer = self.asked(client, url, range.as_ref()).await;
         if range.is_some() && matches!(&answer, Some(Answer::Refused(refusal)) if refusal.status == 416) {
-            return self.asked(client, url, None).await; // the server has not told the size
+            return self.asked(client, url, None).await; // the server has not sent the size
         }
         answer
     }
@@ -342,7 +348,7 @@ impl Web {
                 file(&head, body, self.names.as_ref(), self.silence).await.map(Answer::Piece)
             }
             status => {
-                // What is more, or takes longer, closes the connection.
+                // If more follows, or takes longer, the connection is closed.
                 let words = tokio::time::timeout(REST_TIME, read_past(body)).await.unwrap_or_default();
                 match status {
                     StatusCode::NOT_FOUND => Some(Answer::Absent),
@@ -352,13 +358,13 @@ impl Web {
                         let piece = range.and_then(beyond).map(Answer::Piece);
                         Some(piece.unwrap_or_else(|| Answer::Refused(Refusal::of(&head))))
                     }
-                    _ => None, // it is elsewhere, or something else
+                    _ => None, // a redirect, or an unexpected status
                 }
             }
         }
     }
 
-    /// None: what is to be told is no header.
+    /// None: a header is invalid.
     fn request(
         &self,
         url: &Uri,
@@ -381,13 +387,13 @@ impl Web {
     }
 }
 
-/// Whether a connection was closed before there was an answer: when it was to be used again, as a rule.
+/// Whether the connection was closed before a response arrived, as idle connections often are.
 fn was_closed(error: &SendError) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
     cause.is_some_and(|cause| !cause.is_parse() && !cause.is_user())
 }
 
-/// Whether it took too long until there was a connection.
+/// Whether connecting timed out.
 fn is_late(error: &SendError) -> bool {
     let mut cause = error.source();
     while let Some(found) = cause {

@@ -1,4 +1,4 @@
-//! Files that answers have, or that they tell of.
+//! Parsing of HTTP responses: body, range, size and generation of an object.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,13 +10,14 @@ use hyper::StatusCode;
 
 use super::Piece;
 
-/// Memory for so many bytes is made at once where a server says that they come.
+/// The maximum size for which memory is reserved from `Content-Length` alone.
 const BELIEVED: u64 = 64 << 20;
 
-/// Servers count seconds: a file that was changed so long ago gets another time when it changes again.
+/// Times in headers are whole seconds: only an object older than this gets another time when it
+/// changes.
 const RACY: Duration = Duration::from_secs(2);
 
-/// Read what is no file, so that its connection can be used again; of more it is closed.
+/// Read an error response so that its connection can be reused; a long one closes it.
 pub(super) async fn read_past(mut body: Incoming) -> Vec<u8> {
     let mut data = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
@@ -28,7 +29,7 @@ pub(super) async fn read_past(mut body: Incoming) -> Vec<u8> {
     data
 }
 
-/// The file that an answer has; None: it is unclear.
+/// Read the object in a response; None: the response is not understood.
 pub(super) async fn file(
     head: &Parts,
     mut body: Incoming,
@@ -58,8 +59,8 @@ pub(super) async fn file(
     Some(Piece { data, first, size, tag, lasts })
 }
 
-/// The end of a file behind which, or at which, a range begins, if the server says where that is: in a header, or in
-/// words, as S3 does.
+/// An empty part at the end of an object, for a range beyond its end. The server tells the size in
+/// a header, or in the body as S3 does.
 pub(super) fn beyond(
     head: &Parts,
     words: &[u8],
@@ -81,15 +82,15 @@ pub(super) fn beyond(
         }
     };
     let (begin, _) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
-    // The last bytes, so many, are only of a file without any out of range.
+    // The last N bytes are out of range only in an empty object.
     let begin = if begin.is_empty() { 0 } else { number(begin)? };
     let (tag, lasts) = told.state(head, names)?;
-    // What is empty may be asked for because of its state.
+    // An empty object may be requested for its generation.
     let suffices = size <= begin && (size > 0 || !tag.is_empty());
     suffices.then_some(Piece { data: Vec::new(), first: size, size, tag, lasts })
 }
 
-/// What headers say of a file.
+/// The headers that describe an object.
 struct Headers<'h> {
     coding: Option<&'h str>,
     transfer: Option<&'h str>,
@@ -100,7 +101,7 @@ struct Headers<'h> {
 }
 
 impl<'h> Headers<'h> {
-    /// None: some are not plain text, which others may read in another way.
+    /// None: a header is repeated or not plain text, so that clients may read it differently.
     fn of(headers: &'h HeaderMap) -> Option<Self> {
         let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str).transpose().ok();
         let only = |name: HeaderName| {
@@ -118,7 +119,7 @@ impl<'h> Headers<'h> {
         })
     }
 
-    /// What tells the state from others, and whether from all. None: something is unclear.
+    /// The generation, and whether it is unique. None: a header is invalid.
     fn state(&self, head: &Parts, names: Option<&HeaderName>) -> Option<(String, bool)> {
         let (tag, lasts) = match names {
             Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
@@ -128,25 +129,26 @@ impl<'h> Headers<'h> {
         Some((tag, lasts))
     }
 
-    /// What is usual for that.
+    /// The generation from `ETag` and `Last-Modified`.
     fn usual(&self) -> Option<(String, bool)> {
         let old = is_old(self.modified, self.now)?;
         let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
             (Some(tag), _) => tag.to_owned(),
-            (None, Some(modified)) if old => format!("W/{modified}"), // else it may be the time of the answer
+            (None, Some(modified)) if old => format!("W/{modified}"), // otherwise it may be the time of the response
             _ => String::new(),
         };
         Some((tag, old))
     }
 }
 
-/// A number in digits alone.
+/// Parse a number that consists of digits alone.
 fn number(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| plain)
 }
 
-/// Where a part of at most so many bytes begins, and how many the file has.
+/// Parse `Content-Range`: the offset of a part of at most `count` bytes, and the size of the
+/// object.
 fn range_of(told: &str, count: u64) -> Option<(u64, u64)> {
     let (unit, rest) = told.split_once(' ')?;
     let (range, size) = rest.split_once('/')?;
@@ -156,8 +158,8 @@ fn range_of(told: &str, count: u64) -> Option<(u64, u64)> {
     (unit.eq_ignore_ascii_case("bytes") && fits).then_some((first, size))
 }
 
-/// Whether a file that changes again gets another time: many servers make tags of it. None: a time is told in
-/// another way than servers do.
+/// Whether the object is old enough that another change gets another time: many servers derive tags
+/// from the time. None: a date is not in the HTTP format.
 pub(super) fn is_old(modified: Option<&str>, now: Option<&str>) -> Option<bool> {
     let time = |text: Option<&str>| {
         let Some(text) = text else { return Some(None) };

@@ -1,4 +1,4 @@
-//! Signatures of requests for files of S3, by its version 4 (docs.aws.amazon.com: "Signature Version 4").
+//! Signatures of S3 requests, version 4 (docs.aws.amazon.com: "Signature Version 4").
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ const TOKEN: HeaderName = HeaderName::from_static("x-amz-security-token");
 
 const METHOD: &str = "AWS4-HMAC-SHA256";
 
-/// Signs requests with the keys of somebody.
+/// Signs requests with an access key.
 pub struct Signer {
     name: String,
     secret: String,
     token: Option<HeaderValue>,
     region: String,
-    /// The day, and the key that signs what is asked for on it.
+    /// The day, and the signing key of that day.
     day: Slot<(String, hmac::Key)>,
 }
 
 impl Signer {
-    /// None: a token is none.
+    /// Create a signer. None: the token is not a valid header.
     pub fn new(name: &str, secret: &str, token: Option<&str>, region: &str) -> Option<Self> {
         let token = token.map(HeaderValue::from_str).transpose().ok()?;
         let day = Slot::default();
@@ -40,7 +40,7 @@ impl Signer {
         })
     }
 
-    /// Sign a request with a body, whose path is encoded as S3 does. None: something is no header.
+    /// Sign a request whose path is encoded as S3 requires. None: a value is not a valid header.
     pub(super) fn sign<B>(&self, request: &mut Request<B>, body: &[u8], now: SystemTime) -> Option<()> {
         let time = written(now);
         let day = time.get(..8)?;
@@ -66,7 +66,7 @@ impl Signer {
         for name in &names {
             let values = headers.get_all(name).iter().map(|value| value.to_str().map(str::trim));
             let values = values.collect::<Result<Vec<_>, _>>().ok()?.join(",");
-            let _ = writeln!(told, "{name}:{values}"); // which a text takes
+            let _ = writeln!(told, "{name}:{values}"); // writing to a string cannot fail
         }
         let _ = write!(told, "\n{signed}\n{content}");
         let scope = format!("{day}/{}/s3/aws4_request", self.region);
@@ -81,7 +81,7 @@ impl Signer {
         Some(())
     }
 
-    /// What signs requests of a day.
+    /// The signing key of a day.
     fn key(&self, day: &str) -> hmac::Key {
         if let Some(known) = self.day.get().filter(|known| known.0 == day) {
             return known.1.clone();
@@ -95,7 +95,7 @@ impl Signer {
     }
 }
 
-/// The port of a server of which none is told.
+/// The default port of a scheme.
 fn usual(scheme: Option<&str>) -> Option<u16> {
     match scheme {
         Some("http") => Some(80),
@@ -115,7 +115,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A time as `20260131T235959Z`.
+/// A time in the form `20260131T235959Z`.
 fn written(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, second) = (seconds / 86400, seconds % 86400);
@@ -123,7 +123,8 @@ fn written(time: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}T{:02}{:02}{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// The date so many days after 1970 began, counted in years that begin with March, so that leap days are last.
+/// The date `days` days after 1970-01-01, computed in years that begin in March, so that leap days
+/// come last.
 fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468; // since 0000-03-01
     let (era, day) = (days / 146_097, days % 146_097);
@@ -142,7 +143,8 @@ mod tests {
 
     use super::*;
 
-    /// The examples of "Signature Calculations for the Authorization Header" in Amazon's documentation of S3.
+    /// The examples of "Signature Calculations for the Authorization Header" in the S3
+    /// documentation.
     #[test]
     fn what_is_signed_has_the_signature_that_amazon_gives() {
         let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";

@@ -9,7 +9,8 @@ use std::thread::{spawn, JoinHandle};
 use super::response::is_old;
 use super::*;
 
-/// A server that gives each request the next answer, on one connection, and then tells what it was asked.
+/// A server that sends the next of these responses to each request, on one connection, and then
+/// returns the requests.
 fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
@@ -35,7 +36,7 @@ fn web_of(name: &str, value: &str, seconds: u64) -> Option<Web> {
     Web::new(&[(name.to_owned(), value.to_owned())], Duration::from_secs(seconds))
 }
 
-/// What is told.
+/// The result of a request.
 fn got(web: &Arc<Web>, url: &str, range: Option<&str>) -> Answer {
     let (tell, told) = channel();
     web.get(url, range, || true, move |answer| tell.send(answer).unwrap());
@@ -75,11 +76,11 @@ fn a_connection_that_was_closed_is_made_again() {
             for number in 0..asked {
                 let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
                 if head.count() == 0 {
-                    break; // one that was made for a single request
+                    break; // a connection for a single request
                 }
                 if number == 0 {
                     stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc").unwrap();
-                } // else it is closed, as soon as somebody asks again
+                } // otherwise it is closed at the next request
             }
         }
     });
@@ -250,7 +251,8 @@ fn who_says_no_need_not_say_all_of_it() {
     drop(serving);
 }
 
-/// A server whose connections, three at first, give `first`, and then `last`; only then are they closed.
+/// A server whose connections, three at first, send `first`, and then `last`; only then are they
+/// closed.
 fn closing(first: &'static str, last: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
@@ -375,7 +377,7 @@ fn pieces_know_what_they_have() {
     assert!(!piece.has(1, 2) && !piece.has(3, 4) && !piece.has(u64::MAX, 1));
 }
 
-/// What becomes of a file that is to be stored.
+/// The result of an upload.
 fn put(web: &Arc<Web>, url: &str, before: Before) -> Stored {
     let (tell, told) = channel();
     web.put(url, b"abc".to_vec().into(), before, move |done| tell.send(done).unwrap());
@@ -419,7 +421,7 @@ fn what_may_be_stored_already_is_not_said_to_be_otherwise() {
     assert_eq!(put(&web, &storing(None).0, bad), Stored::Unclear);
 }
 
-/// A server that gives one request this status, or closes the connection without an answer.
+/// A server that sends this status to one request, or closes the connection without a response.
 fn storing(answer: Option<&'static str>) -> (String, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
@@ -451,7 +453,7 @@ fn what_comes_slowly_is_waited_for_where_that_lasts() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\n").unwrap();
             for _ in 0..pieces {
                 std::thread::sleep(Duration::from_millis(600));
-                let _ = stream.write_all(b"x"); // unless nobody waits any more
+                let _ = stream.write_all(b"x"); // unless the client has gone
             }
             std::mem::forget(stream);
         }

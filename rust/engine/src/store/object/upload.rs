@@ -1,4 +1,4 @@
-//! Files that are stored: one request each, which says what they have to be before.
+//! Uploads of objects: one conditional PUT request each.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,36 +10,36 @@ use hyper::{Method, StatusCode, Uri};
 use super::client::Client;
 use super::{read_past, Outcome, Refusal, Web, REST_TIME};
 
-/// So many bytes are sent in a second at least: many values may share a connection that is slow.
+/// The minimum upload rate in bytes per second: many uploads may share a slow connection.
 const SLOWEST: u64 = 16 << 10;
 
-/// What a file has to be before it is stored.
+/// The condition on the object under which an upload happens.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Before {
-    /// Whatever it is.
+    /// No condition.
     Anything,
-    /// There is none.
+    /// The object does not exist.
     Absent,
-    /// In the state with this tag.
+    /// The object has this tag.
     Tagged(Vec<u8>),
 }
 
-/// What became of a file that was to be stored.
+/// The result of an upload.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Stored {
-    /// It is, and has this tag; an empty one where the server does not say.
+    /// The object is stored and has this tag; empty if the server does not send one.
     Done(String),
-    /// It is not what was expected.
+    /// The condition does not hold.
     Otherwise,
-    /// The server does not do it.
+    /// The server refused the request.
     Refused(Refusal),
-    /// Nobody knows: there was no answer.
+    /// The response was lost: the object may be stored.
     Lost,
-    /// It is not, or may be stored once more.
+    /// The object is not stored, or may be stored again.
     Unclear,
 }
 
-/// Bytes that others have, too.
+/// Bytes that are shared with the caller.
 struct Owner(Arc<Vec<u8>>);
 
 impl AsRef<[u8]> for Owner {
@@ -58,7 +58,8 @@ impl Outcome for Stored {
 }
 
 impl Web {
-    /// Store a file, if it is as expected. `told` is told by a thread on which answers wait, as by `get`.
+    /// Store an object, if the condition holds. `on_done` runs in a thread that serves responses,
+    /// as for `get`.
     pub fn put(
         self: &Arc<Self>,
         url: &str,
@@ -72,10 +73,10 @@ impl Web {
         };
         let (web, file, data) = (self.clone(), url.clone(), Bytes::from_owner(Owner(data)));
         let work = async move { web.stored(client, &file, data, before).await };
-        self.begin(client, url, || true, told, work); // what was begun is done
+        self.begin(client, url, || true, told, work); // an upload cannot be cancelled
     }
 
-    /// None: it is not stored, or may be stored once more.
+    /// None: the object is not stored, or may be stored again.
     async fn stored(&self, client: &Client, url: &Uri, data: Bytes, before: Before) -> Option<Stored> {
         let is_any = before == Before::Anything;
         let condition = match &before {
@@ -93,7 +94,7 @@ impl Web {
             Err(_) => return Some(Stored::Lost),
         };
         self.cookies.keep(url.path(), &head.headers);
-        // What is more, or takes longer, closes the connection.
+        // If more follows, or takes longer, the connection is closed.
         let words = tokio::time::timeout(REST_TIME, read_past(body)).await.unwrap_or_default();
         let is_conflict = || String::from_utf8_lossy(&words).contains("ConditionalRequestConflict");
         match head.status {
@@ -107,7 +108,7 @@ impl Web {
             status if status.is_client_error() || status.is_server_error() => {
                 Some(Stored::Refused(Refusal::of(&head)))
             }
-            _ => None, // it is to be stored elsewhere
+            _ => None, // a redirect
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Changes that were kept aside are made.
+//! Commits of staged changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -9,43 +9,43 @@ use crate::pool;
 use crate::store::exchange::{Exchange, Expected, New};
 use crate::store::{read_all, Change, Need, Part, Store, Want};
 
-/// What a change makes of the value that others have given a key meanwhile; None: it cannot be
-/// made of any other than the one that it was decided on.
+/// Applies a staged change to a value that others have written meanwhile; None: the change depends
+/// on the old value.
 pub type Redo<'r> = &'r (dyn Fn(&str, Option<&[u8]>) -> Result<Option<New>> + Sync);
 
-/// How a commit ended.
+/// The outcome of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything is done.
+    /// All changes are applied.
     Done,
-    /// This key is not what was expected.
+    /// The precondition of this key does not hold.
     Conflict(String),
-    /// So many keys cannot be changed at once.
+    /// The store cannot change this many keys atomically.
     NotAtomic(usize),
 }
 
-/// What became of changes that the store below did not make, as something was not what was expected.
+/// The result of deciding changes again after a conflict.
 enum Again {
-    /// Some were decided again.
+    /// Some changes were decided again.
     Decided,
-    /// All is as expected by now.
+    /// All preconditions hold by now.
     Same,
-    /// This one cannot be decided again.
+    /// The change of this key cannot be decided again.
     Cannot(String),
 }
 
-/// How often in a row a store may deny changes while all is as expected: others may change a value,
-/// and change it back, between.
+/// How often in a row a store may report a conflict while all preconditions hold: a value may
+/// change and change back.
 const DENIED: usize = 8;
 
 impl StagedStore {
-    /// Makes the changes in the store below; later ones are refused.
+    /// Apply the changes to the inner store; later changes are refused.
     ///
-    /// With `atomic`, and where that takes no longer, all at once or none. Otherwise what was only
-    /// read is compared first, and then each key by itself when it is changed, so that a conflict
-    /// may leave others changed. Before something is a conflict, `redo` is asked.
-    /// Called again it tells how it ended, for those who were interrupted before they could see it;
-    /// after an error it makes those changes that were not made.
+    /// With `atomic`, or if it costs nothing, all changes are applied at once or none. Otherwise
+    /// keys that were only read are compared first, and each other key when it is written, so that
+    /// a conflict may leave some changes applied. `redo` can resolve a conflict. A second call
+    /// returns the outcome again, for callers that were interrupted; after an error it applies the
+    /// remaining changes.
     pub fn commit(&self, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
         let (mut stage, earlier) = self.with(|stage| {
             let outcome = stage.outcome.clone();
@@ -57,7 +57,7 @@ impl StagedStore {
         }
         let asked = stage.asked();
         let redo: Redo<'_> = &|key, current| match asked.contains(key) {
-            true => Ok(None), // whatever else was made of it here
+            true => Ok(None), // a required precondition
             false => redo(key, current),
         };
         let done = self.change(&mut stage, atomic, redo);
@@ -68,10 +68,10 @@ impl StagedStore {
         done
     }
 
-    /// Makes changes in the store below. What is made leaves the stage.
+    /// Apply changes to the inner store. Applied changes leave the stage.
     fn change(&self, stage: &mut Stage, atomic: bool, redo: Redo<'_>) -> Result<Outcome> {
         let changing = stage.keys.values().filter(|staged| !matches!(staged.new, New::Same)).count();
-        // Of what reads need not repeat of, it is enough that it is as expected before anything is changed.
+        // Reads that need not repeat are compared once, before any change.
         let changes = self.repeatable || changing > 0 || !stage.deleted.is_empty();
         let is_one = !self.repeatable && changing == 1 && stage.deleted.is_empty();
         if changes && (atomic || is_brief_below(&*self.inner)) {
@@ -80,8 +80,8 @@ impl StagedStore {
                 outcome => return Ok(outcome),
             }
         }
-        // A change of one key is compared when it is made; of several, none is made where a read does not repeat:
-        // the others are compared before the first is made.
+        // A single change is compared when it is written. With repeatable reads, the other keys are
+        // compared before the first write.
         let first = match self.repeatable {
             true => stage.keys.iter().find(|(key, staged)| is_compared(staged) && !stage.hides(key)),
             false => None,
@@ -111,7 +111,8 @@ impl StagedStore {
         self.commit_each(keys, redo)
     }
 
-    /// A key that is not as expected, of those that are compared before `first` is changed.
+    /// A key whose precondition does not hold, among those that are compared before `first` is
+    /// written.
     fn differs(&self, stage: &Stage, first: Option<&Exchange>, redo: Redo<'_>) -> Result<Option<String>> {
         for (key, staged) in &stage.keys {
             let read = matches!(staged.new, New::Same);
@@ -126,7 +127,7 @@ impl StagedStore {
         Ok(None)
     }
 
-    /// All that is to change, and what that is expected to be.
+    /// All changes with their preconditions.
     fn all_exchanges(&self, stage: &Stage) -> Result<Vec<Exchange>> {
         let mut exchanges: Vec<Exchange> = stage.keys.iter().map(exchange).collect();
         let mut gone = BTreeSet::new();
@@ -142,7 +143,7 @@ impl StagedStore {
         Ok(exchanges)
     }
 
-    /// Makes changes of keys, each by itself.
+    /// Apply the changes of keys one by one.
     fn commit_each(&self, keys: &mut BTreeMap<String, Staged>, redo: Redo<'_>) -> Result<Outcome> {
         let exchanges: Vec<Exchange> = keys.iter().map(exchange).collect();
         let left = Mutex::new((keys, None));
@@ -167,14 +168,14 @@ impl StagedStore {
         Ok(conflict.map_or(Outcome::Done, Outcome::Conflict))
     }
 
-    /// Makes all changes at once.
+    /// Apply all changes atomically.
     fn change_at_once(&self, stage: &mut Stage, redo: Redo<'_>) -> Result<Outcome> {
         let mut denied = 0;
         loop {
             let exchanges = self.all_exchanges(stage)?;
             let done = match &*exchanges {
                 [] => Some(true),
-                // Whole folders are removed as such: a symbolic link itself, not a key that it leads to.
+                // A folder is removed as a whole: a symbolic link itself, not its target.
                 [one] if matches!(one.new, New::Nothing) && stage.hides(&one.key) => {
                     Some(self.delete_hidden(stage, one)?)
                 }
@@ -196,7 +197,8 @@ impl StagedStore {
         }
     }
 
-    /// Makes all deletions of prefixes, which hide one key; false: the key is not as expected.
+    /// Apply deletions of prefixes that cover one staged key; false: its precondition does not
+    /// hold.
     fn delete_hidden(&self, stage: &Stage, one: &Exchange) -> Result<bool> {
         if !self.is_expected(&one.key, &one.expected)? {
             return Ok(false);
@@ -207,7 +209,7 @@ impl StagedStore {
         Ok(true)
     }
 
-    /// Decides changes of keys again that are not what was expected.
+    /// Decide again the changes whose preconditions do not hold.
     fn decide_again(&self, stage: &mut Stage, redo: Redo<'_>) -> Result<Again> {
         let mut again = Again::Same;
         for (key, staged) in &mut stage.keys {
@@ -221,7 +223,7 @@ impl StagedStore {
         Ok(again)
     }
 
-    /// What others have given a key, and what it is to be then; None: that cannot be told.
+    /// Apply the change of `key` to its current value; None: not possible.
     fn decide(&self, key: &str, redo: Redo<'_>) -> Result<Option<(Expected, New)>> {
         let object = self.inner.open(key, Want::Whole)?;
         let bytes = object.as_deref().map(read_all).transpose()?;
@@ -234,7 +236,7 @@ impl StagedStore {
             || expected.matches(self.inner.open(key, Want::Nothing)?.as_deref())?)
     }
 
-    /// Makes a change of one key; false: it is not what was expected.
+    /// Apply the change of one key; false: its precondition does not hold.
     fn commit_one(&self, exchange: &Exchange, redo: Redo<'_>) -> Result<bool> {
         let mut matched = true;
         let looks = exchange.expected != Expected::Anything;
@@ -249,8 +251,8 @@ impl StagedStore {
                 });
             }
             let bytes = current.map(read_all).transpose()?;
-            // As an error, and not as something to keep: where an answer was lost, it is looked whether
-            // what is there now was made here.
+            // An error instead of `Keep`: after a lost response the store checks whether its own
+            // write is the current value.
             let again = redo(&exchange.key, bytes.as_deref())?.ok_or_else(|| conflict(&exchange.key))?;
             matched = true;
             Ok(match again {
@@ -266,12 +268,12 @@ impl StagedStore {
     }
 }
 
-/// Whether nobody is waited for, behind whatever else is asked first.
+/// Whether a store below wrappers returns without blocking.
 fn is_brief_below(store: &dyn Store) -> bool {
     store.is_brief() || store.inner().is_some_and(is_brief_below)
 }
 
-/// Whether a change is made if the key is as expected, and only then.
+/// Whether the change of a key has a precondition.
 fn is_compared(staged: &Staged) -> bool {
     !matches!(staged.new, New::Same) && staged.expected != Expected::Anything
 }

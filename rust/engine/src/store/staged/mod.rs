@@ -1,7 +1,7 @@
-//! A store whose changes are kept aside, until they are made in another one.
+//! Staged changes of a transaction, over another store.
 //!
-//! Readers of it see the changes, those of the store below do not. What was looked at in order
-//! to decide a change is compared again when the change is made.
+//! Readers of the staged store see its changes; readers of the inner store do not. A commit
+//! compares every value that a change was decided on before it applies the change.
 
 mod commit;
 mod whole_value;
@@ -22,26 +22,26 @@ use super::change::Known;
 
 pub use self::commit::{Outcome, Redo};
 
-/// Keeps changes of another store aside.
+/// Stages changes of another store.
 #[derive(Debug)]
 pub struct StagedStore {
     inner: Arc<dyn Store>,
     stage: Arc<Mutex<Stage>>,
     changing: Arc<KeyLocks>,
-    /// Whether what was only read is compared, too.
+    /// Whether a commit compares keys that were only read, too.
     repeatable: bool,
 }
 
 #[derive(Debug, Default)]
 struct Stage {
     keys: BTreeMap<String, Staged>,
-    /// What was deleted, before anything that is in `keys` was written.
+    /// Deletions, which happened before the writes in `keys`.
     deleted: Vec<Deleted>,
-    /// How often something was.
+    /// The number of deletions so far.
     deletions: u64,
-    /// No more changes.
+    /// Later changes are refused.
     closed: bool,
-    /// How a commit ended.
+    /// The outcome of a commit.
     outcome: Option<Outcome>,
 }
 
@@ -71,21 +71,21 @@ impl Deleted {
 #[derive(Clone, Debug)]
 struct Staged {
     expected: Expected,
-    /// Somebody asked for that: it has to be so, whatever the key is to be in the end.
+    /// The precondition is required by the user: it must hold whatever else happens to the key.
     asked: bool,
     new: New,
 }
 
-/// What a key is here.
+/// The state of a key in the staged store.
 struct Current {
     object: Option<Box<dyn Object>>,
-    /// What it was found to be in the store below, if that was asked.
+    /// Its state in the inner store, if that was read.
     found: Option<Expected>,
-    /// How often something had been deleted by then.
+    /// The number of deletions before.
     deletions: u64,
 }
 
-/// Whether a key is among those that were deleted.
+/// Whether a deletion covers `key`.
 fn hides(deleted: &[Deleted], key: &str) -> bool {
     deleted.iter().any(|deleted| deleted.has(key))
 }
@@ -98,13 +98,13 @@ impl Stage {
         }
     }
 
-    /// Whether what the store below has at `key` is to be gone.
+    /// Whether a deletion hides the value of `key` in the inner store.
     fn hides(&self, key: &str) -> bool {
         hides(&self.deleted, key)
     }
 
-    /// Forgets what a key was to be, since it is deleted with others; not what it has to be before,
-    /// where somebody asked for that or reads have to repeat.
+    /// Drop the change of a key that is deleted with others. The precondition remains if it is
+    /// required, or if reads must repeat.
     fn forget(&mut self, key: &str, repeatable: bool) -> Option<New> {
         let stays = |it: &Staged| it.asked || (repeatable && it.expected != Expected::Anything);
         let staged = self.keys.get_mut(key).filter(|it| stays(it));
@@ -114,7 +114,7 @@ impl Stage {
         }
     }
 
-    /// The keys of which somebody asked what they have to be.
+    /// Keys with a required precondition.
     fn asked(&self) -> BTreeSet<String> {
         self.keys.iter().filter(|(_, it)| it.asked).map(|(key, _)| key.clone()).collect()
     }
@@ -126,19 +126,19 @@ impl Stage {
 }
 
 impl StagedStore {
-    /// Keeps changes of `inner` aside.
+    /// Stage changes of `inner`.
     pub fn new(inner: Arc<dyn Store>, repeatable: bool) -> Self {
         fork::register();
         StagedStore { inner, stage: Arc::default(), changing: Arc::new(KeyLocks::new()), repeatable }
     }
 
-    /// The same changes, where the store below is asked through another one that stands before it.
+    /// The same staged changes on top of a wrapper of the inner store.
     pub fn over(&self, inner: Arc<dyn Store>) -> Self {
         let (stage, changing) = (self.stage.clone(), self.changing.clone());
         StagedStore { inner, stage, changing, repeatable: self.repeatable }
     }
 
-    /// Which changes it keeps: all that keep the same ones have the same number, while one of them lives.
+    /// Identifies the set of staged changes, as long as one of its stores lives.
     pub fn number(&self) -> usize {
         Arc::as_ptr(&self.stage) as usize
     }
@@ -149,7 +149,7 @@ impl StagedStore {
         work(&mut stage)
     }
 
-    /// How many keys are to change.
+    /// The number of staged changes.
     pub fn changes(&self) -> usize {
         self.with(|stage| {
             let written = stage.keys.values().filter(|staged| !matches!(staged.new, New::Same)).count();
@@ -157,7 +157,7 @@ impl StagedStore {
         })
     }
 
-    /// Whether a key is to change, or to be gone.
+    /// Whether a change of `key` is staged.
     pub fn replaces(&self, key: &str) -> bool {
         self.with(|stage| match stage.keys.get(key) {
             Some(Staged { new: New::Value(_) | New::Nothing, .. }) => true,
@@ -165,7 +165,7 @@ impl StagedStore {
         })
     }
 
-    /// Whether what a key is to be, or that it is to be gone, does not come of what others may store until then.
+    /// Whether the staged value of `key` does not depend on what others store before the commit.
     pub fn overwrites(&self, key: &str) -> bool {
         self.with(|stage| match stage.keys.get(key) {
             Some(Staged { new: New::Same, .. }) | None => stage.hides(key),
@@ -173,7 +173,7 @@ impl StagedStore {
         })
     }
 
-    /// Whether no more than one key is to change, and its value has at most so many bytes.
+    /// Whether at most one key changes, to a value of at most `limit` bytes.
     pub fn is_small(&self, most: usize) -> bool {
         self.with(|stage| {
             let small = |staged: &Staged| !matches!(&staged.new, New::Value(bytes) if bytes.len() > most);
@@ -181,8 +181,8 @@ impl StagedStore {
         })
     }
 
-    /// Changes a key on the condition that it is below what somebody has seen; that is compared in
-    /// the end. False, and nothing, where the key was changed here, or read as something else.
+    /// Stage a change with the precondition that the inner store holds `seen`. False, without
+    /// effect: the key was changed here, or read in another state.
     pub fn assume(&self, key: &str, seen: Expected, new: New) -> Result<bool> {
         let _held = self.changing.hold(key)?;
         self.assume_held(key, seen, new)
@@ -201,8 +201,8 @@ impl StagedStore {
         self.stage(key, Some(seen), new, Some(deletions))
     }
 
-    /// Has it compared in the end whether a key is below what somebody asks for, whatever it is to be then.
-    /// False, and nothing, as [`Self::assume`].
+    /// Stage the required precondition that the inner store holds `expected`. False, without
+    /// effect, as for [`Self::stage_if`].
     pub fn expect(&self, key: &str, asked: Expected) -> Result<bool> {
         let _held = self.changing.hold(key)?;
         let done = self.assume_held(key, asked, New::Same)?;
@@ -212,8 +212,8 @@ impl StagedStore {
         Ok(done)
     }
 
-    /// Has it compared in the end whether a key that is only read here is below what somebody has seen, or what
-    /// a `Redo` takes instead. False, and nothing, where it was changed here, or others have seen something else.
+    /// Stage the precondition that a key which is only read holds `seen`, or a value that `Redo`
+    /// accepts. False, without effect: the key was changed here, or read in another state.
     pub fn rely(&self, key: &str, seen: Expected) -> Result<bool> {
         self.assume(key, seen, New::Same)
     }
@@ -225,11 +225,11 @@ impl StagedStore {
         }
     }
 
-    /// What the key is here, and what it was found to be below, if it was looked at now: `whole` where all of it is read.
+    /// The current state of a key; `whole`: the caller reads all of it.
     fn current(&self, key: &str, want: Want, whole: bool) -> Result<Current> {
         for _ in 1..ATTEMPTS {
             match self.current_now(key, want, whole) {
-                Err(error) if error.code == Some(REPLACED) => {} // while it was compared with what was found first
+                Err(error) if error.code == Some(REPLACED) => {} // the value was replaced during the comparison
                 found => return found,
             }
         }
@@ -248,7 +248,7 @@ impl StagedStore {
         }
         let object = self.inner.open(key, want)?;
         let object = if whole { object.map(WholeObject::of) } else { object };
-        // A file that was too young to have a version has one later: it is what it was before.
+        // A file that was too recent to have a version may have one now: it is the same value.
         let found = match staged.map(|staged| staged.expected) {
             Some(before) if before != Expected::Anything && before.matches(object.as_deref())? => before,
             _ => Expected::of(object.as_deref())?,
@@ -256,13 +256,13 @@ impl StagedStore {
         Ok(Current { object, found: Some(found), deletions })
     }
 
-    /// Remembers what the key was found to be first, and what it is to be; False, and nothing, if
-    /// something was deleted since so many `deletions`: the key may be something else now.
+    /// Stage a change of a key, and its state in the inner store when it was first read. False,
+    /// without effect: a deletion followed `deletions`, so that the key may differ.
     ///
-    /// Where reads have to repeat, an error if it was found to be something else before.
+    /// With repeatable reads, a state that differs from the first one raises an error.
     fn stage(&self, key: &str, found: Option<Expected>, new: New, deletions: Option<u64>) -> Result<bool> {
         self.with(|stage| {
-            // Only here, as a commit may begin at any time before.
+            // Checked under the lock: a commit may begin at any time.
             stage.check_open()?;
             if deletions.is_some_and(|deletions| deletions != stage.deletions) {
                 return Ok(false);
@@ -278,14 +278,14 @@ impl StagedStore {
                         return Err(Error::new(Kind::Conflict, why).at_key(key));
                     }
                     if let (Expected::Anything, Some(found)) = (&staged.expected, found) {
-                        // What was written blindly before needs no condition for what follows.
+                        // After a blind write, later reads need no precondition.
                         if matches!(staged.new, New::Same) {
                             staged.expected = found;
                         }
                     }
                     let blind = deletions.is_none();
                     if blind && !staged.asked && !self.repeatable {
-                        staged.expected = Expected::Anything; // what it is does not come of that any more
+                        staged.expected = Expected::Anything; // the new value does not depend on the old one
                     }
                     if !matches!(new, New::Same) {
                         staged.new = new;
@@ -300,8 +300,7 @@ impl StagedStore {
         })
     }
 
-    /// What the key was found to be, when a change of it was decided, it has to be in the end even if
-    /// it is deleted with others.
+    /// Make the precondition of a key required, even if the key is deleted with others.
     pub fn ask(&self, key: &str) {
         self.with(|stage| {
             if let Some(staged) = stage.keys.get_mut(key) {
@@ -310,7 +309,7 @@ impl StagedStore {
         });
     }
 
-    /// A key that is not, below, what somebody asked for.
+    /// A key whose required precondition does not hold in the inner store.
     pub fn unmet(&self) -> Result<Option<String>> {
         let asked =
             |(key, staged): (&String, &Staged)| staged.asked.then(|| (key.clone(), staged.expected.clone()));
@@ -323,7 +322,7 @@ impl StagedStore {
         Ok(None)
     }
 
-    /// Gives everything up; later changes are refused.
+    /// Discard all changes; later changes are refused.
     pub fn abort(&self) {
         let old = self.with(|stage| std::mem::replace(stage, Stage { closed: true, ..Stage::default() }));
         drop(old);
@@ -381,7 +380,7 @@ impl Store for StagedStore {
                 Change::Write(parts) => New::Value(take_or_join(parts, current)?),
             };
             let changes_nothing = found.is_none() && matches!(new, New::Same);
-            // Who deletes many keys holds none of them.
+            // A deletion of many keys locks none of them.
             if changes_nothing || self.stage(key, found, new, deletions)? {
                 return Ok(change.into());
             }
@@ -430,7 +429,7 @@ impl Store for StagedStore {
     }
 
     fn deletes_at_once(&self, _: &str) -> bool {
-        true // nothing is changed before the commit
+        true // nothing changes before the commit
     }
 
     fn replaces_at_once(&self, _: &str) -> bool {
@@ -446,7 +445,7 @@ impl Store for StagedStore {
         self.delete_range(prefix, KeyRange { first: b"", end: b"" })
     }
 
-    /// The link goes with its prefix, which is deleted before any single key.
+    /// The commit deletes the prefix, and the link with it, before any single key.
     fn remove_link(&self, prefix: &str) -> Result<bool> {
         self.keys().check_prefix(prefix)?;
         Ok(false)

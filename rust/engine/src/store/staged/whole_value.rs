@@ -1,11 +1,11 @@
-//! Values that are read whole, as what is made of them has the rest of them anyway.
+//! A reader that fetches the whole value with the first read.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::Result;
 use crate::store::{read_all, read_from, Decoded, Object, Version};
 
-/// A value of which all is read when some of it is, by one request.
+/// A value that one request reads completely when a part of it is needed.
 pub(super) struct WholeObject {
     object: Box<dyn Object>,
     bytes: OnceLock<Vec<u8>>,
@@ -13,7 +13,7 @@ pub(super) struct WholeObject {
 }
 
 impl WholeObject {
-    /// `object`, itself where it is in memory.
+    /// Wrap `object`, unless it is in memory.
     pub(super) fn of(object: Box<dyn Object>) -> Box<dyn Object> {
         match object.bytes() {
             Some(_) => object,

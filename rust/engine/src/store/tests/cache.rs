@@ -1,4 +1,4 @@
-//! What a cache knows, and what it asks again.
+//! Tests of the read cache: what it holds and what it requests again.
 
 use super::*;
 
@@ -26,12 +26,12 @@ fn a_cache_knows_what_it_changed() -> Result<()> {
     inner.put("gone", b"5")?;
     assert_eq!((&store as &dyn Store).get("gone")?.as_deref(), Some(&b"5"[..]));
     inner.delete("gone")?;
-    append(&store, "gone", b"6")?; // it is another value than was thought
+    append(&store, "gone", b"6")?; // the value differs from the cached one
     assert_eq!(inner.get("gone")?.as_deref(), Some(&b"6"[..]));
     Ok(())
 }
 
-/// A cache over a store that counts what reaches it, and the store below both.
+/// A cache over a counting store, the counting store, and the store below.
 fn cached(limit: u64) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let counting = Arc::new(CountingStore::new(inner.clone()));
@@ -75,7 +75,7 @@ fn a_cache_keeps_within_its_limit_what_was_used_last() {
         store.get(key).unwrap();
     }
     assert_eq!(counting.counts().opens, 4);
-    store.get("b").unwrap(); // was used longest ago
+    store.get("b").unwrap(); // least recently used
     assert_eq!(counting.counts().opens, 5);
     assert!(cache.counts().bytes <= 3 * 1200);
     inner.put("large", &[7; 4000]).unwrap();
@@ -101,7 +101,7 @@ fn a_cache_keeps_the_ranges_of_a_large_value() {
     }
     let object = cache.open("shard", Want::Suffix(2)).unwrap().unwrap();
     let mut out = [0; 2];
-    object.read_at(7, &mut out).unwrap(); // in the range that is known
+    object.read_at(7, &mut out).unwrap(); // inside the cached range
     assert_eq!(&out, b"78");
     assert_eq!((counting.counts().opens, counting.counts().reads), (1, 1));
     local.put("shard", b"others wrote this").unwrap();
@@ -121,7 +121,7 @@ fn what_belongs_together_is_one_read_in_any_order() -> Result<()> {
         let cache = CachedStore::new(counting.clone(), u64::MAX, None);
         let known = cache.open("shard", Want::Suffix(2))?.unwrap();
         known.read_at(8, &mut [0; 2])?;
-        let object = cache.open("shard", Want::Suffix(2))?.unwrap(); // below only where more is wanted
+        let object = cache.open("shard", Want::Suffix(2))?.unwrap(); // opened below only for another range
         let before = counting.counts().reads;
         for (number, more) in order.into_iter().enumerate() {
             object.read_as(number as u64 * 2, &mut [0; 2], How { more, ..How::default() })?;
@@ -136,7 +136,7 @@ fn a_value_that_is_replaced_between_two_parts_is_read_again() {
     let (_, _, inner) = cached(0);
     let cache: &dyn Store = &CachedStore::new(inner, 20 << 10, None);
     let suffix = |object: &dyn Object, out: &mut [u8]| object.read_at(object.size() - 4, out);
-    // Too large to be remembered whole; its end is.
+    // The values are too large to be cached completely; their ends are cached.
     let value = |letter: u8| vec![letter; 30 << 10];
     cache.put("shard", &value(b'a')).unwrap();
     for _ in 0..2 {
@@ -201,7 +201,7 @@ fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
     assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"new"[..]));
 }
 
-/// A cache that compares everything, over a folder.
+/// A cache that validates every entry, over a folder.
 fn compared(folder: &Folder) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
     let local = local_in(folder, "root");
     let counting = Arc::new(CountingStore::new(local.clone()));
@@ -244,7 +244,7 @@ fn what_was_written_is_the_same_when_it_is_read_as_too_young_for_a_version() -> 
 fn new_parts_of_what_was_written_are_known_without_reading_them() {
     let folder = Folder::new();
     let (cache, counting, local) = compared(&folder);
-    local.put("k", &[1; 8 << 20]).unwrap(); // not read whole
+    local.put("k", &[1; 8 << 20]).unwrap(); // not read completely
     append(&cache, "k", b"tail").unwrap();
     let before = counting.counts().reads;
     let object = cache.open("k", Want::Suffix(4)).unwrap().unwrap();
@@ -276,7 +276,7 @@ fn what_is_changed_is_not_read_where_it_is_known() {
     assert_eq!(in_memory().as_deref(), Some(&b"9876543210"[..]));
 }
 
-/// The object of a key, and where chunks stay that are decoded of it.
+/// The reader of a key, and its cache of decoded chunks.
 fn opened(store: &CachedStore, want: Want) -> Box<dyn Object> {
     store.open("k", want).unwrap().unwrap()
 }
@@ -300,7 +300,7 @@ fn decoded_chunks_stay_with_the_value_that_they_are_of() {
         assert_eq!(counting.counts().opens, 1);
         (&store as &dyn Store).put("k", &vec![2; size]).unwrap();
         assert_eq!(kept(&*opened(&store, Want::Ranges), (2, 3), 7), None);
-        object.decoded().unwrap().keep(2, 3, 7, vec![4, 5]); // of what is no longer there
+        object.decoded().unwrap().keep(2, 3, 7, vec![4, 5]); // of a value that no longer exists
         assert_eq!(kept(&*opened(&store, Want::Ranges), (2, 3), 7), None);
     }
 }
@@ -310,7 +310,7 @@ fn decoded_chunks_stay_in_a_cache_that_stands_below_another_one() {
     let folder = Folder::new();
     let (_, counting, inner) = compared(&folder);
     inner.put("k", &vec![1; 2 << 20]).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(30)); // until it has a version
+    std::thread::sleep(std::time::Duration::from_millis(30)); // until the file has a version
     let below: Arc<dyn Store> = Arc::new(CachedStore::new(counting.clone(), u64::MAX, None));
     let above = || CachePool::new(u64::MAX).store(below.clone(), 0, Fresh::Always);
     opened(&above(), Want::Suffix(9)).decoded().unwrap().keep(2, 3, 7, vec![4, 5]);
@@ -326,7 +326,7 @@ fn what_is_compared_through_another_cache_is_not_read() -> Result<()> {
     let folder = Folder::new();
     let (_, counting, inner) = compared(&folder);
     inner.put("k", b"value")?;
-    std::thread::sleep(std::time::Duration::from_millis(30)); // until it has a version
+    std::thread::sleep(std::time::Duration::from_millis(30)); // until the file has a version
     let small = CachePool::new(400).store(counting.clone(), 0, Fresh::Now);
     let store = CachePool::new(u64::MAX).store(Arc::new(small), 0, Fresh::Now);
     for _ in 0..3 {
@@ -360,7 +360,7 @@ fn a_value_goes_before_what_was_decoded_of_all_of_it() {
     assert!(!again.decoded().unwrap().has_room(10_001));
 }
 
-/// Does something, once, before the answer is given that a value was opened.
+/// Runs a callback once, before a value is opened.
 #[derive(Default)]
 struct Between(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
@@ -386,7 +386,7 @@ fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_tim
     };
     for newer_first in [false, true] {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-        inner.put("k", &[1; 30 << 10]).unwrap(); // too large to be remembered whole
+        inner.put("k", &[1; 30 << 10]).unwrap(); // too large to be cached completely
         let watched = Arc::new(WatchedStore::watched_by(inner.clone(), Between::default()));
         let store = Arc::new(CachePool::new(20 << 10).store(watched.clone(), 0, Fresh::Always));
         let newer = Arc::new(Mutex::new(None));
@@ -409,7 +409,7 @@ fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_tim
 
 #[test]
 fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
-    // How many chunks stay, whether the value does, and how often it was asked for.
+    // How many chunks stay cached, whether the value does, and how often it is requested.
     let stay = |inner: Arc<dyn Store>, chunks: &[(u64, u64)], bytes: usize| {
         inner.put("k", &[1; 6000]).unwrap();
         let counting = Arc::new(CountingStore::new(inner));
@@ -427,7 +427,7 @@ fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
     let without = || -> Arc<dyn Store> { Arc::new(ForeignStore::new(Map::default(), false, 0)) };
     let parts = [(0, 3000), (3000, 3000)];
     assert_eq!(stay(with_versions(), &parts, 4300), (2, false, 1));
-    // Nobody knows whether what is read later is of the same value.
+    // Without a version, later reads may belong to another value.
     assert_eq!(stay(without(), &parts, 4300), (0, true, 1));
     assert_eq!(stay(without(), &parts, 3000), (1, true, 1));
     for inner in [with_versions(), without()] {
@@ -435,7 +435,7 @@ fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
     }
 }
 
-/// A store that compares versions, and opens nothing for that.
+/// A store that compares versions without opening the value.
 #[derive(Debug, Default)]
 struct Versioned(Mutex<Option<(Vec<u8>, u64)>>);
 
@@ -499,7 +499,7 @@ impl Foreign for Versioned {
     }
 }
 
-/// What is only thought to be there has no bytes that could be remembered.
+/// An expected version has no bytes to cache.
 #[test]
 fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(ForeignStore::new(Versioned::default(), false, 77));
@@ -518,7 +518,7 @@ fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
     Ok(())
 }
 
-/// What is only remembered is no conflict.
+/// An outdated cache entry is no conflict.
 #[test]
 fn a_conflict_with_what_is_remembered_is_looked_at() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(ForeignStore::new(Versioned::default(), false, 78));
@@ -537,8 +537,8 @@ fn a_conflict_with_what_is_remembered_is_looked_at() -> Result<()> {
     Ok(())
 }
 
-/// A cache over a shared store that expects "k", the cache that has the same memory over the store itself, and what
-/// counts what reaches that.
+/// A cache over a coalescing store that expects "k", a cache with the same pool over the inner
+/// store, and the counting store below both.
 fn cached_through() -> Result<(Arc<dyn Store>, CachedStore, Arc<CountingStore>)> {
     let (inner, pool) = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, CachePool::new(u64::MAX));
     inner.put("k", b"1")?;
@@ -569,7 +569,7 @@ fn what_was_read_before_a_change_is_not_remembered_after_it() -> Result<()> {
     let cache: &dyn Store = &cache;
     assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
     cache.put("k", b"2")?;
-    assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..])); // as it was when they began
+    assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..])); // the state when the reads began
     assert_eq!(cache.get("k")?.as_deref(), Some(&b"2"[..]));
     cache.delete("k")?;
     assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
@@ -586,7 +586,7 @@ fn who_asks_later_than_what_is_shared_was_read_is_told_so() -> Result<()> {
     let cache: Arc<dyn Store> = Arc::new(pool.store(inner.clone(), 0, Fresh::Now));
     let over = through(&cache, &inner, &shared).unwrap();
     assert_eq!((&*shared as &dyn Store).get("k")?.as_deref(), Some(&b"1"[..]));
-    inner.put("k", b"2")?; // by others
+    inner.put("k", b"2")?; // by another writer
     std::thread::sleep(std::time::Duration::from_millis(2));
     let later = std::time::Instant::now();
     assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));

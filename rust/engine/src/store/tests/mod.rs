@@ -1,4 +1,4 @@
-//! What every store promises, for every store; and what only some do.
+//! Promises of every store, and of some.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cache;
@@ -30,8 +30,7 @@ impl Drop for Folder {
     }
 }
 
-/// A foreign store over a map; `others` counts down changes that another
-/// process makes just before ours.
+/// A foreign store over a map; `others` counts down changes by another process just before ours.
 #[derive(Debug, Default)]
 struct Map {
     items: Mutex<BTreeMap<String, Vec<u8>>>,
@@ -81,7 +80,7 @@ impl Foreign for Map {
     }
 }
 
-/// Runs `test` with each kind of store.
+/// Run `test` with each kind of store.
 fn each(test: impl Fn(&dyn Store)) {
     let folder = Folder::new();
     let local: Arc<dyn Store> =
@@ -466,7 +465,7 @@ fn what_nobody_expects_is_asked_of_the_store_below() -> Result<()> {
     Ok(())
 }
 
-/// A store that cannot be read once, as somebody is interrupted.
+/// A store whose first read is interrupted.
 #[derive(Debug)]
 struct Interrupted(Arc<dyn Store>, AtomicUsize);
 
@@ -519,7 +518,7 @@ fn what_is_expected_is_read_together_where_it_is_close() -> Result<()> {
     for span in spans {
         shared.expect("k", Some(span));
     }
-    shared.expect("k", Some((200_000, None))); // which there is not
+    shared.expect("k", Some((200_000, None))); // beyond the end of the value
     let Ok(Some(object)) = shared.open("k", Want::Ranges) else { return Err(Error::internal("absent")) };
     for (first, last) in spans {
         let begin = if first < 0 { value.len() as i64 + first } else { first } as usize;

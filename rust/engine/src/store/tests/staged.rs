@@ -1,4 +1,4 @@
-//! Changes that are kept aside, and changes that are made together.
+//! Tests of staged changes and of atomic changes of several keys.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn what_was_seen_is_compared_in_the_end() -> Result<()> {
             inner.put("a", b"other")?;
         }
         for _ in 0..2 {
-            // Who asks again learns what became of it.
+            // A second commit returns the outcome again.
             assert_eq!(staged.commit(false, &|_, _| Ok(None))?, outcome);
         }
     }
@@ -93,7 +93,7 @@ fn what_an_interrupted_commit_made_is_not_made_again() -> Result<()> {
     while inner.get("a")?.as_deref() != Some(&b"new"[..]) || inner.list("d/")? != ["d/x"] {
         assert!(staged.commit(false, &|_, _| interrupted()).is_err());
     }
-    // What was made is what others see: they may delete it, and find it as they had it.
+    // Other transactions see the committed key, and may delete it.
     inner.delete("d/x")?;
     let redo = |key: &str, _: Option<&[u8]>| {
         assert_eq!(key, "z");
@@ -145,7 +145,7 @@ fn a_commit_in_memory_decides_again_what_others_changed() -> Result<()> {
             above.replace(key, Some(b"new"), Some(b"old"))?;
         }
         inner.put("b", b"other")?;
-        // Others change it once more while it is decided.
+        // Another writer changes it once more during `redo`.
         let redo = |key: &str, current: Option<&[u8]>| {
             assert_eq!(key, "b");
             if current == Some(b"other") {
@@ -339,7 +339,7 @@ fn exchanges_and_updates_lose_nothing() -> Result<()> {
     Ok(())
 }
 
-/// Who replaces whatever is there waits for nobody who decides on it, and is not overwritten unseen.
+/// An unconditional write does not wait for an update, and is not overwritten by it.
 #[test]
 fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
     let memory = MemoryStore::new();
@@ -357,7 +357,7 @@ fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
     assert_eq!(store.get("k").unwrap().unwrap(), b"new");
 }
 
-/// All of it is read, as it becomes a whole new value.
+/// The whole value is read, because a new one is made of it.
 #[test]
 fn what_a_value_is_made_of_is_read_at_once() -> Result<()> {
     let folder = Folder::new();
@@ -377,7 +377,7 @@ fn what_a_value_is_made_of_is_read_at_once() -> Result<()> {
     Ok(())
 }
 
-/// Whoever asks the store below in another way has the same changes.
+/// A wrapper of the inner store has the same staged changes.
 #[test]
 fn changes_are_the_same_over_several_stores() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());

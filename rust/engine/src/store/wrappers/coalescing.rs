@@ -1,6 +1,8 @@
-//! A store for several reads that begin together: each value that several of them expect is opened once, and each
-//! part of it is read once, whoever asks first. What is close together of what they expect is one part. Everything
-//! else is asked of the store below, by each who wants it.
+//! Coalesced reads: several reads of one value share its requests.
+//!
+//! Callers announce the values and spans that they will read. The store opens each of these values
+//! once and reads each part of it once. Neighbouring spans are merged into one part. All other
+//! calls go to the inner store unchanged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -16,41 +18,41 @@ use crate::store::{
     REPLACED,
 };
 
-/// Larger parts are read by each who asks.
+/// Larger parts are not shared.
 const PART_BYTES: usize = 4 << 20;
 
-/// Parts that are expected are read together up to this size.
+/// The maximum size of a part that merges several spans.
 const TOGETHER_BYTES: u64 = 128 << 20;
 
-/// Smaller gaps between parts are read over: of files, and of what is far away.
+/// Gaps between spans that are read over: in local and in remote stores.
 const GAPS: [u64; 2] = [8 << 10, 64 << 10];
 
-/// Bytes of a value: the first, from the end if negative, and the one behind the last; None: to the end.
+/// A span of a value: the first byte (negative: from the end) and the end; None: to the end.
 pub type Span = (i64, Option<i64>);
 
-/// What comes of a value that is opened before ranges of it are known has so many bytes, at least.
+/// The minimum number of bytes that opening a value fetches before its ranges are known.
 const FIRST_BYTES: i64 = 64 << 10;
 
-/// So many bytes no value has.
+/// More bytes than any value has.
 const ENDLESS: i64 = 1 << 40;
 
-/// How a value is opened of which a span is read, so that no other request is needed.
+/// The hint with which to open a value so that reading `span` needs no other request.
 pub fn want_of(span: Span) -> Want {
     match span {
-        (0..=FIRST_BYTES, None) => Want::Whole, // also where the value is too short
+        (0..=FIRST_BYTES, None) => Want::Whole, // also if the value is shorter
         (first, None) if first < 0 => Want::Suffix(first.unsigned_abs()),
         (first, last) if first >= 0 && last.is_none_or(|last| first < last && last > FIRST_BYTES) => {
             let count = last.unwrap_or(ENDLESS.max(first)) - first;
             Want::Part { offset: first as u64, count: count as u64 }
         }
-        _ => Want::Ranges, // they are in what comes first, or nowhere
+        _ => Want::Ranges, // the first bytes contain them, or they do not exist
     }
 }
 
-/// An answer, once it was found out.
+/// A result, once one caller has computed it.
 type Slot<A> = Arc<OnceLock<Result<A>>>;
 
-/// Answers to questions that several have: the first who asks finds them out for all.
+/// Results that several callers need: the first caller computes them for all.
 struct Answers<Q, A>(Mutex<HashMap<Q, Slot<A>>>);
 
 impl<Q, A> Default for Answers<Q, A> {
@@ -66,7 +68,8 @@ impl<Q, A> std::fmt::Debug for Answers<Q, A> {
 }
 
 impl<Q: Clone + Eq + Hash, A: Clone> Answers<Q, A> {
-    /// The answer, which `find` finds out. What ends the wait of who does is told nobody else: others ask again.
+    /// Return the result, computed by `find`. An interrupt reaches only the caller that computes
+    /// it: the others compute again.
     fn get(&self, question: &Q, find: impl Fn() -> Result<A>) -> Result<A> {
         loop {
             let slot = with(&self.0, |slots| slots.entry(question.clone()).or_default().clone());
@@ -97,25 +100,25 @@ impl<Q: Clone + Eq + Hash, A: Clone> Answers<Q, A> {
     }
 }
 
-/// Values that are open, by their keys; None: there is none.
+/// Open values by key; None: the value does not exist.
 type Values = Answers<String, Option<Arc<Opened>>>;
 
-/// Remembers, as long as it lives, what another store answered about values that are expected.
+/// Shares the responses of another store about expected values, as long as it lives.
 #[derive(Clone, Debug)]
 pub struct SharedStore {
     inner: Arc<dyn Store>,
     values: Arc<Values>,
     expected: Arc<Mutex<BTreeMap<String, Vec<Span>>>>,
-    /// Before the first answer.
+    /// Before the first request.
     began: Asked,
     began_at: SystemTime,
 }
 
 struct Opened {
     object: Box<dyn Object>,
-    /// What is read together.
+    /// Ranges that are read as one part.
     expected: Vec<Range<u64>>,
-    /// Its parts, by where they begin, and their sizes.
+    /// Parts by offset and size.
     parts: Answers<(u64, usize), Arc<Vec<u8>>>,
 }
 
@@ -132,7 +135,7 @@ fn with<T, R>(mutex: &Mutex<T>, work: impl FnOnce(&mut T) -> R) -> R {
 }
 
 impl SharedStore {
-    /// Remembers answers of `inner`.
+    /// Share the responses of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         fork::register();
         SharedStore {
@@ -144,12 +147,12 @@ impl SharedStore {
         }
     }
 
-    /// Tells that some bytes of a value will be read; None: all.
+    /// Announce that a span of a value will be read; None: all of it.
     pub fn expect(&self, key: &str, span: Option<Span>) {
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().push(span.unwrap_or((0, None))));
     }
 
-    /// Tells how a value will be opened.
+    /// Announce the hint with which a value will be opened.
     pub fn expect_want(&self, key: &str, want: Want) {
         let offset = |offset| i64::try_from(offset).unwrap_or(i64::MAX);
         let span = match want {
@@ -159,17 +162,17 @@ impl SharedStore {
             Want::Part { offset: first, count } => {
                 Some((offset(first), Some(offset(first.saturating_add(count)))))
             }
-            Want::Ranges | Want::Nothing => None, // they are not known yet
+            Want::Ranges | Want::Nothing => None, // ranges are not known yet
         };
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().extend(span));
     }
 
-    /// Whether somebody will read a value.
+    /// Whether a read of this value is announced.
     pub fn expects(&self, key: &str) -> bool {
         with(&self.expected, |all| all.contains_key(key))
     }
 
-    /// Whether somebody will read a value whose key begins with a text.
+    /// Whether a read of a value whose key begins with `start` is announced.
     pub fn expects_below(&self, start: &str) -> bool {
         let from = (Bound::Included(start), Bound::Unbounded);
         with(&self.expected, |all| {
@@ -177,7 +180,7 @@ impl SharedStore {
         })
     }
 
-    /// When the first may have asked for a value, where the answer is that which he got.
+    /// The earliest time of the shared request for a value.
     pub(in crate::store) fn first_asked(&self, key: &str) -> Option<Asked> {
         self.expects(key).then_some(self.began)
     }
@@ -270,7 +273,7 @@ impl Store for SharedStore {
     }
 }
 
-/// Asks for values; a thread waits for those that several expect.
+/// Starts reads of values; a thread waits for values that several callers expect.
 struct SharedAsk {
     store: SharedStore,
     inner: Arc<dyn Ask>,
@@ -286,8 +289,8 @@ impl Ask for SharedAsk {
     }
 }
 
-/// The parts of a value of `size` bytes that are read together, and whether several spans are in each; the size may
-/// not be known yet.
+/// Merge spans of a value of `size` bytes into parts, and tell whether a part has several spans.
+/// The size may be unknown (`i64::MAX`).
 fn together(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
     let inside = |&(first, last): &Span| {
         let begin = if first < 0 { size.saturating_add(first) } else { first };
@@ -309,11 +312,11 @@ fn together(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
     found
 }
 
-/// How a value of any size is opened of which a part is read first.
+/// The hint with which to open a value of unknown size of which `part` is read first.
 fn opening(part: Range<u64>) -> Want {
     let (first, last) = (part.start as i64, part.end as i64);
     match last == i64::MAX {
-        true if first > ENDLESS => want_of((first.wrapping_sub(last), None)), // it counts from the end
+        true if first > ENDLESS => want_of((first.wrapping_sub(last), None)), // the part counts from the end
         true => want_of((first, None)),
         false => want_of((first, Some(last))),
     }
@@ -360,7 +363,7 @@ impl Object for SharedObject {
 }
 
 impl SharedObject {
-    /// Reads once what several read at a time.
+    /// Read a part once for all callers.
     fn read(
         &self,
         offset: u64,
@@ -387,7 +390,7 @@ impl SharedObject {
             part.map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()]))
         };
         if done.as_ref().is_err_and(|error| error.code == Some(REPLACED)) {
-            // Who opens it again gets what is there now.
+            // Opening again returns the current value.
             self.values.forget_if(&self.key, |_| true);
         }
         done

@@ -1,4 +1,4 @@
-//! Counts what is asked of a store.
+//! Counts of the calls to a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -7,24 +7,25 @@ use super::instrumented::{Call, Done, Watch, WatchedStore};
 use crate::error::Result;
 use crate::store::Store;
 
-/// How often what was asked.
+/// The number of calls of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Values opened, or found absent; also in order to change them, where that was then not done.
+    /// Values opened or absent, including updates that changed nothing.
     pub opens: u64,
-    /// Reads of opened values; a value in memory is read without. What is read of a file for one purpose is one.
+    /// Ranged reads of open values; values in memory need none. Related reads of one file count
+    /// once.
     pub reads: u64,
-    /// Bytes that these reads gave.
+    /// Bytes of these reads.
     pub read_bytes: u64,
     /// Changes of one key.
     pub updates: u64,
-    /// Values opened, or found absent, in order to change them, which was then done.
+    /// Values opened or absent within updates that changed the key.
     pub looks: u64,
-    /// Reads of values in order to change them.
+    /// Ranged reads within updates.
     pub look_reads: u64,
-    /// Bytes written by them, copies of the current value not included.
+    /// Bytes written, without copies of the current value.
     pub written_bytes: u64,
-    /// How often a key was held while something else was done.
+    /// Sections that held the lock of a key.
     pub holds: u64,
     /// Listings, deep and of one level.
     pub lists: u64,
@@ -32,7 +33,7 @@ pub struct Counts {
     pub delete_prefixes: u64,
 }
 
-/// Passes everything on to another store and counts it.
+/// Passes all calls to another store and counts them.
 pub type CountingStore = WatchedStore<Tally>;
 
 /// The counters of a [`CountingStore`].
@@ -51,7 +52,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a call that read or wrote so many bytes.
+    /// Count a call that read or wrote `bytes`.
     pub(in crate::store) fn count(&self, call: Call, bytes: u64) {
         match call {
             Call::Open => add(&self.opens, 1),
@@ -110,7 +111,7 @@ impl Watch for Tally {
 }
 
 impl CountingStore {
-    /// Counts what is asked of `inner` through the new store.
+    /// Count the calls to `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self::watched_by(inner, Tally::default())
     }

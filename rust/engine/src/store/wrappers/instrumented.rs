@@ -1,4 +1,4 @@
-//! A store whose calls somebody watches: to count, to delay, or to tell of them.
+//! A store whose calls are observed: to count, to delay, to limit, or to log them.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,29 +13,29 @@ use crate::store::{
     SharedStore, Store, Told, Updater, Version, Want,
 };
 
-/// What is asked of a store.
+/// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// A value opened, or found absent.
+    /// Opens a value, which may be absent.
     Open,
-    /// A part of an opened value; a value in memory is read without.
+    /// Reads a range of an open value; values in memory need no such call.
     Read,
-    /// More of what was asked for by the last kind of call.
+    /// Continues an earlier read.
     ReadMore,
-    /// A change of one key.
+    /// Changes one key.
     Update,
-    /// Work while nobody else holds a key.
+    /// Runs work while holding the lock of a key.
     Hold,
-    /// Every key under a prefix.
+    /// Lists every key under a prefix.
     List,
-    /// One level below a prefix.
+    /// Lists one level below a prefix.
     ListDir,
-    /// Everything under a prefix removed.
+    /// Deletes everything under a prefix.
     DeletePrefix,
 }
 
 impl Call {
-    /// The name, as the user knows it.
+    /// The name that users know.
     pub fn name(self) -> &'static str {
         match self {
             Call::Open => "open",
@@ -48,71 +48,73 @@ impl Call {
         }
     }
 
-    /// Whether it may change something.
+    /// Whether the call may change the store.
     pub fn changes(self) -> bool {
         matches!(self, Call::Update | Call::Hold | Call::DeletePrefix)
     }
 }
 
-/// How a call ended.
+/// The outcome of a call.
 #[derive(Debug)]
 pub struct Done<'e> {
-    /// Bytes that it read or wrote: those of a value in memory are read when it is
-    /// opened; copies of the current value are not written.
+    /// Bytes that the call read or wrote. A value in memory is read when it is opened; copies of
+    /// the current value count as not written.
     pub bytes: u64,
-    /// Whether it was a change that was decided on and then not made: the value was only looked at.
+    /// Whether an update decided to change nothing: it only read the value.
     pub kept: bool,
-    /// What was asked of the current value in order to decide a change.
+    /// Reads of the current value by an update.
     pub looked: Looked,
-    /// Why it failed.
+    /// The error, if the call failed.
     pub error: Option<&'e Error>,
-    /// How long it took.
+    /// The duration of the call.
     pub took: Duration,
 }
 
-/// What was asked of a value before it was changed.
+/// Reads of the current value by an update.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Looked {
-    /// How often it was opened, or found absent.
+    /// How often the value was opened, or absent.
     pub opens: u64,
-    /// Reads of it once it was opened.
+    /// Reads of the open value.
     pub reads: u64,
-    /// Bytes that these reads gave.
+    /// Bytes of these reads.
     pub bytes: u64,
 }
 
-/// Is told of every call, in the thread that makes it; an error fails the call.
+/// Observes every call, in the thread that makes it; an error fails the call.
 pub trait Watch: Send + Sync + Debug {
-    /// Before the store is asked. What is given back lives until it has answered.
+    /// Runs before the call. The returned permit lives until the call ends.
     fn before(&self, _call: Call) -> Result<Option<Turn<'_>>> {
         Ok(None)
     }
 
-    /// Whether calls of a kind may be made without a thread that waits: `after` neither waits then, nor calls others.
+    /// Whether calls of this kind may be asynchronous: then `after` neither blocks nor calls a
+    /// store.
     fn queues(&self, _call: Call) -> bool {
         false
     }
 
-    /// As [`Watch::before`], for a call that is made so: does `enter` when the store may be asked.
+    /// Like [`StoreObserver::before`] for an asynchronous call: runs `on_permit` when the call may
+    /// start.
     fn queue(&self, enter: Enter) {
         enter(None);
     }
 
-    /// After it was. `key` is a prefix for listings.
+    /// Runs after the call. For listings, `key` is a prefix.
     fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()>;
 
-    /// Before a chunk is decoded or encoded. What is given back lives until it is.
+    /// Runs before a chunk is decoded or encoded. The returned permit lives until the end of that.
     fn decoding(&self) -> Result<Option<Turn<'_>>> {
         Ok(None)
     }
 
-    /// How many calls should be under way at a time, because they are made to wait.
+    /// How many concurrent calls this delay requires.
     fn concurrency(&self) -> usize {
         0
     }
 }
 
-/// Passes everything on to another store, and tells a [`Watch`].
+/// Passes all calls to another store, and reports them to a [`StoreObserver`].
 #[derive(Debug)]
 pub struct WatchedStore<W> {
     inner: Arc<dyn Store>,
@@ -120,18 +122,18 @@ pub struct WatchedStore<W> {
 }
 
 impl<W: Watch> WatchedStore<W> {
-    /// Tells `watch` what is asked of `inner` through the new store.
+    /// Report the calls to `inner` to `observer`.
     pub fn watched_by(inner: Arc<dyn Store>, watch: W) -> Self {
         WatchedStore { inner, watch: Arc::new(watch) }
     }
 
-    /// Who is told.
+    /// The observer.
     pub fn watch(&self) -> &W {
         &self.watch
     }
 
-    /// Runs `work` between the two notices, if this thread may wait: before it has a turn, for which others wait
-    /// that this thread may have to answer.
+    /// Run `work` between the two reports, if this thread may block. That check comes before the
+    /// permit: others could wait for the permit that this thread would hold.
     fn tell<T>(&self, call: Call, key: &str, work: impl FnOnce(&mut Found) -> Result<T>) -> Result<T> {
         self.inner.may_wait()?;
         tell(&*self.watch, call, key, work)
@@ -142,7 +144,7 @@ impl<W: Watch> WatchedStore<W> {
     }
 }
 
-/// What a call found out of itself.
+/// Details of a call.
 #[derive(Default)]
 struct Found {
     bytes: u64,
@@ -150,7 +152,7 @@ struct Found {
     looked: Looked,
 }
 
-/// Runs `work` between the two notices.
+/// Run `work` between the two reports.
 fn tell<T, W: Watch>(
     watch: &W,
     call: Call,
@@ -165,7 +167,7 @@ fn tell<T, W: Watch>(
     after(watch, call, key, start, found, result)
 }
 
-/// The second notice: `result` came of a call that began at `start`.
+/// Report the end of a call that began at `start`.
 fn after<T, W: Watch>(
     watch: &W,
     call: Call,
@@ -181,12 +183,12 @@ fn after<T, W: Watch>(
     told.map(|()| value)
 }
 
-/// How many bytes were read by opening.
+/// The number of bytes that opening a value has read.
 fn bytes_of(opened: Option<&dyn Object>) -> u64 {
     opened.and_then(Object::bytes).map_or(0, |bytes| bytes.len() as u64)
 }
 
-/// Does `begin` when the watch lets it, and tells that of what comes of it, which has so many `bytes`.
+/// Run `start_call` when the observer permits it, and report the end; `bytes` gives the size.
 fn begin<T: 'static, W: Watch + 'static>(
     watch: &Arc<W>,
     call: Call,
@@ -211,7 +213,7 @@ fn begin<T: 'static, W: Watch + 'static>(
     watch.queue(enter);
 }
 
-/// Asks the other store, and tells a [`Watch`].
+/// Starts reads of the inner store, and reports them.
 struct WatchedAsk<W> {
     inner: Arc<dyn Ask>,
     watch: Arc<W>,
@@ -229,7 +231,7 @@ impl<W: Watch + 'static> Ask for WatchedAsk<W> {
     }
 }
 
-/// Gives values to the other store, and tells a [`Watch`].
+/// Starts writes of the inner store, and reports them.
 struct WatchedPut<W> {
     inner: Arc<dyn Put>,
     watch: Arc<W>,
@@ -274,7 +276,7 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
 
     fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
         self.tell(Call::Update, key, |found| {
-            // Where the store itself compares, nothing is opened until it has refused once.
+            // A store that compares versions opens nothing before the first conflict.
             let mut thought = need.known != Known::Nothing;
             self.inner.update(key, need, &mut |current| {
                 let reads = current.map(Reads::of);
@@ -404,7 +406,7 @@ impl<W: Watch> Object for WatchedObject<W> {
     }
 }
 
-/// Counts how a value is read that is going to be changed: that is part of one call.
+/// Counts reads of a value within an update, which is one call.
 struct Reads<'o> {
     inner: &'o dyn Object,
     reads: AtomicU64,
@@ -450,16 +452,16 @@ impl Object for Reads<'_> {
     }
 }
 
-/// Answers late, as a store far away does.
+/// Delays calls, like a remote store.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Latency {
-    /// Before everything that changes nothing.
+    /// The delay of calls that change nothing.
     pub read: Duration,
-    /// Before everything that may.
+    /// The delay of calls that may change the store.
     pub write: Duration,
-    /// How many bytes pass per second; None: any number.
+    /// The bandwidth in bytes per second; None: unlimited.
     pub bytes_per_second: Option<f64>,
-    /// How many calls should be under way at a time.
+    /// How many concurrent calls the delay requires.
     pub concurrency: usize,
 }
 

@@ -1,4 +1,4 @@
-//! A store that is asked by few at a time, and not too often.
+//! Limits on concurrent requests, on the request rate, and on chunks that are decoded or encoded.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -12,8 +12,8 @@ use crate::error::Result;
 use crate::pool;
 use crate::store::{fork, interruptible_wait, Store};
 
-/// How many requests may be under way at a time, how many begin in a second, and how many chunks
-/// are decoded or encoded at a time: those of all stores together that are limited by it.
+/// Limits that several stores share: concurrent requests, requests that start per second, and
+/// chunks that are decoded or encoded at a time.
 #[derive(Debug)]
 pub struct Limits {
     requests: Arc<Gate>,
@@ -23,7 +23,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// None sets no limit.
+    /// Create limits; None sets no limit.
     pub fn new(
         requests: Option<u64>,
         chunks: Option<u64>,
@@ -34,19 +34,19 @@ impl Limits {
         Limits { requests: gate(requests), chunks: gate(chunks), reads, writes }
     }
 
-    /// `inner`, asked within the limits.
+    /// Return `inner` with these limits applied.
     pub fn over(self: &Arc<Self>, inner: Arc<dyn Store>) -> WatchedStore<Limited> {
         WatchedStore::watched_by(inner, Limited(self.clone()))
     }
 }
 
-/// Where a few are let in at a time.
+/// A counting semaphore for threads and for queued callbacks.
 struct Gate {
     most: Option<u64>,
     inside: fork::Own<Inside>,
 }
 
-/// Who is inside, and who waits. In a forked child nobody does.
+/// The state of a semaphore; a forked child starts with an unused one.
 #[derive(Default)]
 struct Inside {
     state: Mutex<State>,
@@ -56,17 +56,17 @@ struct Inside {
 #[derive(Default)]
 struct State {
     count: u64,
-    /// Threads that wait.
+    /// Threads that wait for a permit.
     sleeping: usize,
-    /// What is to be done when there is room, in its order: no thread waits for it.
+    /// Callbacks to run when a permit is free, in order; no thread waits for them.
     queued: VecDeque<Enter>,
-    /// The last place went to what was queued: the next one is a thread's.
+    /// The last permit went to a queued callback: the next one goes to a thread.
     for_threads: bool,
-    /// Somebody lets in what is queued.
+    /// A thread is running queued callbacks.
     serving: bool,
 }
 
-/// What is done when somebody is let in, who is inside as long as the place lives.
+/// Runs with a permit; the permit is held as long as the value lives.
 pub type Enter = Box<dyn FnOnce(Option<Place>) + Send>;
 
 impl Inside {
@@ -76,8 +76,8 @@ impl Inside {
 }
 
 thread_local! {
-    /// Where the thread is inside. What it asks for meanwhile needs no other turn: else it
-    /// would wait for itself.
+    /// Semaphores whose permits this thread holds. Its further requests need no second permit: the
+    /// thread would wait for itself.
     static HELD: RefCell<Vec<*const Gate>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -86,13 +86,13 @@ impl Gate {
         Gate { most, inside: fork::Own::new() }
     }
 
-    /// Whether the thread is inside.
+    /// Whether this thread holds a permit.
     fn is_held(&self) -> bool {
         let me: *const Gate = self;
         HELD.with_borrow(|held| held.contains(&me))
     }
 
-    /// Waits until one more is let in; it is inside as long as what is given back lives.
+    /// Wait for a permit, which the returned guard holds.
     fn turn(self: &Arc<Self>) -> Result<Option<Turn<'_>>> {
         let Some(most) = self.most.filter(|_| !self.is_held()) else { return Ok(None) };
         let inside = self.inside.get();
@@ -112,14 +112,14 @@ impl Gate {
             state.sleeping -= 1;
             if timeout.timed_out() {
                 drop(state);
-                self.serve(); // the place that was this one's, if it was woken at the same time
+                self.serve(); // the permit of this thread, if it was woken at the same time
                 interruptible_wait::ask()?;
                 state = inside.lock();
             }
         }
     }
 
-    /// Does `enter` when one more may be let in: here, or in the thread of who leaves.
+    /// Run `on_permit` with a permit: here, or in the thread that releases one.
     fn queue(self: &Arc<Self>, enter: Enter) {
         let Some(most) = self.most.filter(|_| !self.is_held()) else { return enter(None) };
         let mut state = self.inside.get().lock();
@@ -135,20 +135,21 @@ impl Gate {
         Place { gate: self.clone(), generation: fork::generation() }
     }
 
-    /// Lets in what is queued, as long as there is room.
+    /// Run queued callbacks while permits are free.
     fn serve(self: &Arc<Self>) {
         let Some(most) = self.most else { return };
         let inside = self.inside.get();
         let mut state = inside.lock();
         if state.serving {
-            return; // who does looks again
+            return; // that thread checks the queue again
         }
         state.serving = true;
         while let Some(enter) = (state.count < most).then(|| state.queued.pop_front()).flatten() {
             state.count += 1;
             drop(state);
             let place = self.place();
-            // The panic hook tells of a panic, and who is not let in is told that nobody answers.
+            // The panic hook reports a panic. Dropping the callback completes its request with an
+            // error.
             let _ = pool::guarded(|| {
                 enter(Some(place));
                 Ok(())
@@ -158,7 +159,7 @@ impl Gate {
         state.serving = false;
     }
 
-    /// One of those inside leaves.
+    /// Release one permit.
     fn leave(self: &Arc<Self>, inside: &Inside) {
         let mut state = inside.lock();
         state.count -= 1;
@@ -181,7 +182,7 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// One of those that are let in. It ends in the thread in which it began.
+/// A permit that is released in the thread that acquired it.
 pub struct Turn<'g> {
     gate: &'g Arc<Gate>,
     inside: &'g fork::Made<Inside>,
@@ -201,7 +202,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// One of those that are let in, in no thread.
+/// A permit that any thread may release.
 pub struct Place {
     gate: Arc<Gate>,
     generation: u64,
@@ -215,30 +216,30 @@ impl Drop for Place {
     }
 }
 
-/// How many requests begin in a second.
+/// A rate limiter: how many requests start per second.
 #[derive(Debug)]
 pub struct Rate {
     per_second: f64,
     doubling: Option<Duration>,
     start: Instant,
-    /// When the next one may begin, in nanoseconds since the start.
+    /// When the next request may start, in nanoseconds after `start`.
     next: AtomicU64,
 }
 
 impl Rate {
-    /// `per_second` in the beginning; twice as many after each `doubling`.
+    /// Allow `per_second` at first, and twice as many after each `doubling`.
     pub fn new(per_second: f64, doubling: Option<Duration>) -> Self {
         Rate { per_second, doubling, start: Instant::now(), next: AtomicU64::new(0) }
     }
 
-    /// How long it is from one request to the next, in nanoseconds, after so many.
+    /// The interval between requests in nanoseconds, `since` nanoseconds after the start.
     fn interval(&self, since: u64) -> u64 {
         let grown = self.doubling.map_or(0.0, |doubling| since as f64 / doubling.as_nanos() as f64);
-        // A sum that is too large for the type saturates.
+        // The conversion saturates.
         (1e9 / (self.per_second * grown.exp2())) as u64
     }
 
-    /// Waits until it may begin.
+    /// Wait until the next request may start.
     fn wait(&self) -> Result<()> {
         let now = self.start.elapsed().as_nanos() as u64;
         let mut mine = now;
@@ -251,7 +252,7 @@ impl Rate {
     }
 }
 
-/// Makes whatever asks a store wait for its turn.
+/// Applies [`Limits`] to the calls of a store.
 #[derive(Debug)]
 pub struct Limited(Arc<Limits>);
 
@@ -264,7 +265,7 @@ impl Limited {
 impl Watch for Limited {
     fn before(&self, call: Call) -> Result<Option<Turn<'_>>> {
         if call == Call::Hold {
-            return Ok(None); // what is asked meanwhile counts
+            return Ok(None); // requests inside the held section count themselves
         }
         if call != Call::ReadMore {
             self.rate(call).map_or(Ok(()), Rate::wait)?;
@@ -294,9 +295,9 @@ impl Watch for Limited {
 mod tests {
     use super::*;
 
-    /// How often the thread has gone to sleep.
+    /// The number of voluntary context switches of this thread.
     fn sleeps() -> i64 {
-        // SAFETY: numbers, all of which may be zero; they are written to what is their place.
+        // SAFETY: `rusage` consists of numbers, for which zero is valid; the call writes into it.
         unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &mut usage);
@@ -356,7 +357,7 @@ mod tests {
             }
             for turn in 0..4 {
                 while turn == 1 && !waiter.is_finished() {
-                    std::thread::yield_now(); // whose turn it is
+                    std::thread::yield_now(); // until the waiting thread has had its permit
                 }
                 while held.lock().unwrap().is_empty() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -393,7 +394,7 @@ mod tests {
         let done = Arc::new(Mutex::new(Vec::new()));
         for number in 0..3 {
             let done = done.clone();
-            // Each leaves at once, and lets in the next one.
+            // Each releases its permit at once, which runs the next one.
             gate.queue(Box::new(move |place| {
                 assert!(place.is_some());
                 done.lock().unwrap().push(number);

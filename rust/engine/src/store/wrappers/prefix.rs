@@ -1,4 +1,4 @@
-//! What lies below a prefix of another store, as a store.
+//! The keys below a prefix of another store, as a store.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use crate::store::{
     Ask, AtPath, Exchange, Keys, Listing, Made, Need, Object, Put, Store, Told, Updater, Version, Want,
 };
 
-/// The keys of another store that begin with a prefix, without it.
+/// The keys of another store that begin with a prefix, without the prefix.
 #[derive(Debug)]
 pub struct PrefixStore {
     inner: Arc<dyn Store>,
@@ -16,13 +16,13 @@ pub struct PrefixStore {
 }
 
 impl PrefixStore {
-    /// What `inner` holds under `prefix`, which is "" or ends in "/".
+    /// View the keys of `inner` under `prefix`, which is "" or ends in "/".
     pub fn new(inner: Arc<dyn Store>, prefix: &str) -> Result<Self> {
         inner.keys().check_prefix(prefix)?;
         Ok(PrefixStore { inner, prefix: prefix.to_owned() })
     }
 
-    /// The key in the store below; what is none is told by the name that it has here.
+    /// The key in the inner store; an error names the key without the prefix.
     fn key(&self, key: &str) -> Result<String> {
         self.keys().check(key)?;
         Ok(self.below(key))
@@ -57,7 +57,7 @@ fn below(prefix: &str, key: &str) -> String {
     whole
 }
 
-/// Asks the store below.
+/// Starts reads of the inner store.
 struct PrefixAsk {
     inner: Arc<dyn Ask>,
     prefix: String,
@@ -73,7 +73,7 @@ impl Ask for PrefixAsk {
     }
 }
 
-/// Gives values to the store below.
+/// Starts writes of the inner store.
 struct PrefixPut {
     inner: Arc<dyn Put>,
     prefix: String,
@@ -152,7 +152,7 @@ impl Store for PrefixStore {
     }
 
     fn replaces_at_once(&self, prefix: &str) -> bool {
-        // What is staged for all of it lies below it.
+        // The staged keys of the root lie below the root itself.
         let below = self.below(prefix);
         self.inner.replaces_at_once(if prefix.is_empty() { "" } else { &below })
     }

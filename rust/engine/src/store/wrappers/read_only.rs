@@ -1,4 +1,4 @@
-//! Another store that refuses every change.
+//! Another store, without write access.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ pub struct ReadOnlyStore {
 }
 
 impl ReadOnlyStore {
-    /// What `inner` holds, not to be changed.
+    /// Return `inner` without write access.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         ReadOnlyStore { inner }
     }
 }
 
-/// The error of whoever wants to change what is open for reading only.
+/// The error of a write to a read-only store.
 pub(in crate::store) fn refusal() -> Error {
     Error::new(Kind::ReadOnly, "the store is open for reading only")
 }

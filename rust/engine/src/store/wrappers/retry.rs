@@ -1,4 +1,4 @@
-//! A store that is asked again where it failed for a while only.
+//! Retries of requests after transient errors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use crate::store::{
     Ask, Change, Exchange, How, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater, Version, Want,
 };
 
-/// How often, and after how long, something is tried again.
+/// How often, and after which delay, a request is retried.
 #[derive(Clone, Copy, Debug)]
 pub struct Retries {
-    /// At most so often, beside the first time.
+    /// The maximum number of retries.
     pub most: u64,
-    /// How long to wait before the second time; twice as long each time after that.
+    /// The delay before the first retry; it doubles each time.
     pub first: Duration,
-    /// Never longer than that.
+    /// The maximum delay.
     pub longest: Duration,
 }
 
 impl Retries {
-    /// Between half of it and all, lest all who failed together come back together.
+    /// A random delay between half of the interval and all of it, so that clients do not retry in
+    /// step.
     fn pause(&self, tried: u64) -> Duration {
         let doubled = self.first.saturating_mul(1 << tried.min(31)).min(self.longest);
         let ticks = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
@@ -31,11 +32,11 @@ impl Retries {
     }
 }
 
-/// Asks another store, and again if it could not answer.
+/// Retries the requests of another store after transient errors.
 ///
-/// Not again for [`Store::exchange`]: nobody knows whether it was made. A change that was made
-/// without an answer is made twice, which gives the same, or is decided anew; where that would
-/// change the document that was made once more, as appending does, it is an error.
+/// [`Store::exchange`] is not retried: the first attempt may have been applied. An update whose
+/// response is lost is repeated, which gives the same value, or decided again. If deciding again
+/// would apply the change twice (as appending does), the update raises an error.
 pub struct RetryingStore<F> {
     inner: Arc<dyn Store>,
     asking: Arc<Asking<F>>,
@@ -43,25 +44,25 @@ pub struct RetryingStore<F> {
 
 struct Asking<F> {
     retries: Retries,
-    /// As what the exception of a callback is told, and whether it may pass.
+    /// Converts the exception of a callback, and classifies it.
     foreign: F,
 }
 
-/// Whether it may help to ask again.
+/// Whether an error is transient, and what it says about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passes {
-    /// It does not.
+    /// A retry cannot succeed.
     Never,
-    /// It may. What was asked may have been done, which is not likely.
+    /// A retry may succeed. The request was probably not applied.
     Unclear,
-    /// It may. There was no answer, so that nobody knows whether what was asked was done.
+    /// A retry may succeed. The response was lost: the request may have been applied.
     Lost,
-    /// It may. Whoever was asked has said that nothing was done.
+    /// A retry may succeed. The server stated that the request was not applied.
     Undone,
 }
 
 impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
-    /// What `work` gives; again while its error may pass.
+    /// Run `work`, and again after transient errors.
     fn each<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
         let mut tried = 0;
         loop {
@@ -77,7 +78,7 @@ impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
         }
     }
 
-    /// As what an error is told, and whether it may pass.
+    /// Convert an error, and classify it.
     fn judged(&self, error: Error) -> (Error, Passes) {
         match error.kind {
             Kind::Store { retryable: true, .. } if error.code != Some(REPLACED) => (error, Passes::Unclear),
@@ -86,7 +87,7 @@ impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
         }
     }
 
-    /// The same for a change, which may have been made by what was asked before it failed.
+    /// Classify the error of an update, which an earlier request may have applied.
     fn judged_change<T>(&self, made: &Result<T>) -> Passes {
         let Err(error) = made else { return Passes::Never };
         match self.judged(error.clone()).1 {
@@ -97,8 +98,8 @@ impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
 }
 
 impl<F> RetryingStore<F> {
-    /// `inner`, asked as `retries` say. `foreign` judges exceptions: as what they are told, and whether
-    /// they may pass.
+    /// Retry the requests of `inner` by `policy`. `classify_foreign` converts and classifies
+    /// exceptions.
     pub fn new(inner: Arc<dyn Store>, retries: Retries, foreign: F) -> Self {
         RetryingStore { inner, asking: Arc::new(Asking { retries, foreign }) }
     }
@@ -116,12 +117,12 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
     }
 }
 
-/// Begins something of which somebody is told.
+/// Starts an asynchronous operation.
 type Begin<T> = Arc<dyn Fn(Told<T>) + Send + Sync>;
 
 impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
-    /// Begins something that was tried so often, and again after it has failed, as long as it is wanted; nobody
-    /// waits meanwhile.
+    /// Start an operation, and again after transient errors as long as its caller needs the result.
+    /// No thread waits meanwhile.
     fn begin<T: 'static>(self: Arc<Self>, tried: u64, begin: Begin<T>, told: Told<T>) {
         if !told.is_wanted() {
             return;
@@ -141,7 +142,7 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
     }
 }
 
-/// Asks the other store, and again.
+/// Starts reads of the inner store, with retries.
 struct RetryingAsk<F> {
     inner: Arc<dyn Ask>,
     asking: Arc<Asking<F>>,
@@ -157,7 +158,7 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Ask for RetryingAs
     }
 }
 
-/// Gives values to the other store, and again.
+/// Starts writes of the inner store, with retries.
 struct RetryingPut<F> {
     inner: Arc<dyn Put>,
     asking: Arc<Asking<F>>,
@@ -207,13 +208,14 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
                 let made = self.inner.update(key, need, &mut decide);
                 let knows = made.as_ref().is_err_and(is_lost);
                 let is_final = |error: &Error| self.asking.judged(error.clone()).1 == Passes::Never;
-                // It is none of the store's, and told as it is, unless the store knows better.
+                // The error comes from the updater, not from the store: return it unless the write
+                // is ambiguous.
                 if let Some(error) = undecided.filter(|error| !knows && is_final(error)) {
                     return Ok(Err(error));
                 }
                 match self.asking.judged_change(&made) {
                     Passes::Undone => tried = before.clone(),
-                    Passes::Lost => sure |= is_change || knows, // else only a look was lost
+                    Passes::Lost => sure |= is_change || knows, // otherwise only a read was lost
                     Passes::Never | Passes::Unclear => {}
                 }
                 let made = made?;
@@ -234,7 +236,7 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
         let mut outcome = None;
         self.asking.each(|| {
             if outcome.is_some() {
-                return Ok(()); // it failed in letting go
+                return Ok(()); // only the release of the lock failed
             }
             self.inner.hold(key, &mut || {
                 outcome = Some(work());
@@ -269,7 +271,7 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
     }
 }
 
-/// Whether nobody knows what became of a change.
+/// Whether the error says that a write may have been applied.
 fn is_lost(error: &Error) -> bool {
     error.code == Some(LOST)
 }
@@ -324,7 +326,7 @@ mod tests {
     use super::*;
     use crate::store::Asker;
 
-    /// Answers that it is busy, so often.
+    /// Responds "busy" this many times.
     struct Busy(AtomicU64);
 
     impl Ask for Busy {
@@ -335,14 +337,14 @@ mod tests {
         }
     }
 
-    /// Whether it wants anything.
+    /// A flag as a cancel token.
     impl Asker for AtomicBool {
         fn wants(&self) -> bool {
             self.load(Ordering::Relaxed)
         }
     }
 
-    /// Asks `inner`, at most four times more.
+    /// Read from `inner` with four retries.
     fn asks(inner: Arc<dyn Ask>, told: Told) {
         let first = Duration::from_micros(1);
         let retries = Retries { most: 4, first, longest: first };
@@ -350,7 +352,7 @@ mod tests {
         RetryingAsk { inner, asking }.ask("key", Want::Whole, told);
     }
 
-    /// What is told where it is busy so often, and how often it would be still.
+    /// Whether the read succeeds after `often` busy responses, and how many busy responses remain.
     fn told(often: u64) -> (bool, u64) {
         let busy = Arc::new(Busy(often.into()));
         let (tell, told) = channel();
@@ -366,7 +368,7 @@ mod tests {
         assert_eq!(told(200), (false, 199));
     }
 
-    /// Is busy, and after the first answer nobody wants another.
+    /// Responds "busy", and cancels the request after the first response.
     struct Given {
         busy: Busy,
         wanted: Arc<AtomicBool>,
@@ -385,7 +387,7 @@ mod tests {
         let given = Arc::new(Given { busy: Busy(AtomicU64::new(50)), wanted: wanted.clone() });
         let (tell, told) = channel::<bool>();
         asks(given.clone(), Told::new(wanted, move |opened| tell.send(opened.is_ok()).unwrap()));
-        assert!(told.recv().is_err()); // it was let go
+        assert!(told.recv().is_err()); // the completion was dropped
         assert_eq!(given.busy.0.load(Ordering::Relaxed), 49);
     }
 }

@@ -1,4 +1,4 @@
-//! A store that is two: documents in the one, chunks in the other.
+//! Two stores as one: metadata documents in one, chunks in the other.
 
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
@@ -10,11 +10,11 @@ use crate::store::{
     Want,
 };
 
-/// Keeps metadata in one store and everything else, the chunks, in another.
+/// Keeps metadata documents in one store and all other values, the chunks, in another.
 ///
-/// Documents are known by their names: "zarr.json", and what begins with "." (".zarray",
-/// ".zmetadata"; also ".shape", which is only held). What the store for documents has of
-/// chunks does not show, nor the other way round.
+/// Documents are recognised by name: "zarr.json", and names that begin with "." (".zarray",
+/// ".zmetadata"; also ".shape", which is only locked). Chunks in the store of documents are
+/// invisible, and vice versa.
 #[derive(Debug)]
 pub struct SplitStore {
     metadata: Arc<dyn Store>,
@@ -22,15 +22,15 @@ pub struct SplitStore {
     of_one: bool,
 }
 
-/// Whether a key is one of metadata.
+/// Whether `key` names a metadata document.
 pub(in crate::store) fn is_document(key: &str) -> bool {
     let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
     name.starts_with('.') || name == "zarr.json"
 }
 
 impl SplitStore {
-    /// Documents go to `metadata`, everything else to `chunks`; `of_one`: in the end to one store, where
-    /// both have the same keys.
+    /// Send documents to `metadata` and all other keys to `chunks`. `same_store`: both are views of
+    /// one store with the same keys.
     pub fn new(metadata: Arc<dyn Store>, chunks: Arc<dyn Store>, of_one: bool) -> Self {
         SplitStore { metadata, chunks, of_one }
     }
@@ -44,7 +44,7 @@ impl SplitStore {
     }
 }
 
-/// Asks for chunks; a thread waits for what has the name of a document.
+/// Starts reads of chunks; a thread waits for documents.
 struct SplitAsk {
     metadata: Arc<dyn Store>,
     chunks: Arc<dyn Ask>,
@@ -60,7 +60,7 @@ impl Ask for SplitAsk {
     }
 }
 
-/// Gives chunks; a thread waits for what has the name of a document.
+/// Starts writes of chunks; a thread waits for documents.
 struct SplitPut {
     metadata: Arc<dyn Store>,
     chunks: Arc<dyn Put>,
@@ -146,7 +146,7 @@ impl Store for SplitStore {
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        // Documents first: half a deletion leaves chunks without an array, not the reverse.
+        // Documents first: half a deletion then leaves chunks without an array, not the reverse.
         self.metadata.delete_prefix(prefix)?;
         self.chunks.delete_prefix(prefix)
     }
@@ -156,7 +156,8 @@ impl Store for SplitStore {
         if self.of_one {
             return self.chunks.clear_prefix(prefix);
         }
-        // What is stored next may be a document: in another folder, which says nothing of this one.
+        // The next value may be a document in another folder, which does not make this folder
+        // durable.
         self.chunks.delete_prefix(prefix)
     }
 
