@@ -8,8 +8,11 @@ import subprocess
 import sys
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -167,3 +170,114 @@ def test_a_directory_that_is_elsewhere() -> None:
         struct.pack_into(form, damaged, end + at, *value)
         with pytest.raises(DataError):
             opened(bytes(damaged))
+
+
+def whole(path: Path) -> dict[str, Any]:
+    """Return the arrays of a repaired file with their values, and check its values."""
+    ZipStore.repair(path)
+    with zipfile.ZipFile(path) as file:
+        assert file.testzip() is None
+        assert len(set(file.namelist())) == len(file.namelist())
+    members = tessarr.open_group(str(path), mode="r").members(None)
+    return {name: node[:].tolist() for name, node in members if isinstance(node, tessarr.Array)}
+
+
+OLD, NEW, KEPT = [*range(6)], [*range(20, 28)], [5]
+
+CHANGES: dict[str, tuple[Callable[[tessarr.Group], Any], dict[str, Any]]] = {
+    "replace": (
+        lambda group: group.create_array("x", data=NEW, chunks=3, overwrite=True),
+        {"x": NEW, "kept": KEPT},
+    ),
+    "delete": (lambda group: group.__delitem__("x"), {"kept": KEPT}),
+    "move": (lambda group: group.move("x", "y"), {"y": OLD, "kept": KEPT}),
+    "move a group": (lambda group: group.move("g", "h"), {"x": OLD, "kept": KEPT, "h/a": OLD}),
+}
+
+
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 71])
+@pytest.mark.parametrize("flushed", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_repair_after_change_that_stopped_anywhere_leaves_old_or_new(
+    tmp_path: Path, change: str, flushed: bool, step: int
+) -> None:
+    """Wherever a file ends, its nodes are those before the change or after it."""
+    path, copy = tmp_path / "a.zip", tmp_path / "b.zip"
+    store = ZipStore(path, mode="w")
+    group = tessarr.create_group(store)
+    group.create_array("x", data=OLD, chunks=2)
+    group.create_array("kept", data=KEPT)
+    if change == "move a group":
+        group.create_array("g/a", data=OLD, chunks=2)
+    if flushed:
+        store.flush()
+    begin = path.stat().st_size
+    act, wanted = CHANGES[change]
+    before = {"x": OLD, "kept": KEPT}
+    if change == "move a group":
+        before["g/a"] = OLD
+    act(group)
+    after = path.stat().st_size
+    store["last"] = b"1"  # a deletion is written before the next value
+    content = path.read_bytes()
+    seen = []
+    for end in (*range(begin, len(content), step), len(content)):
+        copy.write_bytes(content[:end])
+        found = whole(copy)
+        assert found in (before, wanted, {**before, **wanted}), end
+        if change == "replace":
+            assert found in (before, wanted), end
+        seen.append(found)
+    assert seen[0] == before
+    assert seen[-1] == wanted
+    assert after >= begin
+    store.close()
+    assert whole(path) == wanted
+
+
+def test_repair_after_replacement_that_failed_before_forgets_its_values(tmp_path: Path) -> None:
+    """Values of a replacement that was given up are none of the next one."""
+    path = tmp_path / "a.zip"
+    store = ZipStore(path, mode="w")
+    group = tessarr.create_group(store)
+    group.create_array("x", data=OLD, chunks=2)
+
+    class Raising:
+        shape, dtype, ndim, chunks = (40,), np.dtype("i8"), 1, (2,)
+
+        def __getitem__(self, key: Any) -> Any:
+            if isinstance(key, tuple):
+                (key,) = key
+            if key.stop is None or key.stop > 30:
+                raise OSError("cannot read")
+            return np.full(40, 9)[key]
+
+    with tessarr.options(threads=1), pytest.raises(OSError, match="cannot read"):
+        group.create_array("x", data=Raising(), chunks=2, overwrite=True)
+    array = group.create_array("x", data=NEW, chunks=2, overwrite=True)
+    array.resize(40)
+    wanted = NEW + [0] * 32
+    assert array[:].tolist() == wanted
+    copy = tmp_path / "b.zip"
+    copy.write_bytes(path.read_bytes())
+    assert whole(copy) == {"x": wanted}
+    store.close()
+    assert whole(path) == {"x": wanted}
+
+
+def test_repair_of_tidied_file_with_replaced_node_finds_it(tmp_path: Path) -> None:
+    """After closing, replaced values are as all others, also if a later writer is killed."""
+    path = tmp_path / "a.zip"
+    with tessarr.open_group(str(path), mode="w") as group:
+        group["x"] = OLD
+        group["x"] = NEW
+    store = ZipStore(path, mode="r+")
+    group = tessarr.open_group(store, mode="r+")
+    group["y"] = KEPT
+    copy = tmp_path / "b.zip"
+    copy.write_bytes(path.read_bytes())
+    assert whole(copy) == {"x": NEW, "y": KEPT}
+    group["x"] = OLD
+    copy.write_bytes(path.read_bytes())
+    assert whole(copy) == {"x": OLD, "y": KEPT}
+    store.close()

@@ -7,7 +7,7 @@ import io
 import os
 import time
 from bisect import bisect_left
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Final
 from zlib import crc32
@@ -15,12 +15,13 @@ from zlib import crc32
 from tessarr.errors import DataError, ExistsError, NotFoundError, StoreError, UnsupportedError
 from tessarr.keys import STAGED
 from tessarr.store.zip import format as zip_format
+from tessarr.store.zip import records
 from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, stamp_of
 from tessarr.store.zip.format import Entry
 from tessarr.store.zip.rewrite import tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
     from contextlib import AbstractContextManager
 
     from tessarr.store.zip.file import File
@@ -76,6 +77,7 @@ class Archive:
         self._start = self._end = 0
         self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
         self._garbage_bytes = 0
+        self._deleted: list[str] = []  # what the file does not tell yet
         self._changed = self._writes  # a file without a byte is to become one without values
         try:
             self._read_directory()
@@ -169,7 +171,7 @@ class Archive:
         with self._lock:
             self._check_writable()
             self.take()
-            stored = self._store(key, entry, packed)
+            stored = self._store(key, entry, packed, staged=_is_staged(key))
             old = self.entries.get(key)
             # At once: readers do not wait for the lock.
             self.entries[key] = stored
@@ -193,14 +195,36 @@ class Archive:
         )
         return entry, packed
 
-    def _store(self, key: str, entry: Entry, packed: bytes) -> Entry:
+    def _store(self, key: str, entry: Entry, packed: bytes, *, staged: bool) -> Entry:
         """Write a value behind all others, and return where it is."""
         self._check_small(key, entry)
+        self._write_deleted()
         begin = self._end
-        self._append(zip_format.local_header(entry), packed)
+        field = records.field_of(records.STAGED if staged else b"")
+        self._append(zip_format.local_header(entry, field), packed)
         self._garbage_bytes += self._directory_bytes
         self._directory_bytes = 0
         return entry._replace(offset=begin, limit=self._end)
+
+    def _write_record(self, kind: bytes, name: str, data: bytes = b"") -> None:
+        """Write what a repair must know: see `tessarr.store.zip.records`."""
+        entry, _ = self._entry(name, data)
+        entry = entry._replace(method=zip_format.STORED, packed=len(data), flags=zip_format.UTF8)
+        begin = self._end
+        self._append(zip_format.local_header(entry, records.field_of(kind)), data)
+        self._garbage_bytes += self._end - begin + self._directory_bytes
+        self._directory_bytes = 0
+        self._changed = True
+
+    def _write_deleted(self) -> None:
+        """Write the records of deletions that are not written yet."""
+        deleted, self._deleted = self._deleted, []
+        try:
+            for name in deleted:
+                self._write_record(records.DELETED, name)
+        except BaseException:
+            self._deleted = deleted
+            raise
 
     def _append(self, *parts: bytes) -> None:
         if self._path is not None:
@@ -234,14 +258,31 @@ class Archive:
             made.close()
             raise
 
-    def delete(self, *keys: str) -> None:
-        """Forget values; those that are absent, too."""
+    def delete(self, *keys: str, prefix: str | None = None) -> None:
+        """Forget values; those that are absent, too.
+
+        Parameters
+        ----------
+        *keys
+            Of the values.
+        prefix
+            If these are all values below a prefix, the prefix.
+        """
         with self._lock:
             self._check_writable()
-            if not self.entries.keys().isdisjoint(keys):
-                self.take()
+            if self.entries.keys().isdisjoint(keys):
+                return
+            self.take()
             for key in keys:
                 self._leave(self.entries.pop(key, None))
+            self._note_deleted(keys if prefix is None else [prefix])
+
+    def _note_deleted(self, names: Iterable[str]) -> None:
+        self._deleted += [name for name in names if not _is_staged(name)]
+        # A file that is complete stays so until a value is written.
+        if self._deleted and not self._directory_bytes and self._path is None:
+            with suppress(StoreError):  # of a full disk
+                self._write_deleted()
 
     def replace_prefix(self, staged: str, prefix: str) -> None:
         """Give all values below a prefix other keys, and forget those that are there; at once.
@@ -259,17 +300,24 @@ class Archive:
                 if key not in moved and not key.startswith(prefix)
             }
             gone = [self.entries[key] for key in self.entries.keys() - new.keys() - moved.keys()]
+            begin = self._end
             for key, entry in moved.items():
                 target = prefix + key[len(staged) :]
-                new[target] = entry
-                if entry.name != target.encode():
+                if entry.name == target.encode():
+                    new[target] = entry
+                    begin = min(begin, entry.offset)
+                else:
                     opened = Opened(self._file, entry, f"{key!r} in {self.name}", key)
-                    new[target] = self._store(target, *self._entry(target, opened.whole()))
+                    packed = self._entry(target, opened.whole())
+                    new[target] = self._store(target, *packed, staged=True)
                     gone.append(entry)
+            self._write_deleted()
+            self._write_record(records.REPLACED, prefix, records.OFFSET.pack(begin))
             self.entries = new  # at once: readers do not wait for the lock
             for entry in gone:
                 self._leave(entry)
             self._leave(None)
+            self._note_deleted([staged])
 
     def _live(self) -> list[Entry]:
         """Return the values that belong into the directory."""
@@ -354,6 +402,7 @@ class Archive:
         if self._changed:
             directory = zip_format.directory_bytes(self._live(), self._end)
             self._append(directory)
+            self._deleted = []
             self._garbage_bytes += self._directory_bytes
             self._directory_bytes = len(directory)
             self._changed = False
@@ -477,7 +526,7 @@ class Keys:
     deletes_at_once = True  # a killed program leaves the directory of the last flush
 
     def delete_prefix(self, prefix: str) -> None:
-        self._archive.delete(*self.list(prefix))
+        self._archive.delete(*self.list(prefix), prefix=prefix)
 
     def replace_prefix(self, staged: str, prefix: str) -> None:
         self._archive.replace_prefix(staged, prefix)

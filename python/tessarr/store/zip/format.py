@@ -139,10 +139,11 @@ class Directory:
     garbage: int
 
 
-def local_header(entry: Entry) -> bytes:
-    """Return what stands before the bytes of an entry."""
+def local_header(entry: Entry, more: bytes = b"") -> bytes:
+    """Return what stands before the bytes of an entry; `more` is another extra field."""
     large = entry.size >= _FULL32 or entry.packed >= _FULL32
     extra = struct.pack("<HHQQ", 1, 16, entry.size, entry.packed) if large else b""
+    extra += more
     return (
         LOCAL.pack(
             LOCAL_MARK,

@@ -9,6 +9,7 @@ from tessarr.errors import DataError
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.file import ObjectFile, PathFile
 from tessarr.store.zip.format import Entry
+from tessarr.store.zip.records import Values, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -152,30 +153,30 @@ def repair(path: str) -> int:
 
 def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
     """Return the values, where the last whole thing ends, and whether it is a directory."""
-    found: dict[str, Entry] = {}
+    values = Values()
     at = 0
     complete = False
     while at + 4 <= size:
         if file.read(at, 4) == zip_format.LOCAL_MARK:
-            entry = _entry_at(file, at, size)
-            if entry is None:
+            read = _entry_at(file, at, size)
+            if read is None:
                 break
-            found.pop(entry.key, None)
-            found[entry.key] = entry
+            entry, kind, data = read
+            values.add(entry, kind, data)
             at = entry.limit
             complete = False
         else:
             keys, after = _directory_at(file, at, size)
             if after is None:
                 break
-            found = {key: found[key] for key in keys if key in found}
+            values.keep(keys)
             at = after
             complete = True
-    return found, at, complete
+    return values.found, at, complete
 
 
-def _entry_at(file: File, at: int, size: int) -> Entry | None:
-    """Return the entry that begins at `at`, if it is whole."""
+def _entry_at(file: File, at: int, size: int) -> tuple[Entry, bytes, bytes] | None:
+    """Return the entry that begins at `at`, what it is, and its data, if it is whole."""
     if at + zip_format.LOCAL.size > size:
         return None
     fields = zip_format.LOCAL.unpack(file.read(at, zip_format.LOCAL.size))
@@ -193,10 +194,10 @@ def _entry_at(file: File, at: int, size: int) -> Entry | None:
         return None
     try:
         zip_format.check_size(entry)
-        zip_format.decompress(file.read(begin, packed), entry)
+        data = zip_format.decompress(file.read(begin, packed), entry)
     except DataError:
         return None
-    return entry
+    return entry, kind_of(rest[name_length:]), data
 
 
 def _directory_at(file: File, at: int, size: int) -> tuple[list[str], int | None]:

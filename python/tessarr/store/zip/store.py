@@ -192,7 +192,8 @@ class ZipStore(DescribedStore):
 
         Notes
         -----
-        Costs one read of the file. What was deleted after the last `flush` is there again.
+        Costs one read of the file. What was deleted or replaced is so in the repaired file, but for
+        deletions after the last value that was written.
 
         Examples
         --------

@@ -1,0 +1,102 @@
+"""Records of deletions and replacements, which the repair of a Zip file reads.
+
+The directory at the end of a Zip file says which values the file has. If the writer is killed, the
+directory is missing, and a repair collects the values from the beginning. Local headers with a
+field of Tessarr tell it what happened between: other programs ignore them.
+
+- A *staged* value belongs to a node that is not complete. It counts after the record of the
+  replacement, or if a directory has it.
+- The record of a *deletion* names a key, or a prefix that is empty or ends in "/".
+- The record of a *replacement* names a prefix. Its data is the offset of the first staged value.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+from tessarr.errors import DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tessarr.store.zip.format import Entry
+
+__all__ = ["DELETED", "OFFSET", "REPLACED", "STAGED", "Values", "field_of", "kind_of"]
+
+STAGED: Final = b"s"
+DELETED: Final = b"d"
+REPLACED: Final = b"r"
+
+OFFSET: Final = struct.Struct("<Q")
+
+_FIELD: Final = struct.Struct("<HH")
+_ID: Final = 0x7354
+
+
+def field_of(kind: bytes) -> bytes:
+    """Return the extra field of a local header that tells what the entry is; empty: a value.
+
+    Examples
+    --------
+    >>> kind_of(field_of(STAGED)), kind_of(field_of(b"")), kind_of(b"?")
+    (b's', b'', b'')
+    """
+    return _FIELD.pack(_ID, len(kind)) + kind if kind else b""
+
+
+def kind_of(extra: bytes) -> bytes:
+    """Return what an entry is by the extra fields of its local header."""
+    at = 0
+    while at + _FIELD.size <= len(extra):
+        field, length = _FIELD.unpack_from(extra, at)
+        at += _FIELD.size
+        if field == _ID:
+            return extra[at : at + length]
+        at += length
+    return b""
+
+
+class Values:
+    """The values that a file has, as far as it is read."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Entry] = {}
+        self._staged: dict[str, Entry] = {}
+
+    def add(self, entry: Entry, kind: bytes, data: bytes) -> None:
+        """Note the next entry of the file.
+
+        Raises
+        ------
+        DataError
+            If it is a record that is not whole.
+        """
+        key = entry.key
+        if kind == DELETED:
+            self._delete(key)
+        elif kind == REPLACED:
+            if len(data) != OFFSET.size:
+                raise DataError(f"the record of the replacement of {key!r} is damaged")
+            self._delete(key)
+            (first,) = OFFSET.unpack(data)
+            for name in [name for name in self._staged if name.startswith(key)]:
+                staged = self._staged.pop(name)
+                if staged.offset >= first:
+                    self.found[name] = staged
+        elif kind == STAGED:
+            self._staged[key] = entry
+        else:
+            self.found.pop(key, None)
+            self.found[key] = entry
+
+    def _delete(self, key: str) -> None:
+        if key and not key.endswith("/"):
+            self.found.pop(key, None)
+        else:
+            self.found = {name: it for name, it in self.found.items() if not name.startswith(key)}
+
+    def keep(self, keys: Iterable[str]) -> None:
+        """Note a directory: only its keys have values."""
+        known = {**self._staged, **self.found}
+        self.found = {key: known[key] for key in keys if key in known}
