@@ -136,7 +136,11 @@ class Plan:
         overwrite: bool = False,
     ) -> None:
         """Create the array in any store, and write what it holds; a failure leaves none."""
-        flow = create.create(path, self.meta, overwrite=overwrite, within=within, store=store)
+        # Data replaces all chunks that are there.
+        clear = self.values is None
+        flow = create.create(
+            path, self.meta, overwrite=overwrite, clear=clear, within=within, store=store
+        )
         drive.run(flow, store)
         if self.values is None:
             return

@@ -171,3 +171,18 @@ def test_delete_in_folder_removes_what_a_killed_one_left(tmp_path: Path) -> None
     assert not any("__deleted" in key for key in root.store.list(""))
     del root["x"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "zarr.json"]
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+@pytest.mark.parametrize("path", ["", "x"])
+def test_overwrite_of_chunks_without_array_shows_fill(path: str, zarr_format: Any) -> None:
+    """What another program left of an array is no part of the new one; other keys stay."""
+    items: dict[str, bytes] = {}
+    settings: dict[str, Any] = {"path": path, "zarr_format": zarr_format}
+    tessarr.create_array(items, data=[1, 2, 3, 4], chunks=2, **settings)
+    prefix = f"{path}/" if path else ""
+    del items[prefix + ("zarr.json" if zarr_format == 3 else ".zarray")]
+    items[prefix + "notes.txt"] = b"mine"
+    array = tessarr.create_array(items, shape=4, chunks=2, dtype="i8", overwrite=True, **settings)
+    assert array[:].tolist() == [0] * 4
+    assert items[prefix + "notes.txt"] == b"mine"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tessarr import _json
 from tessarr.drive import Create, Delete, Flow, Get, Put, Seen, Size
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow import copies, deletion
+from tessarr.flow import copies, deletion, measure
 from tessarr.flow.changes import tracked
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
@@ -44,6 +44,7 @@ def create(
     meta: Node,
     *,
     overwrite: bool = False,
+    clear: bool = False,
     within: str | None = None,
     store: object = "the store",
 ) -> Flow[None]:
@@ -57,6 +58,8 @@ def create(
         What.
     overwrite
         Delete the node that is there, with everything below it.
+    clear
+        With `overwrite`, where no node is: delete chunks that would become part of a new array.
     within
         The path of a group that is known to exist, so that the groups from it
         upwards are not looked for, if the node is below it.
@@ -89,10 +92,21 @@ def create(
             pass
         elif marked and not gone:
             yield from deletion.complete(path)
+        elif overwrite and clear and isinstance(meta, ArrayMeta):
+            yield from _delete_chunks(path, meta)
         if not (yield from commit(prefix_of(path), own)):
             raise _exists(path, store)
 
     yield from tracked(keepers, path, store_node, below=True)
+
+
+def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
+    """Delete chunks that another program left without an array, and nothing else."""
+    encoding, rank = meta.chunk_key_encoding, meta.rank
+    found = yield from measure.keys(path)
+    chunks = [key for key in found if encoding.decode(key, rank) is not None]
+    if chunks:
+        yield tuple(Delete(prefix_of(path) + key) for key in chunks)
 
 
 def warn_of_reserved(path: str, within: str | None = None) -> None:
