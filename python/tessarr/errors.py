@@ -36,6 +36,9 @@ read); and a `KeyError` or a `FileNotFoundError` of a store that is asked for a 
 to delete one, says that the key is absent. Nothing is half stored then: a chunk is as
 it was, or replaced whole.
 
+File systems of fsspec are not such code: what they and their client libraries raise, for a server
+that does not answer or refuses, reaches you as a `StoreError`. Its cause is their error.
+
 `KINDS` lists every kind with its meaning. A kind never changes its name, so
 programs may compare against it; the text of messages may change.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import subprocess
 import sys
@@ -179,6 +180,8 @@ def test_what_is_no_file_is_an_error(own: dict[str, Any], status: int) -> None:
     """Whoever asks: an answer of another status is no value, and its headers are told."""
     from aiohttp import ClientResponseError
 
+    passes = status == 429
+
     class Other(Handler):
         def do_GET(self) -> None:
             self.send_response(status)
@@ -193,10 +196,13 @@ def test_what_is_no_file_is_an_error(own: dict[str, Any], status: int) -> None:
         fs = HTTPFileSystem(**own, skip_instance_cache=True)
         store = FsspecStore(fs, url)
         for ask in (store.get, store.size):
-            with pytest.raises(ClientResponseError, match=str(status)) as raised:
+            with pytest.raises(StoreError, match=f"{url}/a: the server answers {status}") as raised:
                 ask("a")
-            assert raised.value.headers is not None
-            assert raised.value.headers["Retry-After"] == "7"
+            assert (raised.value.key, raised.value.retryable) == ("a", passes)
+            cause = raised.value.__cause__
+            assert isinstance(cause, ClientResponseError)
+            assert cause.headers is not None
+            assert cause.headers["Retry-After"] == "7"
         fsspec.asyn.sync(fs.loop, (fs._session or fsspec.asyn.sync(fs.loop, fs.set_session)).close)
 
 
@@ -234,8 +240,10 @@ def test_who_does_not_answer_in_time_is_named(sock_read: float | None, agent: st
     with serving(Path(), do_GET=wait) as (url, _):
         session = {"timeout": aiohttp.ClientTimeout(total=0.1, sock_read=sock_read)}
         fs = HTTPFileSystem(client_kwargs=session, skip_instance_cache=True)
-        with pytest.raises(TimeoutError, match="/a': the server did not answer in time"):
+        with pytest.raises(StoreError, match="/a: the server did not answer in time") as raised:
             FsspecStore(fs, url).get("a")
+        assert isinstance(raised.value.__cause__, TimeoutError)
+        assert (raised.value.errno, raised.value.retryable) == (errno.ETIMEDOUT, True)
         ended.set()
         assert agents == [agent]
         if fs._session is not None:

@@ -156,8 +156,8 @@ async def gcs_place(fs: Any, root: str) -> Place | None:
 
 def gcs_refusal(fs: Any, path: str, told: Refusal) -> Exception:
     """Return the error with which a file system of GCS tells of a status."""
-    del fs
+    del fs, path
     from gcsfs.retry import HttpError
 
-    found: Exception = HttpError({"code": told.status, "message": f"{path}: {told.reason}"})
+    found: Exception = HttpError({"code": told.status, "message": told.reason})
     return found

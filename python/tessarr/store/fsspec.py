@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore, LocalStore
-from tessarr.errors import ArgumentError, NotFoundError, StoreError, UnsupportedError
+from tessarr.errors import ArgumentError, NotFoundError, TessarrError, UnsupportedError
 from tessarr.packages import for_scheme
 from tessarr.registry import call_public
+from tessarr.store.client_errors import hidden_failure, store_error
 from tessarr.store.described import DescribedStore
 from tessarr.store.fsspec_files import Files, protocols
 from tessarr.store.ranges import files_of
@@ -68,6 +69,9 @@ class FsspecStore(DescribedStore):
     others do at the same time: on S3 and GCS in any process on any machine; elsewhere in threads
     of one process, where all have opened the same folder, together or apart. On the local file
     system everything holds that `LocalStore` promises. Listings are not taken from fsspec's cache.
+
+    What the file system or its client library raises becomes a `StoreError` with the URL, `key` and
+    `retryable`; the original error is its cause.
 
     Examples
     --------
@@ -335,25 +339,36 @@ def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
         ) from error
     try:
         fs, path = url_to_fs(url, **storage_options)
-    except ImportError as error:
-        raise UnsupportedError(
+    except Exception as error:
+        found = _opening_error(error, url, scheme)
+        if found is error:
+            raise
+        raise found from error
+    return fs, path
+
+
+def _opening_error(error: Exception, url: str, scheme: str) -> Exception:
+    """Return the error to raise where fsspec has made no file system of a URL."""
+    if isinstance(error, ImportError):
+        return UnsupportedError(
             f"cannot open {url!r}: {error}{for_scheme(scheme)}",
             kind="missing_package",
             extension=scheme,
-        ) from error
-    except OSError as error:  # what a chained file system is over has to be there
-        if isinstance(error, FileNotFoundError):
-            raise NotFoundError(f"cannot open {url!r}: {error}") from error
-        raise StoreError(f"cannot open {url!r}: {error}", errno=error.errno) from error
-    except ValueError as error:
-        if "protocol" not in str(error).lower():
-            raise ArgumentError(f"cannot open {url!r}: {error}") from error
-        raise UnsupportedError(
-            f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported: neither "
-            f"Tessarr nor fsspec nor an installed package knows it{_like(scheme)}",
-            extension=scheme,
-        ) from error
-    return fs, path
+        )
+    hidden = hidden_failure(error)
+    if isinstance(hidden, Exception):
+        return store_error(hidden, "open", repr(url))
+    if isinstance(error, FileNotFoundError):  # what a chained file system is over has to be there
+        return NotFoundError(f"cannot open {url!r}: {error}")
+    if not isinstance(error, ValueError) or isinstance(error, TessarrError):
+        return store_error(error, "open", repr(url))
+    if "protocol" not in str(error).lower():
+        return ArgumentError(f"cannot open {url!r}: {error}")
+    return UnsupportedError(
+        f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported: neither "
+        f"Tessarr nor fsspec nor an installed package knows it{_like(scheme)}",
+        extension=scheme,
+    )
 
 
 def _plain(fs: Any, path: str) -> tuple[Any, str]:

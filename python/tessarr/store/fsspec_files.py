@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import builtins
-import errno
 import os
 from hashlib import sha256
+from http.client import responses
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.errors import ReadOnlyError, StoreError, UnsupportedError
-from tessarr.store.passing import causes, status_of
+from tessarr.errors import ReadOnlyError, UnsupportedError
+from tessarr.store.client_errors import (
+    hidden_failure,
+    raises_store_errors,
+    reason_of,
+    store_error,
+)
+from tessarr.store.passing import causes, may_pass, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store.protocol import OpenedValue
 
-__all__ = ["Files", "protocols"]
+__all__ = ["ABSENT", "Files", "protocols"]
 
 _SMALL_BYTES: Final = 1 << 16
 _NOT_FOUND: Final = 404
-_GONE: Final = 410
-_REFUSALS: Final = {
-    401: "Unauthorized",
-    403: "Forbidden",
-    407: "Proxy Authentication Required",
-    _GONE: "Gone",
-}
+_REFUSALS: Final = frozenset({401, 403, 407, 410})
+"""Statuses with which some web servers say that a file is absent."""
 _MARKS: Final = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+ABSENT: Final = (KeyError, FileNotFoundError)
+"""What the engine takes for an absent key."""
 _UP: Final = frozenset({"", ".", ".."})
 _PATTERN: Final = frozenset("*?[")
 _TELLING: Final = frozenset(
@@ -80,6 +83,7 @@ class Files:
                     found = self._asked[here] = self._made(here)
         return found
 
+    @raises_store_errors("open")
     def _made(self, here: int) -> Any:
         """Return the file system that is asked in a process."""
         fs = self._given
@@ -108,6 +112,7 @@ class Files:
             keys = [unquote(key) for key in keys]
         return keys
 
+    @raises_store_errors("read", *ABSENT)
     def get(self, key: str) -> bytes | None:
         try:
             data: bytes = self._fs.cat_file(self._at(key))
@@ -116,33 +121,61 @@ class Files:
             return None
         return data
 
-    def _is_absent(self, error: BaseException) -> bool:
+    def _is_absent(self, error: BaseException, path: str) -> bool:
         """Tell whether an error of the file system says that a key is absent."""
-        return isinstance(error, self._missing) or any(
+        says_so = isinstance(error, self._missing) or any(
             status_of(cause) in self._absent for cause in causes(error)
         )
+        return says_so and self._hidden_failure(error, path) is None
 
     def _check_absent(self, error: Exception, path: str) -> None:
         """Raise an error of the file system, if it does not say that a key is absent."""
-        if not self._is_absent(error):
-            raise self._as_store_error(error, path)
+        if not self._is_absent(error, path):
+            raise self._hidden_failure(error, path) or error
 
-    def _as_store_error(self, error: Exception, path: str) -> Exception:
-        """Return an error of the file system with what to do; a refusal of the web as our own."""
-        status = next(filter(None, map(status_of, causes(error))), 0)
+    def _hidden_failure(self, error: BaseException, path: str) -> BaseException | None:
+        """Return why a file only seems to be absent; None where it is."""
+        found = hidden_failure(error, self._absent)
+        if found is None and isinstance(error, FileNotFoundError) and _is_cache(self._fs):
+            # A cache asks whether the file is there, and takes each failure for a "no".
+            try:
+                self._fs.fs.info(path)
+            except Exception as failure:  # noqa: BLE001 (returned, unless it says "absent")
+                found = hidden_failure(failure, self._absent)
+                return found if isinstance(failure, self._missing) else failure
+            return ConnectionError("the file system did not find the file, which is there")
+        return found
+
+    def _error(self, action: str, error: Exception, *arguments: Any) -> Exception:
+        """Return the error to raise where the file system has failed: most arguments are a key."""
+        key = arguments[0] if arguments and isinstance(arguments[0], str) else ""
+        location = self._location(self._at(key))
+        return store_error(error, action, location, key=key or None, reason=self._reason(error))
+
+    def _location(self, path: str) -> str:
+        """Return the URL of a path, for messages."""
+        try:
+            return str(self._given.unstrip_protocol(path))
+        except Exception:  # noqa: BLE001 (a file system of a user's own; the path says enough)
+            return path
+
+    def _reason(self, error: Exception) -> str:
+        """Return why the file system has failed, and what the user can do."""
         if any(type(cause).__name__ == "NoCredentialsError" for cause in causes(error)):
-            error.add_note("for what is public give storage_options={'anon': True}")
-        if not self._quoted or status not in _REFUSALS:
-            return error
-        told = StoreError(
-            f"cannot read {path}: the server answers {status} {_REFUSALS[status]}; give "
-            "credentials in storage_options, such as headers={'Authorization': …}, or, where that "
-            f"is how it says that there is no such file, missing_status=(404, {status})",
-            errno=None if status == _GONE else errno.EACCES,
+            return f"{reason_of(error)}; for what is public give storage_options={{'anon': True}}"
+        status = next(filter(None, map(status_of, causes(error))), 0)
+        if not self._quoted or not status:
+            return reason_of(error)
+        reason = f"the server answers {status} {responses.get(status, '')}".rstrip()
+        if status not in _REFUSALS:
+            return reason
+        return (
+            f"{reason}; give credentials in storage_options, such as headers={{'Authorization': …}}"
+            ", or, where that is how it says that there is no such file, missing_status=(404, "
+            f"{status})"
         )
-        told.__cause__ = error
-        return told
 
+    @raises_store_errors("read", *ABSENT)
     def open_head(self, key: str, count: int | None) -> OpenedValue | None:
         """Open a file, by its first bytes, or by all."""
         path = self._at(key)
@@ -152,13 +185,14 @@ class Files:
         except Exception as error:  # noqa: BLE001 (raised again unless it says so)
             if count is None:
                 self._check_absent(error, path)
-            if self._is_absent(error):
+            if self._is_absent(error, path):
                 return None
             return self.open_head(key, None)  # servers refuse a range of nothing, each in its way
         if count is not None and len(data) >= count:
             return self.open_value(key)
         return _OpenedFile(self, path, len(data), data)
 
+    @raises_store_errors("read", *ABSENT)
     def open_value(self, key: str) -> OpenedValue | None:
         fs, path = self._fs, self._at(key)
         try:
@@ -175,6 +209,7 @@ class Files:
             return None
         return _OpenedFile(self, path, size, None, _state(info))
 
+    @raises_store_errors("write")
     def put(self, key: str, data: bytes) -> bytes | bool | None:
         fs, path = self._fs, self._at(key)
         try:
@@ -187,11 +222,13 @@ class Files:
             raise self._refusal(key) from error
         return None
 
+    @raises_store_errors("delete", *ABSENT)
     def delete(self, key: str) -> None:
+        path = self._at(key)
         try:
-            self._fs.rm_file(self._at(key))
-        except self._missing:
-            pass
+            self._fs.rm_file(path)
+        except self._missing as error:
+            self._check_absent(error, path)
         except NotImplementedError as error:
             raise self._refusal(key) from error
 
@@ -199,6 +236,7 @@ class Files:
         name = type(self._given).__qualname__
         return ReadOnlyError(f"key {key!r}: the file system {name} cannot be written to", key=key)
 
+    @raises_store_errors("list")
     def list(self, prefix: str) -> builtins.list[str]:
         fs, path = self._fs, self._at(prefix).rstrip("/")
         try:
@@ -210,6 +248,7 @@ class Files:
         self._check_lists(prefix, listed=bool(found))
         return found
 
+    @raises_store_errors("list")
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
         fs, path = self._fs, self._at(prefix).rstrip("/")
         try:
@@ -227,9 +266,10 @@ class Files:
     def _check_listed(self, error: Exception, path: str) -> None:
         """Raise the error of a listing, if it does not say that nothing is there."""
         if isinstance(error, self._missing):
+            self._check_absent(error, path)
             return
         status = next(filter(None, map(status_of, causes(error))), 0)
-        if self._quoted and 400 <= status < 500:
+        if self._quoted and 400 <= status < 500 and not may_pass(error):
             if status != _NOT_FOUND:
                 raise _cannot_list(path, f"it answers {status}") from error
             return
@@ -256,6 +296,7 @@ class Files:
         if not self._lists:
             raise _cannot_list(self._at(folder), "it lists nothing where there is a node")
 
+    @raises_store_errors("delete")
     def delete_prefix(self, prefix: str) -> None:
         # Not the folder: on some systems that would be the bucket itself.
         keys = [key for key in self.list(prefix) if _UP.isdisjoint(key.split("/"))]
@@ -265,6 +306,11 @@ class Files:
         for key in keys:
             if not _PATTERN.isdisjoint(self._at(key)):  # which `rm` would take for a pattern
                 self.delete(key)
+
+
+def _is_cache(fs: Any) -> bool:
+    """Tell whether a file system keeps files of another one."""
+    return any(kind.__module__ == "fsspec.implementations.cached" for kind in type(fs).__mro__)
 
 
 def _cannot_list(path: str, why: str) -> UnsupportedError:
@@ -287,6 +333,10 @@ class _OpenedFile:
         self._path = path
         self._data = data
 
+    def _error(self, action: str, error: Exception, *_: Any) -> Exception:
+        return self._files._error(action, error, *self._files._keys([self._path]))
+
+    @raises_store_errors("read")
     def read(self, offset: int, count: int) -> bytes:
         if self._data is None:
             part: bytes = self._files._fs.cat_file(self._path, start=offset, end=offset + count)

@@ -36,9 +36,9 @@ def answer_lost(path: str) -> StoreError:
     )
 
 
-def unclear(path: str) -> ConnectionError:
+def unclear() -> ConnectionError:
     """Return the error of a change that may have been made before it could not be asked for."""
-    return ConnectionError(f"{path!r}: the answer to a change was lost, and then it failed")
+    return ConnectionError("the answer to a change was lost, and then it failed")
 
 
 async def watch_s3(client: Any) -> None:

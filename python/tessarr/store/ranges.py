@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr import _engine
 from tessarr.errors import StoreError
-from tessarr.store.fsspec_files import Files
+from tessarr.store.client_errors import raises_store_errors
+from tessarr.store.fsspec_files import ABSENT, Files
 from tessarr.store.loops import Fail, begun, closed, reentry, under_way, waited
 from tessarr.store.passing import NOT_IMPLEMENTED
 from tessarr.store.servers import (
@@ -39,6 +40,7 @@ _STRANGE: Final = frozenset({301, 307, 400, 401, 403})
 """With these a bucket says that it is elsewhere, or that who asks is somebody else."""
 _PAUSE_S: Final = 60.0
 _FORBIDDEN: Final = 403
+_ACTIONS: Final = {"GET": "read", "HEAD": "read", "DELETE": "delete"}
 
 
 def files_of(
@@ -87,23 +89,28 @@ class FarFiles(Files):
             if place is not None:
                 self._site.place(*place._replace(forbids=_FORBIDDEN in absent))
 
+    @raises_store_errors("read", *ABSENT)
     def get(self, key: str) -> bytes | None:
         """Give all of a file."""
         found = self.open_head(key, None)
         return None if found is None else found.read(0, found.size)
 
+    @raises_store_errors("read", *ABSENT)
     def open_head(self, key: str, count: int | None) -> _Opened | None:
         """Open a file, by its first bytes, or by all."""
         return waited(self._fs.loop, self._head, key, count)
 
+    @raises_store_errors("read", *ABSENT)
     def open_value(self, key: str) -> _Opened | None:
         """Open a file, by its first bytes."""
         return self.open_head(key, _FIRST_BYTES)
 
+    @raises_store_errors("read", *ABSENT)
     def open_tail(self, key: str, count: int) -> _Opened | None:
         """Open a file, by its last bytes."""
         return waited(self._fs.loop, self._tail, key, count)
 
+    @raises_store_errors("read", *ABSENT)
     def open_part(self, key: str, offset: int, count: int) -> _Opened | None:
         """Open a file, by some of its bytes, which it may not have."""
         return waited(self._fs.loop, self._part, key, offset, count)
@@ -140,6 +147,8 @@ class FarFiles(Files):
             self._begin(loop, asked.tell(None))
         except CancelledError:
             self._begin(loop, asked.fail(closed()))
+        except Exception as error:  # noqa: BLE001 (told to who waits)
+            self._begin(loop, asked.fail(self._error("read", error, asked.key)))
         except BaseException as error:  # noqa: BLE001 (told to who waits)
             self._begin(loop, asked.fail(error))
         else:
@@ -222,8 +231,8 @@ class FarFiles(Files):
         elif (
             self._asks_once() and refusal.status != NOT_IMPLEMENTED
         ):  # of which its error says more
-            path = self._at(key)
-            return self._as_store_error(self.server.refusal(self._fs, path, refusal), path)
+            error = self.server.refusal(self._fs, self._at(key), refusal)
+            return self._error(_ACTIONS.get(refusal.method, "write"), error, key)
         return None
 
     def _late(self, key: str) -> Exception | None:
@@ -231,13 +240,13 @@ class FarFiles(Files):
         if not self._asks_once():
             self._leave()  # the file system may know a way on which it answers
             return None
-        return late(self._at(key))
+        return self._error("read", late(), key)
 
     def _lost(self, key: str) -> Exception | None:
         """Return the error for a change whose answer was lost; None: as above."""
         if not self._asks_once():
             return None
-        return ConnectionError(f"{self._at(key)!r}: the answer to a change was lost")
+        return self._error("write", ConnectionError("the answer to a change was lost"), key)
 
     def _stored(self, key: str) -> None:
         """Have the file system forget what it knew of a file, and of its folder."""
@@ -249,12 +258,14 @@ class FarFiles(Files):
 
     # Changes
 
+    @raises_store_errors("write")
     def put(self, key: str, data: bytes) -> bytes | bool | None:
         """Replace a file; give its version."""
         if self.server.change is None:
             return super().put(key, data)
         return self._changed(key, data, None)
 
+    @raises_store_errors("delete", *ABSENT)
     def delete(self, key: str) -> None:
         if self.server.change is None:
             super().delete(key)
@@ -272,6 +283,7 @@ class FarFiles(Files):
 class SharedFiles(FarFiles):
     """Those of servers that compare what a change is made of: several processes lose nothing."""
 
+    @raises_store_errors("write")
     def replace_version(self, key: str, data: bytes | None, version: bytes | None) -> bytes | bool:
         """Replace or remove a file, if it is in a state (None: absent); give its version."""
         if data is None and version is None:
@@ -302,6 +314,10 @@ class _Opened:
         tag = as_sent(self._part.tag)
         return (tag if len(tag) <= _TAG_BYTES else sha256(tag).digest()) or None
 
+    def _error(self, action: str, error: Exception, *_: Any) -> Exception:
+        return self._files._error(action, error, *self._files._keys([self._path]))
+
+    @raises_store_errors("read")
     def read(self, offset: int, count: int) -> bytes:
         part = self._part
         if not _has(part, offset, count):

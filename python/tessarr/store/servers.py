@@ -135,7 +135,7 @@ def changed(
             raise _no_conditions("the server") from error
         if not _is_refused(error, there=tag != ""):
             if lost and is_undone(error):
-                raise unclear(path) from error
+                raise unclear() from error
             raise
         if lost:
             raise answer_lost(path) from error

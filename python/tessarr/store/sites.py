@@ -148,7 +148,7 @@ async def web_get(fs: Any, path: str, span: str | None) -> Answer:
     try:
         return await _web_asked(fs, session, path, options)
     except TimeoutError as error:
-        raise late(path) from error
+        raise late() from error
 
 
 async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) -> Answer:
@@ -167,9 +167,9 @@ async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) 
         return data, content_range, answer.headers.get("ETag") or weak, is_old
 
 
-def late(path: str) -> TimeoutError:
+def late() -> TimeoutError:
     """Return the error of a server that has not answered in time."""
-    return TimeoutError(f"{path!r}: the server did not answer in time")
+    return TimeoutError("the server did not answer in time")
 
 
 def web_refusal(fs: Any, path: str, told: Refusal) -> Exception:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.context.context import Resource
 
-__all__ = ["at_a_time", "copied", "limited", "rated", "retried", "served"]
+__all__ = ["at_a_time", "copied", "limited", "rated", "retried"]
 
 _FAR: Final = 32
 _shared: dict[str, Any] = {}
@@ -88,23 +88,9 @@ def retried(store: Store, resource: Resource) -> Store:
     """Return a store that is asked again as often as a resource of retries says."""
     from tessarr.store.requests import RetryingStore
 
-    often, timing = _retries(resource)
-    return RetryingStore(store, max_retries=often, **timing) if often else store
-
-
-def served(store: Store, resource: Resource) -> Store:
-    """Return a store of a server, asked again so often, whose failures are a `StoreError`."""
-    from tessarr.tensorstore.kvstore.served import ServedStore
-
-    often, timing = _retries(resource)
-    return ServedStore(store, max_retries=often, **timing)
-
-
-def _retries(resource: Resource) -> tuple[int, dict[str, float]]:
-    """Return how often something is tried again, and how long is waited before that."""
     json = resource.to_json(include_defaults=True)
     timing = {
         "first_delay_s": max(0.0, seconds(json["initial_delay"])),
         "max_delay_s": max(0.0, seconds(json["max_delay"])),
     }
-    return json["max_retries"], timing
+    return RetryingStore(store, max_retries=json["max_retries"], **timing)

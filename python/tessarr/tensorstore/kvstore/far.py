@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.brief import brief
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, served
+from tessarr.tensorstore.kvstore.careful import at_a_time, limited, rated, retried
 from tessarr.tensorstore.kvstore.driver import Driver, quoted, texts
 from tessarr.tensorstore.kvstore.url import apart
 from tessarr.tensorstore.kvstore.values import Place, joined
@@ -55,7 +55,7 @@ def _opened(
     rate = f"experimental_{kind}_rate_limiter"
     turned = limited(store, concurrency)
     timed = rated(turned, resources.resource(rate) if resources.has(rate) else None)
-    return Place(served(timed, resources.resource(f"{kind}_request_retries")))
+    return Place(retried(timed, resources.resource(f"{kind}_request_retries")))
 
 
 # S3

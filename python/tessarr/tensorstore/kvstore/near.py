@@ -79,7 +79,8 @@ def _files(resources: References) -> Store:
         lock_timeout_s=max(0.0, seconds(locking.get("acquire_timeout", "1m"))),
     )
     store = limited(store, resources.resource("file_io_concurrency"))
-    return retried(store, resources.resource("file_io_retries"))
+    retries = resources.resource("file_io_retries")
+    return retried(store, retries) if of("file_io_retries")["max_retries"] else store
 
 
 def _file_url(_: Mapping[str, Any], path: str) -> str:

@@ -1,0 +1,151 @@
+"""Errors of file systems and of their client libraries, as a `StoreError`."""
+
+from __future__ import annotations
+
+import errno
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+
+from tessarr.errors import StoreError, TessarrError, UnsupportedError
+from tessarr.store.passing import causes, may_pass, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+__all__ = ["hidden_failure", "raises_store_errors", "reason_of", "store_error"]
+
+_DENIED: Final = frozenset({401, 403, 407})
+_UNCHANGED: Final = (
+    TessarrError,
+    MemoryError,
+    Warning,
+    # Mistakes in a program, such as an option of the wrong type.
+    TypeError,
+    AttributeError,
+    NameError,
+)
+"""Classes of errors that reach the user unchanged."""
+
+
+def store_error(
+    error: Exception, action: str, location: str, *, key: str | None = None, reason: str = ""
+) -> Exception:
+    """Return the error to raise where a file system has failed.
+
+    Parameters
+    ----------
+    error : Exception
+        What the file system has raised.
+    action : str
+        The verb of the operation: "read".
+    location : str
+        The URL or the path that the operation concerns.
+    key : str, optional
+        The key in the store that the operation concerns.
+    reason : str, optional
+        Why it failed, and what the user can do; by default the text of `error`.
+
+    Returns
+    -------
+    Exception
+        A `StoreError` with `error` as its cause; an `UnsupportedError` where the file system does
+        not implement the operation. Errors of Tessarr, a lack of memory, warnings, and the classes
+        of Python for mistakes in a program are returned unchanged.
+
+    Examples
+    --------
+    >>> error = store_error(ConnectionRefusedError(111, "refused"), "read", "http://host/a")
+    >>> str(error), error.errno, error.retryable
+    ('cannot read http://host/a: [Errno 111] refused', 111, True)
+    """
+    if isinstance(error, _UNCHANGED):
+        return error
+    message = f"cannot {action} {location}: {reason or reason_of(error)}"
+    if isinstance(error, NotImplementedError):
+        found: Exception = UnsupportedError(message)
+    else:
+        number = errno.EACCES if _is_denied(error) else _number(error)
+        found = StoreError(message, retryable=may_pass(error), errno=number, key=key)
+    found.__cause__ = error
+    return found
+
+
+def raises_store_errors(
+    action: str, *unchanged: type[Exception]
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorate a method: what it raises becomes a `StoreError`, except some classes.
+
+    The object has a method ``_error(action, error, *arguments)``, which returns the error to raise.
+    """
+
+    def decorate(method: Callable[P, T]) -> Callable[P, T]:
+        @wraps(method)
+        def call(self: Any, *arguments: Any) -> T:
+            try:
+                return cast("Callable[..., T]", method)(self, *arguments)
+            except unchanged:
+                raise
+            except Exception as error:
+                found: Exception = self._error(action, error, *arguments)
+                if found is error:
+                    raise
+                raise found from error
+
+        return cast("Callable[P, T]", call)
+
+    return decorate
+
+
+def hidden_failure(error: BaseException, absent: Collection[int] = (404,)) -> BaseException | None:
+    """Return the failure that an error hides which claims that a file is absent; else None.
+
+    The web file system of fsspec raises `FileNotFoundError` where a server cannot be reached.
+
+    Parameters
+    ----------
+    error : BaseException
+        What the file system has raised.
+    absent : collection of int, default (404,)
+        The statuses with which a server says that a file is absent.
+    """
+    if isinstance(error, FileNotFoundError):
+        for cause in causes(error.__cause__):
+            if may_pass(cause) or status_of(cause) not in {0, *absent}:
+                return cause
+    return None
+
+
+def reason_of(error: Exception) -> str:
+    """Return the text of an error, or other words where it has none.
+
+    Examples
+    --------
+    >>> reason_of(TimeoutError()), reason_of(OSError("disk is full"))
+    ('the server did not answer in time', 'disk is full')
+    """
+    if text := str(error):
+        return text
+    if isinstance(error, TimeoutError):
+        return "the server did not answer in time"
+    if isinstance(error, NotImplementedError):
+        return "the file system does not support it"
+    return type(error).__name__
+
+
+def _number(error: Exception) -> int | None:
+    """Return the number of the system's error, without those of name resolution."""
+    for cause in causes(error):
+        number = getattr(cause, "errno", None)
+        if isinstance(cause, OSError) and isinstance(number, int) and number > 0:
+            return number
+    is_late = any(isinstance(cause, TimeoutError) for cause in causes(error))
+    return errno.ETIMEDOUT if is_late else None
+
+
+def _is_denied(error: Exception) -> bool:
+    if isinstance(error, PermissionError) or str(error).startswith("Forbidden"):  # of gcsfs
+        return True
+    return any(status_of(cause) in _DENIED for cause in causes(error))

@@ -1,0 +1,298 @@
+"""Errors of fsspec's file systems and of their client libraries are errors of the store."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+import tessarr
+from stores import servers
+from stores.servers import Door
+from tessarr.errors import NotFoundError, StoreError, UnsupportedError
+from tessarr.store.client_errors import hidden_failure
+from tessarr.stores import FsspecStore
+
+Operation = Callable[[FsspecStore], object]
+
+READS: dict[str, Operation] = {
+    "get": lambda store: store.get("a/b"),
+    "size": lambda store: store.size("a/b"),
+    "contains": lambda store: "a/b" in store,
+    "open_value": lambda store: store.open_value("a/b"),
+    "read_range": lambda store: store.read_stamped("a/b", span=(1, 3)),
+    "open_node": lambda store: tessarr.open(store, mode="r"),
+}
+LISTS: dict[str, Operation] = {
+    "list": lambda store: store.list("a/"),
+    "list_dir": lambda store: store.list_dir("a/"),
+}
+WRITES: dict[str, Operation] = {
+    "put": lambda store: store.put("a/b", b"1"),
+    "replace": lambda store: store.replace("a/b", b"1", None),
+    "delete": lambda store: store.delete("a/b"),
+    "delete_prefix": lambda store: store.delete_prefix("a/"),
+    "rename": lambda store: store.rename("a", "b"),
+    "create_array": lambda store: tessarr.create_array(store, data=[1, 2]),
+}
+
+
+@pytest.fixture
+def closed() -> str:
+    """Return the address of a port at which no server listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("name", READS | LISTS)
+def test_refused_connection_is_retryable_store_error_with_url_and_key(
+    closed: str, name: str
+) -> None:
+    """The error of the client library is its cause."""
+    url = f"http://{closed}/x"
+    with pytest.raises(StoreError, match=url) as caught:
+        (READS | LISTS)[name](FsspecStore.from_url(url))
+    error = caught.value
+    assert (error.errno, error.retryable, error.kind) == (errno.ECONNREFUSED, True, "store_failed")
+    assert error.key in {"a/b", "zarr.json", "a/"}
+    assert f"{url}/{error.key}".rstrip("/") in str(error)
+    assert type(error.__cause__).__module__.startswith("aiohttp")
+
+
+@pytest.mark.parametrize("chain", ["", "simplecache::"])
+def test_open_of_url_with_refused_connection_is_no_absent_node(closed: str, chain: str) -> None:
+    """The web file system calls a file absent then, which it does not know."""
+    with pytest.raises(StoreError, match=closed) as caught:
+        tessarr.open(f"{chain}http://{closed}/x", mode="r")
+    assert (caught.value.errno, caught.value.retryable) == (errno.ECONNREFUSED, True)
+
+
+def test_open_of_zip_file_behind_refused_connection_is_store_error(closed: str) -> None:
+    """The file system of a chained URL reads the file when it is made."""
+    with pytest.raises(StoreError, match="cannot open") as caught:
+        tessarr.open(f"zip::http://{closed}/x.zip", mode="r")
+    assert (caught.value.errno, caught.value.retryable) == (errno.ECONNREFUSED, True)
+
+
+def test_open_of_file_that_is_no_zip_file_is_store_error() -> None:
+    """Errors of file systems that are no errors of the system are errors of the store, too."""
+    MemoryFileSystem().pipe_file("/broken.zip", b"not a Zip file")
+    with pytest.raises(StoreError, match=r"cannot open .*zip file"):
+        FsspecStore.from_url("zip::memory://broken.zip")
+
+
+class Failing(MemoryFileSystem):  # type: ignore[misc] # untyped
+    """A file system of which every operation raises the same error."""
+
+    cachable = False
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+    def _fail(self, *_: Any, **__: Any) -> Any:
+        raise self.error
+
+    cat_file = info = pipe_file = rm_file = rm = find = ls = _fail
+
+
+@pytest.mark.parametrize("name", READS | LISTS | WRITES)
+@pytest.mark.parametrize(
+    ("error", "number", "retryable"),
+    [
+        (RuntimeError("the session is closed"), None, False),
+        (ValueError("the file is closed"), None, False),
+        (OSError(errno.ENOSPC, "no space left"), errno.ENOSPC, False),
+        (PermissionError("not allowed"), errno.EACCES, False),
+        (TimeoutError(), errno.ETIMEDOUT, True),
+    ],
+)
+def test_error_of_file_system_is_store_error_for_every_operation(
+    name: str, error: Exception, number: int | None, retryable: bool
+) -> None:
+    """It has the number of the system's error, and the class that belongs to the number."""
+    store = FsspecStore(Failing(error), "/folder")
+    with pytest.raises(StoreError, match="memory:///folder") as caught:
+        (READS | LISTS | WRITES)[name](store)
+    assert (caught.value.errno, caught.value.retryable) == (number, retryable)
+    assert isinstance(caught.value, PermissionError) == isinstance(error, PermissionError)
+    assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [TypeError("an option"), MemoryError(), UserWarning("old")])
+def test_mistake_of_program_reaches_user_unchanged(error: Exception) -> None:
+    """Neither the mistakes of a program nor a lack of memory are failures of the store."""
+    store = FsspecStore(Failing(error), "/folder")
+    for operation in (READS["get"], LISTS["list"], WRITES["put"]):
+        with pytest.raises(type(error)) as caught:
+            operation(store)
+        assert caught.value is error
+
+
+def test_interrupt_in_file_system_reaches_user() -> None:
+    """Ctrl-C is no failure of the store."""
+
+    class Interrupted(MemoryFileSystem):  # type: ignore[misc] # untyped
+        cachable = False
+
+        def cat_file(self, *_: Any, **__: Any) -> bytes:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        FsspecStore(Interrupted(), "/x").get("a")
+
+
+def test_operation_that_file_system_lacks_is_unsupported_error() -> None:
+    """The message names the operation and the place."""
+    store = FsspecStore(Failing(NotImplementedError()), "/folder")
+    with pytest.raises(UnsupportedError, match="cannot list memory:///folder/a/: the file system"):
+        store.list("a/")
+
+
+def test_absent_file_hides_no_failure() -> None:
+    """Absence that follows from an answer of the server is absence."""
+    error = FileNotFoundError("a")
+    assert hidden_failure(error) is None
+    error.__cause__ = cause = ConnectionResetError()
+    assert hidden_failure(error) is cause
+    assert hidden_failure(cause) is None
+
+
+def test_chunk_in_cache_of_unreachable_server_is_not_absent(tmp_path: Path) -> None:
+    """A chunk that is not there has the fill value; one that cannot be fetched is an error."""
+    import fsspec
+
+    tessarr.create_array(tmp_path / "x", data=np.arange(8), chunks=4)
+    (tmp_path / "x" / "c" / "1").unlink()
+
+    class Unreachable(type(fsspec.filesystem("file"))):  # type: ignore[misc] # untyped
+        """Files of which the system loses the server."""
+
+        protocol = "unreachable"
+        lost = False
+
+        def exists(self, path: str, **_: Any) -> bool:
+            return not self.lost and super().exists(path)
+
+        def info(self, path: str, **_: Any) -> Any:
+            if self.lost:
+                raise FileNotFoundError(path) from ConnectionResetError(errno.ECONNRESET, "lost")
+            return super().info(path)
+
+    target = Unreachable()
+    cache = fsspec.filesystem("simplecache", fs=target, cache_storage=str(tmp_path / "cache"))
+    array = tessarr.open_array(FsspecStore(cache, str(tmp_path / "x")), mode="r")
+    assert array[4:].tolist() == [0] * 4
+    target.lost = True
+    with pytest.raises(StoreError) as caught:
+        array[...]
+    assert (caught.value.errno, caught.value.retryable) == (errno.ECONNRESET, True)
+
+
+# Servers on loopback
+
+
+@pytest.fixture(scope="module", params=["http", "s3", "gcs"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Door, FsspecStore]]:
+    """A server, and a store on it that does not ask again."""
+    if request.param == "http":
+        folder = tmp_path_factory.mktemp("served")
+        tessarr.create_array(folder / "x", data=np.arange(8), chunks=4)
+        (folder / "x" / "large").write_bytes(bytes(200_000))
+        with servers.files(folder) as door:
+            yield door, FsspecStore.from_url(f"{door.url}/x")
+        return
+    with (servers.s3 if request.param == "s3" else servers.gcs)() as door:
+        scheme, own = ("s3", {}) if request.param == "s3" else ("gs", {"token": "anon"})
+        options = {"endpoint_url": door.url, **own}
+        store = FsspecStore.from_url(f"{scheme}://bucket/errors", options, retries=False)
+        tessarr.create_array(store, data=np.arange(8), chunks=4)
+        store.put("large", bytes(200_000))
+        yield door, store
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_failing_server_is_retryable_store_error_for_every_operation(
+    server: tuple[Door, FsspecStore], status: int
+) -> None:
+    """A busy server is no absent key; the values are there when it answers again."""
+    door, store = server
+    operations = READS | LISTS if store.read_only else READS | LISTS | WRITES
+    if store.fs.protocol == ("gs", "gcs"):  # before a list, gcsfs calls a service by gRPC
+        operations = {name: operations[name] for name in {*READS, "put", "replace", "delete"}}
+    for name, operation in operations.items():
+        door.refusals = [status] * 100
+        with pytest.raises(StoreError) as caught:
+            operation(store)
+        door.refusals = []
+        assert (name, caught.value.retryable) == (name, True)
+        assert not isinstance(caught.value.__cause__, (StoreError, type(None)))
+        assert "x/" in str(caught.value) or "bucket/errors" in str(caught.value)
+    assert tessarr.open_array(store, mode="r")[...].tolist() == builtins.list(range(8))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", [429, 503])
+def test_part_of_opened_value_from_failing_server_is_store_error(
+    server: tuple[Door, FsspecStore], status: int
+) -> None:
+    """A value was opened while the server answered; a later part is refused."""
+    door, store = server
+    value = store.open_value("large")
+    assert value is not None
+    door.refusals = [status]
+    with pytest.raises(StoreError, match="large") as caught:
+        value.read(150_000, 10)
+    assert (caught.value.key, caught.value.retryable) == ("large", True)
+    assert value.read(150_000, 10) == bytes(10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["http", "s3"])
+def test_host_without_address_is_retryable_store_error(scheme: str) -> None:
+    """The number of a failed name resolution is none of the system's errors."""
+    host = "http://no-such-host.invalid"
+    options = {"endpoint_url": host, "key": "k", "secret": "s"} if scheme == "s3" else {}
+    url = "s3://bucket/x" if scheme == "s3" else f"{host}/x"
+    store = FsspecStore.from_url(url, options, retries=scheme != "s3")
+    with pytest.raises(StoreError, match="no-such-host") as caught:
+        store.get("a")
+    assert (caught.value.errno, caught.value.retryable) == (None, True)
+
+
+@pytest.mark.slow
+def test_missing_credentials_are_store_error_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message itself says what to do for public data."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    store = FsspecStore.from_url("s3://bucket/x", {"skip_instance_cache": True})
+    for operation in (READS["open_node"], LISTS["list"], WRITES["put"]):
+        with pytest.raises(StoreError, match=r"cannot .* s3://bucket/x.*'anon': True") as caught:
+            operation(store)
+        assert type(caught.value.__cause__).__name__ == "NoCredentialsError"
+        assert not caught.value.retryable
+
+
+@pytest.mark.slow
+def test_bucket_that_does_not_exist_is_store_error_when_written_to() -> None:
+    """A key in it is absent; nothing can be stored in it."""
+    with servers.s3() as door:
+        store = FsspecStore.from_url("s3://other/x", {"endpoint_url": door.url}, retries=False)
+        assert store.get("a") is None
+        with pytest.raises(StoreError, match="s3://other/x/a") as caught:
+            store.put("a", b"1")
+        assert not isinstance(caught.value, NotFoundError)
