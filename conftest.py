@@ -1,6 +1,6 @@
 """What all tests share: Hypothesis profiles, and a folder for each example of a docstring.
 
-Plain ``pytest`` is the fast tier (``-m "not slow"`` in pyproject.toml): it draws a quarter of the
+Plain ``pytest`` is the fast tier (``-m`` in pyproject.toml): it draws a quarter of the
 Hypothesis examples. ``pytest -m ""`` (``just test-all``) is the exhaustive tier.
 ``HYPOTHESIS_PROFILE=search`` looks for new counterexamples, ``HYPOTHESIS_PROFILE=fuzz`` tries ten
 times as many examples as the exhaustive tier.
@@ -15,8 +15,9 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tiers import is_fast_tier
+
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
-_FAST_TIER = "not slow"
 
 # The same examples in every run: what fails in CI fails everywhere.
 settings.register_profile(
@@ -41,13 +42,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the Hypothesis profile of the tier."""
-    tier = "fast" if config.getoption("markexpr") == _FAST_TIER else "exhaustive"
+    tier = "fast" if is_fast_tier(config) else "exhaustive"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", tier))
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say which tests the fast tier leaves out."""
-    if config.getoption("markexpr") == _FAST_TIER:
+    if is_fast_tier(config):
         return 'fast tier: tests marked slow are left out (pytest -m "" runs every test)'
     return None
 

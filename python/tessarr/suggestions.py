@@ -10,18 +10,34 @@ if TYPE_CHECKING:
 __all__ = ["did_you_mean"]
 
 
-def did_you_mean(word: object, names: Iterable[str]) -> str:
-    """Return the end of a message that suggests the name like a misspelt one, or "".
+def did_you_mean(word: object, names: Iterable[str], *, count: int = 1, prefix: str = "") -> str:
+    """Return the end of a message that suggests names like a misspelt one, or "".
+
+    Parameters
+    ----------
+    word : object
+        The misspelt name; for what is no text, nothing is suggested.
+    names : iterable of str
+        The known names. Upper and lower case do not matter.
+    count : int, default 1
+        How many names are suggested at most.
+    prefix : str, default ""
+        The text before each suggested name.
 
     Examples
     --------
     >>> did_you_mean("zstdd", ["zlib", "zstd"]), did_you_mean("unheard-of", ["zstd"])
     ("; did you mean 'zstd'?", '')
+    >>> did_you_mean("tmp", ["temp", "Tmp"], count=2, prefix="data.zarr/")
+    "; did you mean 'data.zarr/Tmp' or 'data.zarr/temp'?"
     """
     from difflib import get_close_matches
 
     if not isinstance(word, str):
         return ""
-    known = {name.lower(): name for name in names}
-    found = get_close_matches(word.lower()[:60], known, 1)
-    return f"; did you mean {known[found[0]]!r}?" if found else ""
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.lower(), []).append(name)
+    alike = get_close_matches(word.lower()[:60], known, count)
+    found = [name for lower in alike for name in known[lower]][:count]
+    return f"; did you mean {' or '.join(repr(prefix + name) for name in found)}?" if found else ""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import is_fast_tier
+
 _FAST_MODULES = {"test_corpus.py", "test_golden.py"}
 """Modules that read files of other libraries without importing any of them."""
 
@@ -16,7 +18,7 @@ _FAST_MODULES = {"test_corpus.py", "test_golden.py"}
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave the comparisons out of the fast tier."""
     compares = collection_path.suffix == ".py" and collection_path.name not in _FAST_MODULES
-    return True if compares and config.getoption("markexpr") == "not slow" else None
+    return True if compares and is_fast_tier(config) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,6 @@ import os
 import re
 import sys
 import warnings
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tessarr.cli import (
@@ -35,6 +34,7 @@ from tessarr.cli import (
 )
 from tessarr.cli.words import as_options
 from tessarr.errors import TessarrError, TessarrWarning
+from tessarr.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -168,14 +168,11 @@ class _Parser(argparse.ArgumentParser):
         wrong = re.search(r"invalid choice: '?([^' ]+)'? \(choose from (.*)\)$", message)
         if wrong is not None:
             names = re.findall(r"[\w-]+", wrong[2])
-            alike = get_close_matches(wrong[1], names, n=1)
-            if alike:
-                message = f"{message[: wrong.start()]}there is no {wrong[1]!r}"
-                message += f"; did you mean {alike[0]!r}?"
+            if hint := did_you_mean(wrong[1], names):
+                message = f"{message[: wrong.start()]}there is no {wrong[1]!r}{hint}"
         unknown = re.match(r"unrecognized arguments: (--[\w-]+)", message)
         if unknown is not None:
-            alike = get_close_matches(unknown[1], list(self._option_string_actions), n=1)
-            message += f"; did you mean {alike[0]!r}?" if alike else ""
+            message += did_you_mean(unknown[1], self._option_string_actions)
         super().error(message)
 
 

@@ -8,7 +8,6 @@ consolidated metadata) is changed with it, and a wrong name can be told from a w
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
@@ -25,6 +24,7 @@ from tessarr.metadata.node import GroupMeta
 from tessarr.opening import open as open_node
 from tessarr.store.mapping import expand_user
 from tessarr.store.url import is_url
+from tessarr.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import argparse
@@ -204,11 +204,7 @@ def _bound(meta: NodeMeta, store: Store, at: str) -> Array | Group:
 
 
 def _alike(name: str, names: list[str], prefix: str) -> str:
-    found = get_close_matches(name, names, n=3, cutoff=0.6)
-    prefix = "" if prefix == "./" else prefix
-    return (
-        f"; did you mean {' or '.join(repr(prefix + other) for other in found)}?" if found else ""
-    )
+    return did_you_mean(name, names, count=3, prefix="" if prefix == "./" else prefix)
 
 
 def _listed(names: list[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from tessarr.cli.address import add_json, add_node, node_at
 from tessarr.cli.render import as_json, table
 from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import argparse
@@ -88,9 +88,8 @@ def _value(text: str) -> Any:
 def _check(attributes: Attributes, names: Iterable[str]) -> None:
     for name in names:
         if name not in attributes:
-            alike = get_close_matches(name, list(attributes), n=1)
-            hint = f"did you mean {alike[0]!r}?" if alike else f"it has {list(attributes)}"
-            message = f"there is no attribute {name!r}; {hint}"
+            hint = did_you_mean(name, attributes) or f"; it has {list(attributes)}"
+            message = f"there is no attribute {name!r}{hint}"
             raise NotFoundError(message, kind="attribute_not_found")
 
 

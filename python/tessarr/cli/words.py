@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentTypeError
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+from tessarr.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,9 +35,8 @@ class Words:
         found = [word.strip() for word in text.split(",") if word.strip()]
         for word in found:
             if word not in self.choices:
-                alike = get_close_matches(word, self.choices, n=1)
-                hint = f"did you mean {alike[0]!r}?" if alike else ", ".join(self.choices)
-                raise ArgumentTypeError(f"there is no {word!r}; {hint}")
+                hint = did_you_mean(word, self.choices) or f"; {', '.join(self.choices)}"
+                raise ArgumentTypeError(f"there is no {word!r}{hint}")
         return found
 
 
