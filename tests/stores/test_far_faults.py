@@ -437,7 +437,7 @@ def test_what_has_failed_is_not_tried_again(tmp_path: Path) -> None:
         door.refusals = [503] * 7 + [403] + [503] * 1000
         with pytest.raises(Exception, match="403"):
             array[:]
-        while door.now or is_there("tessarr-later"):
+        while door.now or is_there("tessarr-timer"):
             threading.Event().wait(0.01)
         assert len(door.requests) == 8
 

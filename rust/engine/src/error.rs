@@ -48,7 +48,7 @@ pub enum Kind {
 pub const EXIT: &str = "exit";
 
 /// The code of an error after a change that may have been made.
-pub const LOST: &str = "answer_lost";
+pub const AMBIGUOUS_WRITE: &str = "answer_lost";
 
 /// What failed, where and why.
 #[derive(Clone)]
@@ -131,9 +131,9 @@ impl Error {
 
     /// It came after a change of which nobody knows whether it was made.
     #[must_use]
-    pub fn after_lost(mut self) -> Self {
+    pub fn after_ambiguous_write(mut self) -> Self {
         if matches!(self.kind, Kind::Store { .. } | Kind::Foreign) {
-            self.code.get_or_insert(LOST);
+            self.code.get_or_insert(AMBIGUOUS_WRITE);
         }
         self
     }

@@ -9,7 +9,7 @@ use crate::pipeline::source::Source;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Division, Piece, Selection};
 use crate::shard_index;
-use crate::store::{KeyRange, Want};
+use crate::store::{KeyRange, ReadHint};
 
 /// A listing tells so many keys in the time of one lookup.
 const QUICK: u64 = 4;
@@ -102,10 +102,10 @@ impl Search<'_> {
     fn chunk(&self, key: &str, portion: &Portion<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let store = self.operation.store;
         let Body::Shard(shard) = &portion.level.body else {
-            self.note(store.open(key, Want::Ranges)?.is_some());
+            self.note(store.open(key, ReadHint::UnknownRanges)?.is_some());
             return Ok(());
         };
-        let want = if portion.level.pipeline.is_empty() { shard.want() } else { Want::Whole };
+        let want = if portion.level.pipeline.is_empty() { shard.want() } else { ReadHint::Whole };
         store.read(key, want, |object| match object {
             Some(object) => self.shard(shard, portion, Source::of(&*object), scratch),
             None => {

@@ -13,7 +13,8 @@ use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::read;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
-    Listing, LocalStore, Made, Need, Object, Settings, Store, Updater, Version, Want,
+    Listing, LocalStore, ReadHint, Settings, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader,
+    Version,
 };
 use tessarr_engine::{Kind, Result};
 
@@ -64,11 +65,11 @@ fn stored(name: &str) -> (PathBuf, LocalStore, Array) {
 
 /// A file of which each read takes some time.
 struct Slow {
-    file: Box<dyn Object>,
+    file: Box<dyn ValueReader>,
     reads: Arc<AtomicUsize>,
 }
 
-impl Object for Slow {
+impl ValueReader for Slow {
     fn size(&self) -> u64 {
         self.file.size()
     }
@@ -92,16 +93,21 @@ struct SlowStore {
 }
 
 impl Store for SlowStore {
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        let slow = |file| Box::new(Slow { file, reads: self.reads.clone() }) as Box<dyn Object>;
+    fn open(&self, key: &str, want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        let slow = |file| Box::new(Slow { file, reads: self.reads.clone() }) as Box<dyn ValueReader>;
         Ok(self.files.open(key, want)?.map(slow))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    fn update<'a>(
+        &self,
+        key: &str,
+        need: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
         self.files.update(key, need, updater)
     }
 
-    fn at_hand(&self) -> bool {
+    fn is_local(&self) -> bool {
         true
     }
 

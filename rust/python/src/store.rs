@@ -40,7 +40,7 @@ const SMALL_BYTES: usize = 64 << 10;
 
 /// Adds the classes of this file to `module`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    engine::while_waiting(check_signals);
+    engine::set_interrupt_check(check_signals);
     warning::show_by(warn);
     module.add_class::<Store>()?;
     module.add_class::<Value>()?;
@@ -118,7 +118,7 @@ impl Store {
     /// Look up or replace one key, of which so many bytes are copied, while other threads run if that is worth
     /// it. `work` does not decide on what is there: it would wait for others who do, and may need Python.
     fn run<T: Send>(&self, py: Python<'_>, bytes: usize, work: impl FnOnce() -> T + Send) -> T {
-        if self.inner.is_brief() && bytes <= SMALL_BYTES {
+        if self.inner.is_nonblocking() && bytes <= SMALL_BYTES {
             return work();
         }
         py.detach(work)
@@ -195,7 +195,7 @@ impl Store {
         let make = make.clone().unbind();
         let mut raised: Option<PyErr> = None;
         let changed = py.detach(|| {
-            self.inner.update(key, engine::Need::CURRENT, &mut |current| {
+            self.inner.update(key, engine::UpdateOptions::READ_CURRENT, &mut |current| {
                 let read = |object| engine::check_size(object, limit).and_then(|()| engine::read_all(object));
                 let current = current.map(read).transpose()?;
                 raised = None;
@@ -283,13 +283,13 @@ impl Store {
 
     /// The size of the value in bytes; None if `key` is absent.
     fn size(&self, py: Python<'_>, #[pyo3(from_py_with = text)] key: &str) -> PyResult<Option<u64>> {
-        let opened = self.run(py, 0, || self.inner.open(key, engine::Want::Ranges));
+        let opened = self.run(py, 0, || self.inner.open(key, engine::ReadHint::UnknownRanges));
         Ok(opened.map_err(|error| to_py(py, error))?.map(|object| object.size()))
     }
 
     /// The value of `key`, opened for reading parts of it; None if it is absent.
     fn open_value(&self, py: Python<'_>, #[pyo3(from_py_with = text)] key: &str) -> PyResult<Option<Value>> {
-        let opened = py.detach(|| self.inner.open(key, engine::Want::Ranges));
+        let opened = py.detach(|| self.inner.open(key, engine::ReadHint::UnknownRanges));
         Ok(opened.map_err(|error| to_py(py, error.at_key(key)))?.map(Value))
     }
 
@@ -387,12 +387,12 @@ impl Store {
 
     /// Whether `delete_prefix` is one step, for readers and if the program is killed.
     fn deletes_at_once(&self, prefix: &str) -> bool {
-        self.inner.deletes_at_once(prefix)
+        self.inner.deletes_atomically(prefix)
     }
 
     /// Whether `replace_prefix` can replace what is under `prefix`.
     fn replaces_at_once(&self, prefix: &str) -> bool {
-        self.inner.replaces_at_once(prefix)
+        self.inner.replaces_atomically(prefix)
     }
 
     /// Move every key under `staged` to `prefix` in one step, for readers and if the program is
@@ -452,12 +452,12 @@ fn made_of(make: &Bound<'_, PyAny>, current: Option<&[u8]>) -> PyResult<engine::
     if made.is_none() {
         return Ok(engine::Change::Delete);
     }
-    Ok(engine::Change::Write(vec![engine::Part::Owned(bytes_of(&made)?.to_vec())]))
+    Ok(engine::Change::Write(vec![engine::ValuePart::Owned(bytes_of(&made)?.to_vec())]))
 }
 
 /// A value of a store, opened: later changes of the key do not show.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Value(Box<dyn engine::Object>);
+pub(crate) struct Value(Box<dyn engine::ValueReader>);
 
 #[pymethods]
 impl Value {

@@ -229,7 +229,7 @@ fn last_codec(codec: &Arc<dyn BytesCodec>) -> &dyn BytesCodec {
     codec.as_ref()
 }
 
-/// Decoded bytes have to be as many as the metadata says.
+/// DecodedCache bytes have to be as many as the metadata says.
 pub fn expect_size(found: usize, expected: usize) -> Result<()> {
     if found == expected {
         return Ok(());

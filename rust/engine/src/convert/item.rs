@@ -36,7 +36,7 @@ pub(super) struct Complex<T>(T, T);
 /// What tables tell.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(super) struct Told(u8);
+pub(super) struct Completion(u8);
 
 /// An `f64` that is not rounded to an even number if it is no `f32`, but to an odd one: what is rounded again
 /// is then as if it had been rounded once.
@@ -79,19 +79,19 @@ impl<H, T: Store<H> + Default> Store<H> for Complex<T> {
     }
 }
 
-impl Load<f32> for Told {
+impl Load<f32> for Completion {
     #[inline(always)]
     fn load(self, tables: &Tables) -> f32 {
         f32::from_bits(tables.numbers[usize::from(self.0)])
     }
 }
 
-impl Store<f32> for Told {
+impl Store<f32> for Completion {
     #[inline(always)]
     fn store(held: f32, tables: &Tables) -> Self {
         let bits = held.to_bits();
         let below = u16::from(bits as u16 != 0);
-        Told(tables.nearest[usize::from((bits >> 16) as u16 | below)])
+        Completion(tables.nearest[usize::from((bits >> 16) as u16 | below)])
     }
 }
 

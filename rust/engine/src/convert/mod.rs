@@ -14,7 +14,7 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 use crate::convert::half::{BFloat16, Float16};
 use crate::copy::{copy, each_row, in_pieces, Axis, Item as Copied, Walk};
 use crate::error::{Error, Kind, Result};
-use item::{Bit, Complex, Load, Odd, Signed, Store, Told, Unsigned};
+use item::{Bit, Completion, Complex, Load, Odd, Signed, Store, Unsigned};
 
 /// Items that are loaded at a time.
 const BLOCK: usize = 512;
@@ -178,7 +178,7 @@ impl Work<'_> {
     /// The promise of [`Work`].
     unsafe fn by_float(&self) -> Result<()> {
         let load = match (self.from, self.to) {
-            (Number::Byte(_), _) => Some(load_row::<_, Told>()),
+            (Number::Byte(_), _) => Some(load_row::<_, Completion>()),
             (Number::Named("f2"), _) => Some(load_row::<_, Float16>()),
             (Number::Named("bfloat16"), _) => Some(load_row::<_, BFloat16>()),
             (Number::Named("f8"), Number::Byte(_)) => Some(load_row::<_, Odd>()),
@@ -186,7 +186,7 @@ impl Work<'_> {
             (Number::Named(name), _) => typed!(name, Item as _Held => load_row::<f32, Item>()),
         };
         let store = match self.to {
-            Number::Byte(_) => Some(store_row::<_, Told>()),
+            Number::Byte(_) => Some(store_row::<_, Completion>()),
             Number::Named("f2") => Some(store_row::<_, Float16>()),
             Number::Named("bfloat16") => Some(store_row::<_, BFloat16>()),
             Number::Named(name) => typed!(name, Item as _Held => store_row::<f32, Item>()),

@@ -10,16 +10,16 @@ use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::Interrupt;
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{fork, Ask, Asker, Opened, Told, Want};
+use crate::store::{fork, AsyncGet, CancelToken, Completion, OpenResult, ReadHint};
 
 /// The key of a value, and how it is opened.
-pub(crate) type Request = (String, Want);
+pub(crate) type Request = (String, ReadHint);
 
 /// Tells what a task asks for, if anything.
 pub(crate) type Prepare<'p> = &'p (dyn Fn(usize, &mut Scratch) -> Result<Option<Request>> + Sync);
 
 /// Does a task, with what was opened for it, if that was.
-pub(crate) type Work<'w> = &'w (dyn Fn(usize, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
+pub(crate) type Work<'w> = &'w (dyn Fn(usize, Option<OpenResult>, &mut Scratch) -> Result<()> + Sync);
 
 /// How often who waits asks whether it was interrupted.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -32,7 +32,7 @@ const ARRIVED: usize = 4;
 
 /// What is asked for, and what has arrived.
 struct Arrivals {
-    ask: Arc<dyn Ask>,
+    ask: Arc<dyn AsyncGet>,
     /// How many are asked for at a time.
     most: usize,
     /// How many may have arrived beside them.
@@ -45,7 +45,7 @@ struct Arrivals {
 struct State {
     prepared: VecDeque<(usize, Request)>,
     asked: usize,
-    arrived: VecDeque<(usize, Option<Opened>)>,
+    arrived: VecDeque<(usize, Option<OpenResult>)>,
     /// Somebody asks.
     asking: bool,
     /// Work asks for more of a value, and waits for that.
@@ -59,7 +59,7 @@ struct State {
 ///
 /// Values are worked on by so many `threads`, and by `most` where work waits for parts of them.
 pub(crate) fn each(
-    ask: Arc<dyn Ask>,
+    ask: Arc<dyn AsyncGet>,
     tasks: usize,
     most: usize,
     threads: usize,
@@ -116,7 +116,7 @@ impl Arrivals {
         match request {
             Some(request) => {
                 let mut state = self.lock();
-                state.reads_on |= !matches!(request.1, Want::Whole | Want::Part { .. });
+                state.reads_on |= !matches!(request.1, ReadHint::Whole | ReadHint::Range { .. });
                 state.prepared.push_back((task, request));
             }
             None => self.arrive(task, None),
@@ -136,9 +136,9 @@ impl Arrivals {
             drop(state);
             let generation = fork::generation();
             let mut awaited = Awaited { arrivals: self.clone(), task, is_there: false, generation };
-            let told = Told::new(self.clone(), move |opened| awaited.is_told(opened));
+            let told = Completion::new(self.clone(), move |opened| awaited.is_told(opened));
             let asked = pool::guarded(|| {
-                self.ask.ask(&key, want, told);
+                self.ask.get(&key, want, told);
                 Ok(())
             });
             asked.unwrap_or_else(|error| self.end(error));
@@ -153,7 +153,7 @@ impl Arrivals {
         state.ended.is_none() && asked < self.most && asked + state.arrived.len() < self.most + self.spare
     }
 
-    fn arrive(&self, task: usize, opened: Option<Opened>) {
+    fn arrive(&self, task: usize, opened: Option<OpenResult>) {
         let mut state = self.lock();
         if state.ended.is_some() {
             drop(state); // before what comes too late: to let that go may need a lock of whoever tells
@@ -165,7 +165,7 @@ impl Arrivals {
     }
 
     /// Wait for the next value.
-    fn next(&self, interrupt: Option<Interrupt<'_>>) -> Result<(usize, Option<Opened>)> {
+    fn next(&self, interrupt: Option<Interrupt<'_>>) -> Result<(usize, Option<OpenResult>)> {
         let mut state = self.lock();
         loop {
             if let Some(error) = &state.ended {
@@ -199,8 +199,8 @@ impl Arrivals {
     }
 }
 
-impl Asker for Arrivals {
-    fn wants(&self) -> bool {
+impl CancelToken for Arrivals {
+    fn is_active(&self) -> bool {
         self.lock().ended.is_none()
     }
 }
@@ -214,7 +214,7 @@ struct Awaited {
 }
 
 impl Awaited {
-    fn is_told(&mut self, opened: Opened) {
+    fn is_told(&mut self, opened: OpenResult) {
         self.is_there = true;
         self.arrivals.lock().asked -= 1;
         self.arrivals.arrive(self.task, Some(opened));
@@ -240,10 +240,10 @@ mod tests {
     use super::*;
 
     /// Passes on what it is asked for.
-    struct Asked(Mutex<Sender<(String, Told)>>);
+    struct Asked(Mutex<Sender<(String, Completion)>>);
 
-    impl Ask for Asked {
-        fn ask(&self, key: &str, _: Want, told: Told) {
+    impl AsyncGet for Asked {
+        fn get(&self, key: &str, _: ReadHint, told: Completion) {
             // Where nobody takes it, it is let go.
             let _ = self.0.lock().unwrap().send((key.to_owned(), told));
         }
@@ -252,29 +252,30 @@ mod tests {
     /// Do `work` for tasks with the values of a store that does `answer`, by two at a time.
     fn each(
         tasks: usize,
-        answer: impl FnMut(Vec<(String, Told)>) + Send + 'static,
+        answer: impl FnMut(Vec<(String, Completion)>) + Send + 'static,
         work: Work<'_>,
     ) -> Result<()> {
-        let (asked, received) = channel();
+        let (asked, recv_interruptible) = channel();
         let mut answer = answer;
         spawn(move || loop {
-            let Ok(first) = received.recv() else { break };
+            let Ok(first) = recv_interruptible.recv() else { break };
             std::thread::sleep(Duration::from_millis(1));
-            answer(std::iter::once(first).chain(received.try_iter()).collect());
+            answer(std::iter::once(first).chain(recv_interruptible.try_iter()).collect());
         });
-        let request = |task: usize, _: &mut Scratch| Ok((task != 3).then(|| (task.to_string(), Want::Whole)));
+        let request =
+            |task: usize, _: &mut Scratch| Ok((task != 3).then(|| (task.to_string(), ReadHint::Whole)));
         super::each(Arc::new(Asked(Mutex::new(asked))), tasks, 2, pool::threads(), None, &request, work)
     }
 
     #[test]
     fn each_task_is_done_with_what_it_has_asked_for() {
         let done = Mutex::new(Vec::new());
-        let (tell, most) = channel();
-        let answer = move |asked: Vec<(String, Told)>| {
-            tell.send(asked.len()).unwrap();
-            asked.into_iter().rev().for_each(|(key, told)| told.tell(Err(Error::internal(key))));
+        let (sender, most) = channel();
+        let answer = move |asked: Vec<(String, Completion)>| {
+            sender.send(asked.len()).unwrap();
+            asked.into_iter().rev().for_each(|(key, told)| told.complete(Err(Error::internal(key))));
         };
-        let work = |task, opened: Option<Opened>, _: &mut Scratch| {
+        let work = |task, opened: Option<OpenResult>, _: &mut Scratch| {
             let key = opened.map(|opened| opened.err().unwrap().message);
             done.lock().unwrap().push((task, key));
             Ok(())
@@ -293,30 +294,32 @@ mod tests {
             5 => Err(Error::internal("five")),
             _ => Ok(()),
         };
-        let answer = |asked: Vec<(String, Told)>| asked.into_iter().for_each(|(_, told)| told.tell(Ok(None)));
+        let answer = |asked: Vec<(String, Completion)>| {
+            asked.into_iter().for_each(|(_, told)| told.complete(Ok(None)))
+        };
         assert_eq!(each(1000, answer, &work).unwrap_err().message, "five");
     }
 
     #[test]
     fn what_is_never_answered_is_an_error() {
         let work =
-            |_, opened: Option<Opened>, _: &mut Scratch| opened.map_or(Ok(()), |opened| opened.map(drop));
+            |_, opened: Option<OpenResult>, _: &mut Scratch| opened.map_or(Ok(()), |opened| opened.map(drop));
         assert!(each(4, drop, &work).unwrap_err().message.contains("has not answered"));
     }
 
     /// What `work` gives, which has not to wait for ever.
     fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
-        let (tell, told) = channel();
-        spawn(move || tell.send(work()));
-        told.recv_timeout(Duration::from_secs(20)).unwrap()
+        let (sender, receiver) = channel();
+        spawn(move || sender.send(work()));
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap()
     }
 
     /// Panics where it is asked in the thread that answers.
-    struct Panics(Mutex<Sender<Told>>);
+    struct Panics(Mutex<Sender<Completion>>);
 
-    impl Ask for Panics {
+    impl AsyncGet for Panics {
         #[allow(clippy::panic)]
-        fn ask(&self, _: &str, _: Want, told: Told) {
+        fn get(&self, _: &str, _: ReadHint, told: Completion) {
             if std::thread::current().name() == Some("answers") {
                 panic!("a store");
             }
@@ -326,44 +329,44 @@ mod tests {
 
     #[test]
     fn a_panic_of_who_answers_ends_it() {
-        let (asked, received) = channel::<Told>();
-        let answers = move || received.iter().for_each(|told| told.tell(Ok(None)));
+        let (asked, recv_interruptible) = channel::<Completion>();
+        let answers = move || recv_interruptible.iter().for_each(|told| told.complete(Ok(None)));
         std::thread::Builder::new().name("answers".to_owned()).spawn(answers).unwrap();
         let ask = Arc::new(Panics(Mutex::new(asked)));
-        let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), Want::Whole)));
-        let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
+        let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), ReadHint::Whole)));
+        let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
         let done = in_time(move || super::each(ask, 1000, 2, 2, None, &request, &work));
         assert!(done.unwrap_err().message.contains("a store"));
     }
 
     #[test]
     fn what_has_ended_asks_for_nothing() {
-        let (asked, received) = channel();
+        let (asked, recv_interruptible) = channel();
         let ask = Arc::new(Asked(Mutex::new(asked)));
         let arrivals = Arrivals { ask, most: 2, spare: 8, state: Mutex::default(), arrived: Condvar::new() };
         let arrivals = Arc::new(arrivals);
         let prepare = |task: usize| {
-            arrivals.prepare(task, Some((task.to_string(), Want::Whole)));
+            arrivals.prepare(task, Some((task.to_string(), ReadHint::Whole)));
             arrivals.go();
         };
         (0..3).for_each(prepare);
-        let wanted: Vec<(String, Told)> = received.try_iter().collect();
+        let wanted: Vec<(String, Completion)> = recv_interruptible.try_iter().collect();
         assert_eq!(wanted.len(), 2);
-        assert!(wanted.iter().all(|(_, told)| told.is_wanted()));
+        assert!(wanted.iter().all(|(_, told)| told.is_active()));
         arrivals.end(Error::internal("enough"));
-        assert!(!wanted.iter().any(|(_, told)| told.is_wanted()));
+        assert!(!wanted.iter().any(|(_, told)| told.is_active()));
         assert!(!arrivals.wants_prepared());
         prepare(3);
         drop(wanted);
-        assert_eq!(received.try_iter().count(), 0);
+        assert_eq!(recv_interruptible.try_iter().count(), 0);
     }
 
     /// Answers before it returns.
     struct AtOnce;
 
-    impl Ask for AtOnce {
-        fn ask(&self, _: &str, _: Want, told: Told) {
-            told.tell(Ok(None));
+    impl AsyncGet for AtOnce {
+        fn get(&self, _: &str, _: ReadHint, told: Completion) {
+            told.complete(Ok(None));
         }
     }
 
@@ -375,9 +378,9 @@ mod tests {
                 if task == TASKS - 1 {
                     std::thread::sleep(Duration::from_millis(300));
                 }
-                Ok(Some((task.to_string(), Want::Whole)))
+                Ok(Some((task.to_string(), ReadHint::Whole)))
             };
-            let work = |_: usize, _: Option<Opened>, _: &mut Scratch| Ok(());
+            let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
             super::each(Arc::new(AtOnce), TASKS, 3, 2, None, &request, &work)
         });
         done.unwrap();
@@ -387,7 +390,7 @@ mod tests {
     fn as_many_wait_for_parts_as_are_asked_for_at_a_time() {
         let most = pool::threads() + 3;
         let (within, changed) = (Mutex::new(0), Condvar::new());
-        let work = |_: usize, _: Option<Opened>, _: &mut Scratch| {
+        let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| {
             let mut number = within.lock().unwrap();
             *number += 1;
             changed.notify_all();
@@ -398,7 +401,7 @@ mod tests {
                 false => Ok(()),
             }
         };
-        let request = |task: usize, _: &mut Scratch| Ok(Some((task.to_string(), Want::Suffix(4))));
+        let request = |task: usize, _: &mut Scratch| Ok(Some((task.to_string(), ReadHint::Suffix(4))));
         super::each(Arc::new(AtOnce), most, most, 1, None, &request, &work).unwrap();
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::array::{Array, KeyEncoding};
 use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::Operation;
-use crate::store::AtPath;
+use crate::store::PathKind;
 
 /// For so many missing chunks of an opened array, the engine checks what has the path of the chunk.
 const CHECKED_PATHS: u32 = 32;
@@ -61,7 +61,7 @@ impl Operation<'_> {
     pub fn check_array(&self) -> Result<()> {
         let Some(Check { presence, operation }) = self.check else { return Ok(()) };
         if presence.checked.load(Ordering::Relaxed) >= operation
-            || self.store.at_path(&presence.document)? != Some(AtPath::Nothing)
+            || self.store.path_kind(&presence.document)? != Some(PathKind::Nothing)
         {
             presence.checked.fetch_max(operation, Ordering::Relaxed);
             return Ok(());
@@ -95,9 +95,11 @@ impl Operation<'_> {
 
     /// Fails where something other than a file has the path of a chunk.
     fn check_path(&self, key: &str) -> Result<()> {
-        match self.store.at_path(key)? {
-            Some(AtPath::Folder) => Err(failed("its file should be where a folder with files is")),
-            Some(AtPath::Special) => Err(failed("its file should be where a pipe, a socket or a device is")),
+        match self.store.path_kind(key)? {
+            Some(PathKind::Folder) => Err(failed("its file should be where a folder with files is")),
+            Some(PathKind::Special) => {
+                Err(failed("its file should be where a pipe, a socket or a device is"))
+            }
             _ => Ok(()),
         }
     }
@@ -138,7 +140,7 @@ impl Operation<'_> {
         let Some((other, cell)) = decoded.filter(|(_, cell)| self.has_cell(cell)) else { return Ok(()) };
         let mut wanted = String::new();
         self.array.format_key(self.prefix, &cell, &mut wanted)?;
-        if matches!(self.store.at_path(&wanted)?, Some(AtPath::Value) | None) {
+        if matches!(self.store.path_kind(&wanted)?, Some(PathKind::Value) | None) {
             return Ok(());
         }
         Err(failed(format!(

@@ -12,7 +12,7 @@ use crate::pipeline::upload_queue::{self, Departing};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
-use crate::store::{Opened, Store, Want};
+use crate::store::{OpenResult, ReadHint, Store};
 
 use smallvec::SmallVec;
 
@@ -193,7 +193,7 @@ impl<'s> Portion<'_, 's> {
 }
 
 /// Does something with a chunk and what was opened of it, if it was.
-type WithValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<Opened>, &mut Scratch) -> Result<()> + Sync);
+type WithValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<OpenResult>, &mut Scratch) -> Result<()> + Sync);
 
 /// Makes the value of a chunk; None: there is none, or what is there is needed for it.
 type Make<'m> = &'m (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<Option<Arc<Vec<u8>>>> + Sync);
@@ -241,7 +241,7 @@ impl Operation<'_> {
         concurrency: usize,
         work: &(dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
-        self.may_wait(concurrency)?;
+        self.check_may_block(concurrency)?;
         self.each_task(selection, concurrency, &|run, tasks, of| {
             run.each(tasks, self.interrupt, &|task, scratch| {
                 of(task, scratch, &mut |chunk, scratch| work(chunk, scratch))
@@ -250,9 +250,9 @@ impl Operation<'_> {
     }
 
     /// An error if this thread must not wait for the store, nor for a key, as who holds that may wait for this thread.
-    fn may_wait(self, concurrency: usize) -> Result<()> {
+    fn check_may_block(self, concurrency: usize) -> Result<()> {
         if concurrency > 0 {
-            self.store.may_wait()
+            self.store.check_may_block()
         } else {
             Ok(())
         }
@@ -267,7 +267,7 @@ impl Operation<'_> {
         store: StoreChunk<'_>,
     ) -> Result<()> {
         let concurrency = self.store.write_concurrency();
-        self.may_wait(concurrency)?;
+        self.check_may_block(concurrency)?;
         self.each_task(selection, concurrency, &|run, tasks, of| {
             let stored = |task: usize, scratch: &mut Scratch| {
                 of(task, scratch, &mut |chunk, scratch| store(chunk, scratch))
@@ -282,7 +282,7 @@ impl Operation<'_> {
                 Ok(made)
             };
             if let Run::Waiting(most) = run {
-                if let Some(put) = self.store.putting() {
+                if let Some(put) = self.store.async_put() {
                     return upload_queue::each(put, tasks, most, self.interrupt, &made, &stored);
                 }
             }
@@ -298,7 +298,7 @@ impl Operation<'_> {
         work: &(dyn Fn(usize, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
         if run != Run::Here {
-            self.store.may_wait()?;
+            self.store.check_may_block()?;
         }
         run.each(tasks, self.interrupt, work)
     }
@@ -308,7 +308,7 @@ impl Operation<'_> {
     pub(crate) fn each_value(
         self,
         selection: &Selection,
-        want: &(dyn Fn(&Chunk<'_, '_>) -> Want + Sync),
+        want: &(dyn Fn(&Chunk<'_, '_>) -> ReadHint + Sync),
         work: WithValue<'_>,
     ) -> Result<()> {
         self.each_task(selection, self.store.concurrency(), &|run, tasks, of| {
@@ -335,9 +335,9 @@ impl Operation<'_> {
         request: fetch_queue::Prepare<'_>,
         work: fetch_queue::Work<'_>,
     ) -> Result<()> {
-        self.store.may_wait()?;
+        self.store.check_may_block()?;
         if let Run::Waiting(most) = run {
-            if let Some(ask) = self.store.asking() {
+            if let Some(ask) = self.store.async_get() {
                 return fetch_queue::each(ask, tasks, most, pool::threads(), self.interrupt, request, work);
             }
         }
@@ -349,13 +349,13 @@ impl Operation<'_> {
     /// The order of tasks in which values are used that are in memory, before others are read that push them out;
     /// None: any will do.
     fn remembered_first(self, tasks: usize, request: fetch_queue::Prepare<'_>) -> Option<Vec<usize>> {
-        if tasks < 2 || !self.store.keeps(0) {
+        if tasks < 2 || !self.store.can_cache(0) {
             return None;
         }
         let here = |scratch: &mut Scratch, task| {
             // What is wrong with it, the task itself finds, too.
             let asked = request(task, scratch).ok().flatten();
-            asked.is_some_and(|(key, _)| self.store.remembers(&key))
+            asked.is_some_and(|(key, _)| self.store.is_cached(&key))
         };
         let (mut first, rest): (Vec<usize>, Vec<usize>) =
             Scratch::with(|scratch| (0..tasks).partition(|&task| here(scratch, task)));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::array::Level;
 use crate::error::{Error, Result};
 use crate::scratch::{reserve, sized};
-use crate::store::{Decoded, How, Object, Version};
+use crate::store::{DecodedCache, ReadFlags, ValueReader, Version};
 
 /// The version of the object that holds some bytes, and their offset in it, where known.
 pub type Place = Option<(Version, u64)>;
@@ -17,7 +17,7 @@ pub struct Source<'a> {
     data: Data<'a>,
     place: Place,
     /// Where chunks stay that are decoded of it, and the offset there.
-    kept: Option<(&'a dyn Decoded, u64)>,
+    kept: Option<(&'a dyn DecodedCache, u64)>,
     /// The bytes are those of an object that has them in memory.
     lasts: bool,
     /// Nothing that is decoded of it has stayed.
@@ -27,7 +27,7 @@ pub struct Source<'a> {
 /// Where the chunk stays that a level decodes of some bytes.
 #[derive(Clone, Copy)]
 pub struct Kept<'a> {
-    decoded: &'a dyn Decoded,
+    decoded: &'a dyn DecodedCache,
     offset: u64,
     size: u64,
     level: u64,
@@ -41,26 +41,26 @@ impl Kept<'_> {
         if self.is_new {
             return None;
         }
-        let found = self.decoded.find(self.offset, self.size, self.level);
+        let found = self.decoded.get(self.offset, self.size, self.level);
         found.filter(|found| found.len() == self.bytes)
     }
 
     /// Have the chunk stay.
     pub fn keep(&self, chunk: Vec<u8>) {
-        self.decoded.keep(self.offset, self.size, self.level, chunk);
+        self.decoded.insert(self.offset, self.size, self.level, chunk);
     }
 }
 
 #[derive(Clone, Copy)]
 enum Data<'a> {
     Bytes(&'a [u8]),
-    Object { object: &'a dyn Object, key: Option<&'a str>, offset: u64, size: u64, how: How },
+    ValueReader { object: &'a dyn ValueReader, key: Option<&'a str>, offset: u64, size: u64, how: ReadFlags },
 }
 
 /// Bytes of a value of a store that are not in memory.
 pub struct Elsewhere<'a> {
     /// What was opened of the value.
-    pub object: &'a dyn Object,
+    pub object: &'a dyn ValueReader,
     /// Its key.
     pub key: &'a str,
     /// Where they begin in it.
@@ -69,15 +69,21 @@ pub struct Elsewhere<'a> {
 
 impl<'a> Source<'a> {
     /// All of `object`.
-    pub fn of(object: &'a dyn Object) -> Source<'a> {
+    pub fn of(object: &'a dyn ValueReader) -> Source<'a> {
         let data = match object.bytes() {
             Some(bytes) => Data::Bytes(bytes),
-            None => Data::Object { object, key: None, offset: 0, size: object.size(), how: How::default() },
+            None => Data::ValueReader {
+                object,
+                key: None,
+                offset: 0,
+                size: object.size(),
+                how: ReadFlags::default(),
+            },
         };
         Source {
             data,
             place: object.version().map(|version| (version, 0)),
-            kept: object.decoded().map(|decoded| (decoded, 0)),
+            kept: object.decoded_cache().map(|decoded| (decoded, 0)),
             lasts: matches!(data, Data::Bytes(_)),
             is_new: false,
         }
@@ -86,8 +92,8 @@ impl<'a> Source<'a> {
     /// The same bytes, which are those of the value of a key.
     pub fn of_key(self, key: &'a str) -> Source<'a> {
         match self.data {
-            Data::Object { object, offset, size, how, .. } => {
-                Source { data: Data::Object { object, key: Some(key), offset, size, how }, ..self }
+            Data::ValueReader { object, offset, size, how, .. } => {
+                Source { data: Data::ValueReader { object, key: Some(key), offset, size, how }, ..self }
             }
             Data::Bytes(_) => self,
         }
@@ -96,7 +102,7 @@ impl<'a> Source<'a> {
     /// Where they are of a value that has a key, if they are in no memory.
     pub fn elsewhere(&self) -> Option<Elsewhere<'a>> {
         match self.data {
-            Data::Object { object, key, offset, .. } => key.map(|key| Elsewhere { object, key, offset }),
+            Data::ValueReader { object, key, offset, .. } => key.map(|key| Elsewhere { object, key, offset }),
             Data::Bytes(_) => None,
         }
     }
@@ -117,19 +123,19 @@ impl<'a> Source<'a> {
 
     /// The same bytes, of which only what is decoded is to be remembered.
     pub fn once(self) -> Source<'a> {
-        self.read_so(|how| How { once: true, ..how })
+        self.read_so(|how| ReadFlags { decoded_is_cached: true, ..how })
     }
 
     /// The same bytes, which are asked for with others that are read before.
     pub fn more(self) -> Source<'a> {
-        self.read_so(|how| How { more: true, ..how })
+        self.read_so(|how| ReadFlags { continues_request: true, ..how })
     }
 
-    fn read_so(self, change: impl Fn(How) -> How) -> Source<'a> {
+    fn read_so(self, change: impl Fn(ReadFlags) -> ReadFlags) -> Source<'a> {
         match self.data {
             Data::Bytes(_) => self,
-            Data::Object { object, key, offset, size, how } => {
-                Source { data: Data::Object { object, key, offset, size, how: change(how) }, ..self }
+            Data::ValueReader { object, key, offset, size, how } => {
+                Source { data: Data::ValueReader { object, key, offset, size, how: change(how) }, ..self }
             }
         }
     }
@@ -152,7 +158,7 @@ impl<'a> Source<'a> {
     pub fn in_memory(&self) -> Option<&'a [u8]> {
         match self.data {
             Data::Bytes(bytes) => Some(bytes),
-            Data::Object { .. } => None,
+            Data::ValueReader { .. } => None,
         }
     }
 
@@ -160,7 +166,7 @@ impl<'a> Source<'a> {
     pub fn size(&self) -> u64 {
         match self.data {
             Data::Bytes(bytes) => bytes.len() as u64,
-            Data::Object { size, .. } => size,
+            Data::ValueReader { size, .. } => size,
         }
     }
 
@@ -168,7 +174,7 @@ impl<'a> Source<'a> {
     pub fn is_remembered(&self) -> bool {
         match self.data {
             Data::Bytes(_) => true,
-            Data::Object { object, offset, size, .. } => object.remembers(offset, size),
+            Data::ValueReader { object, offset, size, .. } => object.is_cached(offset, size),
         }
     }
 
@@ -177,7 +183,7 @@ impl<'a> Source<'a> {
         self.place
     }
 
-    fn kept_from(&self, offset: u64) -> Option<(&'a dyn Decoded, u64)> {
+    fn kept_from(&self, offset: u64) -> Option<(&'a dyn DecodedCache, u64)> {
         self.kept.map(|(decoded, start)| (decoded, start + offset))
     }
 
@@ -195,8 +201,8 @@ impl<'a> Source<'a> {
         }
         let data = match self.data {
             Data::Bytes(bytes) => Data::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Data::Object { object, key, offset: start, how, .. } => {
-                Data::Object { object, key, offset: start + offset, size, how }
+            Data::ValueReader { object, key, offset: start, how, .. } => {
+                Data::ValueReader { object, key, offset: start + offset, size, how }
             }
         };
         let (place, kept) = (self.place_of(offset), self.kept_from(offset));
@@ -210,7 +216,7 @@ impl<'a> Source<'a> {
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            Data::Object { object, offset, how, .. } => object.read_as(offset, out, how),
+            Data::ValueReader { object, offset, how, .. } => object.read_with(offset, out, how),
         }
     }
 
@@ -220,9 +226,9 @@ impl<'a> Source<'a> {
         reserve(out, size)?;
         match self.data {
             Data::Bytes(bytes) => out.extend_from_slice(bytes),
-            Data::Object { object, offset, how, .. } => {
+            Data::ValueReader { object, offset, how, .. } => {
                 out.resize(before + size, 0);
-                object.read_as(offset, &mut out[before..], how)?;
+                object.read_with(offset, &mut out[before..], how)?;
             }
         }
         Ok(())
@@ -241,9 +247,9 @@ impl<'a> Source<'a> {
         }
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
-            Data::Object { object, offset, size, how, .. } => {
+            Data::ValueReader { object, offset, size, how, .. } => {
                 let out = sized(buffer, size as usize)?;
-                object.read_as(offset, out, how)?;
+                object.read_with(offset, out, how)?;
                 Ok(out)
             }
         }

@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::{Interrupt, Run};
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{fork, Asker, Put, Told};
+use crate::store::{fork, AsyncPut, CancelToken, Completion};
 
 /// Values of so many bytes may be ready, beside those that are under way.
 const READY_BYTES: usize = 64 << 20;
@@ -33,7 +33,7 @@ pub(crate) type Wait<'w> = &'w (dyn Fn(usize, &mut Scratch) -> Result<()> + Sync
 
 /// What is ready, and what is under way.
 struct Departures {
-    put: Arc<dyn Put>,
+    put: Arc<dyn AsyncPut>,
     /// How many are under way at a time, and may be ready.
     most: usize,
     /// Of the process.
@@ -79,7 +79,7 @@ impl State {
 /// Make the values of 0..tasks and have them stored, at most `most` at a time; do those tasks that have none with
 /// `wait`. The first error ends it, when what is under way is done.
 pub(crate) fn each(
-    put: Arc<dyn Put>,
+    put: Arc<dyn AsyncPut>,
     tasks: usize,
     most: usize,
     interrupt: Option<Interrupt<'_>>,
@@ -127,7 +127,7 @@ fn interrupted() -> Error {
 }
 
 impl Departures {
-    fn new(put: Arc<dyn Put>, most: usize) -> Arc<Self> {
+    fn new(put: Arc<dyn AsyncPut>, most: usize) -> Arc<Self> {
         let generation = fork::generation();
         Arc::new(Departures { put, most, generation, state: Mutex::default(), changed: Condvar::new() })
     }
@@ -211,7 +211,7 @@ impl Departures {
             state.under_way += 1;
             drop(state);
             let mut departed = Departed { departures: Some(self.clone()), key: key.clone(), cell };
-            let told = Told::new(self.clone(), move |done| departed.is_told(done.map(drop)));
+            let told = Completion::new(self.clone(), move |done| departed.is_told(done.map(drop)));
             // The panic hook tells of a panic; what was to be told has told that there was no answer.
             let _ = pool::guarded(|| {
                 self.put.put(&key, &value, told);
@@ -245,8 +245,8 @@ impl Departures {
     }
 }
 
-impl Asker for Departures {
-    fn wants(&self) -> bool {
+impl CancelToken for Departures {
+    fn is_active(&self) -> bool {
         self.lock().ended.is_none()
     }
 }
@@ -292,13 +292,13 @@ mod tests {
     const TASKS: usize = 200;
     const MOST: usize = 5;
 
-    type Given = (String, usize, Told<Option<Version>>);
+    type Given = (String, usize, Completion<Option<Version>>);
 
     /// Passes on what it is given.
     struct Gives(Mutex<Sender<Given>>);
 
-    impl Put for Gives {
-        fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+    impl AsyncPut for Gives {
+        fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Completion<Option<Version>>) {
             // Where nobody takes it, it is let go.
             let _ = self.0.lock().unwrap().send((key.to_owned(), value.len(), told));
         }
@@ -327,7 +327,7 @@ mod tests {
     }
 
     fn fine(given: Vec<Given>) {
-        given.into_iter().rev().for_each(|(.., told)| told.tell(Ok(None)));
+        given.into_iter().rev().for_each(|(.., told)| told.complete(Ok(None)));
     }
 
     const NOTHING: Wait<'static> = &|_, _| Ok(());
@@ -368,7 +368,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(1));
                 given_now.fetch_sub(given.len(), Ordering::SeqCst);
                 for (key, _, told) in given {
-                    told.tell(if of == "store" && key == "20" {
+                    told.complete(if of == "store" && key == "20" {
                         Err(Error::internal("twenty"))
                     } else {
                         Ok(None)
@@ -449,9 +449,9 @@ mod tests {
     /// Does not wait for anybody, and tells before it returns.
     struct AtOnce;
 
-    impl Put for AtOnce {
-        fn put(&self, _: &str, _: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
-            told.tell(Ok(None));
+    impl AsyncPut for AtOnce {
+        fn put(&self, _: &str, _: &Arc<Vec<u8>>, told: Completion<Option<Version>>) {
+            told.complete(Ok(None));
         }
     }
 
@@ -476,10 +476,10 @@ mod tests {
         };
         let done = spawn(move || each(store, TASKS, MOST, None, &make, NOTHING));
         let under_way: Vec<Given> = given.iter().take(MOST).collect();
-        while under_way[0].2.is_wanted() {
+        while under_way[0].2.is_active() {
             std::thread::sleep(Duration::from_millis(1)); // the error is told though nothing is done
         }
-        under_way.into_iter().for_each(|(.., told)| told.tell(Ok(None)));
+        under_way.into_iter().for_each(|(.., told)| told.complete(Ok(None)));
         assert_eq!(done.join().unwrap().unwrap_err().message, "no more");
         assert_eq!(given.iter().count(), 0); // nothing more was given
     }

@@ -8,14 +8,14 @@ use crate::pipeline::operation::{Interrupt, Operation, Run};
 use crate::pipeline::source::{Elsewhere, Source};
 use crate::pool;
 use crate::scratch::Scratch;
-use crate::store::{replaced, Ask, Object, Want};
+use crate::store::{replaced, AsyncGet, ReadHint, ValueReader};
 
 /// Does something with a part, which `source` has.
 type Work<'w> = &'w (dyn Fn(usize, Source<'_>, &mut Scratch) -> Result<()> + Sync);
 
 /// A value whose parts may be asked for.
 pub(super) struct Far<'a> {
-    ask: Arc<dyn Ask>,
+    ask: Arc<dyn AsyncGet>,
     source: Source<'a>,
     from: Elsewhere<'a>,
     /// How many are asked for at a time.
@@ -31,15 +31,15 @@ impl<'a> Far<'a> {
     pub(super) fn of(operation: Operation<'a>, source: Source<'a>, run: Run, spread: bool) -> Option<Self> {
         let Run::Waiting(most) = run else { return None };
         let threads = if spread { pool::threads() } else { 1 };
-        let (from, ask) = (source.elsewhere()?, operation.store.asking()?);
+        let (from, ask) = (source.elsewhere()?, operation.store.async_get()?);
         Some(Far { ask, source, from, most, threads, interrupt: operation.interrupt })
     }
 
     /// What is to be asked for a part; None: nothing, or to read it asks for something else.
     pub(super) fn request(&self, offset: u64, count: u64) -> Option<Request> {
         let offset = self.from.offset + offset;
-        let asks = self.from.object.takes_request(offset, count);
-        asks.then(|| (self.from.key.to_owned(), Want::Part { offset, count }))
+        let asks = self.from.object.needs_request(offset, count);
+        asks.then(|| (self.from.key.to_owned(), ReadHint::Range { offset, count }))
     }
 
     /// Do `work` for each request, in the order in which answers arrive.
@@ -65,7 +65,7 @@ impl<'a> Far<'a> {
     }
 
     /// Whether a part is of the value that was opened before.
-    fn is_of(&self, part: &dyn Object) -> bool {
+    fn is_of(&self, part: &dyn ValueReader) -> bool {
         let before = self.from.object;
         part.size() == before.size() && part.state() == before.state()
     }

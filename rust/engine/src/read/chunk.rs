@@ -31,7 +31,7 @@ impl Reader<'_> {
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let done = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            let _turn = self.operation.store.decoding()?;
+            let _turn = self.operation.store.coding_permit()?;
             if let Body::Vlen(_) = level.body {
                 let source = source.fetched(0, bytes);
                 return parts
@@ -55,7 +55,7 @@ impl Reader<'_> {
         if let Some(chunk) = kept.find() {
             return self.deliver_kept(parts, &chunk);
         }
-        let (mut chunk, turn) = (Vec::new(), || self.operation.store.decoding());
+        let (mut chunk, turn) = (Vec::new(), || self.operation.store.coding_permit());
         let out = sized(&mut chunk, parts.level.decoded_bytes)?;
         let _turn = parts.level.load(source.once(), out, &mut Vec::new(), scratch, turn)?;
         self.deliver_all(parts, out)?;
@@ -65,7 +65,7 @@ impl Reader<'_> {
 
     /// A chunk or subchunk that has stayed.
     pub(super) fn deliver_kept(&self, parts: &Parts<'_, '_>, chunk: &[u8]) -> Result<()> {
-        let _turn = self.operation.store.decoding()?;
+        let _turn = self.operation.store.coding_permit()?;
         self.deliver_all(parts, chunk)
     }
 
@@ -97,7 +97,7 @@ impl Reader<'_> {
     /// Elements that stand as they are, for all who want some of them.
     fn all_raw(&self, parts: &Parts<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
         let (low, high) = parts.span();
-        let most = if self.at_hand() { SHARED_BYTES } else { WAITED.span };
+        let most = if self.is_local() { SHARED_BYTES } else { WAITED.span };
         if parts.wanted.len() > 1 && source.in_memory().is_none() && high - low <= most {
             let part = source.part(low as u64, (high - low) as u64)?;
             return self.fetched(part, scratch, |part, _| {
@@ -121,7 +121,7 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         if let Some(bytes) = source.in_memory() {
-            let _turn = self.operation.store.decoding()?;
+            let _turn = self.operation.store.coding_permit()?;
             return self.deliver(portion, target, bytes, 0);
         }
         if let Some((from, out)) = target.run(portion) {

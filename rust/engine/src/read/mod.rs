@@ -18,7 +18,7 @@ use crate::pipeline::operation::{Address, Chunk, Operation, Portion};
 use crate::pipeline::source::{Kept, Source};
 use crate::scratch::{sized, Scratch};
 use crate::selection::{Direction, Selection};
-use crate::store::{Opened, Want};
+use crate::store::{OpenResult, ReadHint};
 use crate::vlen::Arena;
 use parts::{Parts, Wanted};
 
@@ -137,11 +137,11 @@ impl<'a> Reader<'a> {
     fn parts(
         &self,
         key: &str,
-        opened: Option<Opened>,
+        opened: Option<OpenResult>,
         parts: &Parts<'_, '_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.operation.store.read_on(
+        self.operation.store.read_opened(
             opened,
             key,
             || self.want(parts),
@@ -159,36 +159,38 @@ impl<'a> Reader<'a> {
         )
     }
 
-    fn want(&self, parts: &Parts<'_, '_>) -> Want {
+    fn want(&self, parts: &Parts<'_, '_>) -> ReadHint {
         let level = parts.level;
         let waits = self.operation.store.concurrency() > 0;
         let together = waits && level.decoded_bytes as u64 <= WAITED.group;
         match &level.body {
-            _ if together && parts.is_full(&self.array.shape) => Want::Whole,
-            Body::Shard(shard) if together && self.wants_all(shard, parts) => Want::Whole,
+            _ if together && parts.is_full(&self.array.shape) => ReadHint::Whole,
+            Body::Shard(shard) if together && self.wants_all(shard, parts) => ReadHint::Whole,
             Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
             // Unless it stays where it is read from.
-            _ if level.is_raw() && !(may_stay(level) && self.operation.store.keeps(level.decoded_bytes)) => {
+            _ if level.is_raw()
+                && !(may_stay(level) && self.operation.store.can_cache(level.decoded_bytes)) =>
+            {
                 match parts.span() {
                     (low, high) if high - low <= WAITED.span => {
-                        Want::Part { offset: low as u64, count: (high - low) as u64 }
+                        ReadHint::Range { offset: low as u64, count: (high - low) as u64 }
                     }
-                    _ => Want::Ranges,
+                    _ => ReadHint::UnknownRanges,
                 }
             }
-            _ => Want::Whole,
+            _ => ReadHint::Whole,
         }
     }
 
     /// Values are at hand: nobody waits for one of their pieces.
-    fn at_hand(&self) -> bool {
+    fn is_local(&self) -> bool {
         let store = self.operation.store;
-        store.at_hand() && store.concurrency() == 0
+        store.is_local() && store.concurrency() == 0
     }
 
     /// What a request is worth for bytes of `source`.
     fn worth(&self, source: Source<'_>) -> Worth {
-        match source.in_memory().is_some() || self.at_hand() {
+        match source.in_memory().is_some() || self.is_local() {
             true => QUICK,
             false => WAITED,
         }
@@ -196,7 +198,7 @@ impl<'a> Reader<'a> {
 
     /// What is read of `source` counts as one request with what was read of it before, if it can.
     fn more<'s>(&self, source: Source<'s>) -> Source<'s> {
-        match self.at_hand() {
+        match self.is_local() {
             true => source.more(),
             false => source,
         }

@@ -13,7 +13,7 @@ use crate::pipeline::fetch_queue::Request;
 use crate::pipeline::operation::{Address, Operation};
 use crate::scratch::Scratch;
 use crate::selection::{Division, Piece, Selection};
-use crate::store::{Opened, Want};
+use crate::store::{OpenResult, ReadHint};
 use crate::vlen::Arena;
 
 /// A read that touches more chunks does not share them with others.
@@ -56,7 +56,11 @@ pub unsafe fn read_together(
 
 /// Tell the keys of chunks that reads of `selections` will open together, how, and how many bytes each chunk has,
 /// decoded; not of what is read alone.
-pub fn wants(operation: Operation<'_>, selections: &[&Selection], tell: &mut dyn FnMut(&str, Want, usize)) {
+pub fn wants(
+    operation: Operation<'_>,
+    selections: &[&Selection],
+    tell: &mut dyn FnMut(&str, ReadHint, usize),
+) {
     let ends: Vec<End> = selections.iter().map(|_| End::default()).collect();
     let nowhere = |end| Target::new(Address(std::ptr::null_mut()), end);
     let targets: Vec<Target<'_>> = ends.iter().map(|end| nowhere(&end.arena)).collect();
@@ -188,7 +192,13 @@ impl Together<'_, '_> {
 
     /// Read what is wanted of one chunk, which may have been opened. What is wrong only where some want it is the
     /// error of these.
-    fn chunk(&self, reader: &Reader<'_>, touches: &[Touch], opened: Option<Opened>, scratch: &mut Scratch) {
+    fn chunk(
+        &self,
+        reader: &Reader<'_>,
+        touches: &[Touch],
+        opened: Option<OpenResult>,
+        scratch: &mut Scratch,
+    ) {
         let failures: SmallVec<[Failure; 2]> = touches.iter().map(|_| Failure::default()).collect();
         let beside = |(touch, failure): (&Touch, _)| self.targets[touch.1].beside(failure);
         let targets: SmallVec<[Target<'_>; 2]> = touches.iter().zip(&failures).map(beside).collect();

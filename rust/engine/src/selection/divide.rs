@@ -6,7 +6,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Hit, Ids, Part, Piece, Points, Selection};
+use super::{Hit, Ids, Piece, Points, Selection, ValuePart};
 use crate::array::PerAxis;
 use crate::error::{Error, Kind, Result};
 use crate::grid::{Cuts, Run};
@@ -110,7 +110,7 @@ impl Ranges {
     }
 
     /// Touched cell `number`: its index, the part inside it, and that part's offset in the buffer.
-    fn cell(&self, number: u64) -> (u64, Part<'static>, isize) {
+    fn cell(&self, number: u64) -> (u64, ValuePart<'static>, isize) {
         let Ranges { start, step, count, stride, run, .. } = *self;
         let number = number - self.before;
         let (cell, from, to) = if step.unsigned_abs() > run.size {
@@ -124,7 +124,7 @@ impl Ranges {
             (cell, from, to)
         };
         let (from, to) = (from as usize, count.min(to as usize));
-        let part = Part::Range { start: start + step * from as i64, step, count: to - from, stride };
+        let part = ValuePart::Range { start: start + step * from as i64, step, count: to - from, stride };
         (cell, part, (self.skipped as usize + from) as isize * stride)
     }
 
@@ -174,11 +174,11 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], cuts: &[Cuts]) -> Result<Di
         .iter()
         .zip(origin.iter().zip(cuts))
         .map(|(part, (&origin, cuts))| match *part {
-            Part::Range { start, step, count, stride } => {
+            ValuePart::Range { start, step, count, stride } => {
                 Along::Range(range_cells(start, step, count, stride, origin, cuts))
             }
-            Part::List(hits) => Along::List(list_cells(hits, origin, cuts)),
-            Part::Joint(column) => Along::Joint(column),
+            ValuePart::List(hits) => Along::List(list_cells(hits, origin, cuts)),
+            ValuePart::Joint(column) => Along::Joint(column),
         })
         .collect();
     let (groups, ids) = match &piece.ids {
@@ -303,8 +303,8 @@ impl<'a> Division<'a> {
         let rank = self.axes.len();
         cell.clear();
         cell.resize(rank, 0);
-        let mut axes: PerAxis<Part<'_>> = SmallVec::with_capacity(rank);
-        axes.resize(rank, Part::List(&[]));
+        let mut axes: PerAxis<ValuePart<'_>> = SmallVec::with_capacity(rank);
+        axes.resize(rank, ValuePart::List(&[]));
         let mut offset = self.offset;
         for (axis, along) in self.axes.iter().enumerate().rev() {
             let cells = along.cells() as usize;
@@ -321,10 +321,10 @@ impl<'a> Division<'a> {
                 }
                 Along::List(cells) => {
                     let (index, hits) = cells[rest % cells.len()];
-                    (cell[axis], axes[axis]) = (index, Part::List(hits));
+                    (cell[axis], axes[axis]) = (index, ValuePart::List(hits));
                 }
                 Along::Joint(column) => {
-                    axes[axis] = Part::Joint(*column);
+                    axes[axis] = ValuePart::Joint(*column);
                     if let Some(group) = group {
                         cell[axis] = group.cell[*column];
                     }

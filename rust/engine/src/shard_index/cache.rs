@@ -1,4 +1,4 @@
-//! Decoded shard indexes, kept between reads.
+//! DecodedCache shard indexes, kept between reads.
 //!
 //! The key holds the version of the object, so that an entry is right or not
 //! found, never stale. Two generations make the cheapest least-recently-used

@@ -15,7 +15,7 @@ use crate::copy::{self, Axis, Item};
 use crate::error::{Error, Result};
 use crate::pipeline::source::Source;
 use crate::scratch::{repeated, sized, Scratch};
-use crate::store::Want;
+use crate::store::ReadHint;
 use cache::{Index, IndexKey};
 
 /// Both numbers of an absent subchunk.
@@ -33,11 +33,11 @@ pub struct Entry {
 
 impl Shard {
     /// What a reader fetches first.
-    pub fn want(&self) -> Want {
+    pub fn want(&self) -> ReadHint {
         if self.index_at_start {
-            Want::Prefix(self.index_bytes as u64)
+            ReadHint::Prefix(self.index_bytes as u64)
         } else {
-            Want::Suffix(self.index_bytes as u64)
+            ReadHint::Suffix(self.index_bytes as u64)
         }
     }
 

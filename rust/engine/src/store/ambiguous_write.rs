@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{holds, joined};
-use super::{Change, Object, Part, Unversioned, Updater};
-use crate::error::{Error, Kind, Result, LOST};
+use super::{has_bytes, joined};
+use super::{Change, Unversioned, Updater, ValuePart, ValueReader};
+use crate::error::{Error, Kind, Result, AMBIGUOUS_WRITE};
 
 /// Updates of documents, unlike chunks, may give another value when they run twice; documents are
 /// small.
@@ -12,38 +12,38 @@ const DOCUMENT_BYTES: u64 = 1 << 20;
 
 /// The new value of an attempted write.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) enum Tried {
+pub(super) enum AttemptedWrite {
     /// No write, or one that may run twice: a chunk, which gets the same value.
     #[default]
-    Nothing,
+    Untracked,
     /// A deletion.
     Absent,
     /// A value.
     Bytes(Arc<Vec<u8>>),
 }
 
-impl Tried {
+impl AttemptedWrite {
     /// `strict`: no change is made if the value differs, so that chunks are compared, too.
-    pub(super) fn of(change: &Change<'_>, only: bool) -> Result<Self> {
+    pub(super) fn of(change: &Change<'_>, strict: bool) -> Result<Self> {
         let parts = match change {
-            Change::Keep => return Ok(Tried::Nothing),
-            Change::Delete => return Ok(Tried::Absent),
+            Change::Keep => return Ok(AttemptedWrite::Untracked),
+            Change::Delete => return Ok(AttemptedWrite::Absent),
             Change::Write(parts) => parts,
         };
-        if let [Part::Shared(bytes)] = &parts[..] {
-            return Ok(Tried::Bytes(bytes.clone())); // shared bytes cost nothing, whatever their size
+        if let [ValuePart::Shared(bytes)] = &parts[..] {
+            return Ok(AttemptedWrite::Bytes(bytes.clone())); // shared bytes cost nothing, whatever their size
         }
-        let bytes = parts.iter().map(Part::size).fold(0, u64::saturating_add);
-        let is_chunk = !only && bytes > DOCUMENT_BYTES;
-        if is_chunk || parts.iter().any(|part| matches!(part, Part::Current { .. })) {
-            return Ok(Tried::Nothing);
+        let bytes = parts.iter().map(ValuePart::size).fold(0, u64::saturating_add);
+        let is_chunk = !strict && bytes > DOCUMENT_BYTES;
+        if is_chunk || parts.iter().any(|part| matches!(part, ValuePart::Current { .. })) {
+            return Ok(AttemptedWrite::Untracked);
         }
-        joined(parts, None).map(|bytes| Tried::Bytes(Arc::new(bytes)))
+        joined(parts, None).map(|bytes| AttemptedWrite::Bytes(Arc::new(bytes)))
     }
 
     /// Whether the value is large enough to be a chunk, which may be written twice.
     fn is_chunk(&self) -> bool {
-        matches!(self, Tried::Bytes(bytes) if bytes.len() as u64 > DOCUMENT_BYTES)
+        matches!(self, AttemptedWrite::Bytes(bytes) if bytes.len() as u64 > DOCUMENT_BYTES)
     }
 
     /// Run the updater again. Return an error if the first write may have been applied, and would
@@ -51,79 +51,79 @@ impl Tried {
     /// (`response_lost`), only a current value that equals the attempted one raises an error.
     pub(super) fn decide<'a>(
         &self,
-        current: Option<&dyn Object>,
-        only: bool,
-        sure: bool,
+        current: Option<&dyn ValueReader>,
+        strict: bool,
+        response_lost: bool,
         updater: &mut Updater<'_, 'a>,
     ) -> Result<Change<'a>> {
-        let decided = updater(current);
-        if self.is_same(only, &decided)? {
-            return decided;
+        let decision = updater(current);
+        if self.is_same(strict, &decision)? {
+            return decision;
         }
-        if decided.as_ref().is_err_and(Error::ends_wait) {
-            return decided;
+        if decision.as_ref().is_err_and(Error::ends_wait) {
+            return decision;
         }
-        self.check_not_made(current)?;
-        let may_go_on = match &decided {
-            _ if !sure => return decided,
+        self.check_not_applied(current)?;
+        let may_repeat = match &decision {
+            _ if !response_lost => return decision,
             Ok(Change::Keep) | Err(_) => false,
             // Others may have changed the attempted value: an idempotent update may run again.
-            Ok(_) => self.is_settled(updater)?,
+            Ok(_) => self.is_idempotent(updater)?,
         };
-        match may_go_on {
+        match may_repeat {
             true => updater(current),
-            false => Err(lost(OTHERS)),
+            false => Err(ambiguous_error(OTHERS)),
         }
     }
 
-    fn is_same(&self, only: bool, decided: &Result<Change<'_>>) -> Result<bool> {
-        Ok(match decided {
-            _ if *self == Tried::Nothing => true,
-            Ok(_) if !only && self.is_chunk() => true,
-            Ok(Change::Keep) => !only,
-            Ok(change) => Tried::of(change, only)? == *self,
+    fn is_same(&self, strict: bool, decision: &Result<Change<'_>>) -> Result<bool> {
+        Ok(match decision {
+            _ if *self == AttemptedWrite::Untracked => true,
+            Ok(_) if !strict && self.is_chunk() => true,
+            Ok(Change::Keep) => !strict,
+            Ok(change) => AttemptedWrite::of(change, strict)? == *self,
             Err(_) => false,
         })
     }
 
     /// Whether the update gives the same value when it runs on its own result.
-    fn is_settled(&self, updater: &mut Updater<'_, '_>) -> Result<bool> {
-        let made = match self {
-            Tried::Bytes(bytes) => Some(Unversioned(bytes.clone())),
-            Tried::Absent | Tried::Nothing => None,
+    fn is_idempotent(&self, updater: &mut Updater<'_, '_>) -> Result<bool> {
+        let reader = match self {
+            AttemptedWrite::Bytes(bytes) => Some(Unversioned(bytes.clone())),
+            AttemptedWrite::Absent | AttemptedWrite::Untracked => None,
         };
-        let decided = updater(made.as_ref().map(|made| made as &dyn Object));
-        match decided {
+        let decision = updater(reader.as_ref().map(|reader| reader as &dyn ValueReader));
+        match decision {
             Err(error) if error.ends_wait() => Err(error),
-            decided => self.is_same(false, &decided),
+            decision => self.is_same(false, &decision),
         }
     }
 
     /// Check a write that ends as refused, like `decide`; `open` opens the current value.
-    pub(super) fn check_refused(
+    pub(super) fn check_refusal(
         &self,
-        sure: bool,
-        open: impl FnOnce() -> Result<Option<Box<dyn Object>>>,
+        response_lost: bool,
+        open: impl FnOnce() -> Result<Option<Box<dyn ValueReader>>>,
     ) -> Result<()> {
-        if *self == Tried::Nothing {
+        if *self == AttemptedWrite::Untracked {
             return Ok(());
         }
-        self.check_not_made(open()?.as_deref())?;
-        match sure {
-            true => Err(lost(OTHERS)),
+        self.check_not_applied(open()?.as_deref())?;
+        match response_lost {
+            true => Err(ambiguous_error(OTHERS)),
             false => Ok(()),
         }
     }
 
     /// Return an error if the current value equals the attempted one.
-    fn check_not_made(&self, current: Option<&dyn Object>) -> Result<()> {
-        let may_be = match (self, current) {
-            (Tried::Absent, None) => true,
-            (Tried::Bytes(bytes), Some(current)) => holds(current, bytes)?,
+    fn check_not_applied(&self, current: Option<&dyn ValueReader>) -> Result<()> {
+        let is_attempted = match (self, current) {
+            (AttemptedWrite::Absent, None) => true,
+            (AttemptedWrite::Bytes(bytes), Some(current)) => has_bytes(current, bytes)?,
             _ => false,
         };
-        match may_be {
-            true => Err(lost(SAME)),
+        match is_attempted {
+            true => Err(ambiguous_error(SAME)),
             false => Ok(()),
         }
     }
@@ -132,8 +132,8 @@ impl Tried {
 const SAME: &str = "the value is what that was to make: it was made, or others have made the same";
 const OTHERS: &str = "others have changed the value: before that it may have been made";
 
-fn lost(found: &str) -> Error {
-    let message = format!("the answer to a change was lost, and {found}; look before you do it again");
+fn ambiguous_error(why: &str) -> Error {
+    let message = format!("the answer to a change was lost, and {why}; look before you do it again");
     let kind = Kind::Store { retryable: false, errno: None };
-    Error { code: Some(LOST), ..Error::new(kind, message) }
+    Error { code: Some(AMBIGUOUS_WRITE), ..Error::new(kind, message) }
 }

@@ -3,84 +3,87 @@
 use std::sync::Arc;
 use std::thread::Builder;
 
-use super::{aside, Object, Version, Want};
+use super::{run_blocking, ReadHint, ValueReader, Version};
 use crate::error::Result;
 use crate::pool::Queued;
 
 /// The result of [`super::Store::open`].
-pub type Opened = Result<Option<Box<dyn Object>>>;
+pub type OpenResult = Result<Option<Box<dyn ValueReader>>>;
 
 /// Tells whether the caller of an asynchronous operation still needs the result.
-pub trait Asker: Send + Sync {
+pub trait CancelToken: Send + Sync {
     /// Whether the result is needed; otherwise the operation need not start, or be retried.
-    fn wants(&self) -> bool;
+    fn is_active(&self) -> bool;
 }
 
 /// The completion callback of an asynchronous operation. It runs once, in any thread, including one
 /// that serves all other responses.
-pub struct Told<T = Option<Box<dyn Object>>> {
-    asker: Arc<dyn Asker>,
-    tell: Box<dyn FnOnce(Result<T>) + Send>,
+pub struct Completion<T = Option<Box<dyn ValueReader>>> {
+    token: Arc<dyn CancelToken>,
+    complete: Box<dyn FnOnce(Result<T>) + Send>,
 }
 
-impl<T: 'static> Told<T> {
+impl<T: 'static> Completion<T> {
     /// `complete` neither blocks nor runs for long.
-    pub fn new(asker: Arc<dyn Asker>, tell: impl FnOnce(Result<T>) + Send + 'static) -> Self {
-        Told { asker, tell: Box::new(tell) }
+    pub fn new(token: Arc<dyn CancelToken>, complete: impl FnOnce(Result<T>) + Send + 'static) -> Self {
+        Completion { token, complete: Box::new(complete) }
     }
 
     /// Whether the result is still needed.
-    pub fn is_wanted(&self) -> bool {
-        self.asker.wants()
+    pub fn is_active(&self) -> bool {
+        self.token.is_active()
     }
 
     /// A check whether the result is needed, which outlives the completion.
-    pub fn wanted(&self) -> impl Fn() -> bool + Send + 'static {
-        let asker = self.asker.clone();
-        move || asker.wants()
+    pub fn active_check(&self) -> impl Fn() -> bool + Send + 'static {
+        let token = self.token.clone();
+        move || token.is_active()
     }
 
     /// Run the callback with the result.
-    pub fn tell(self, done: Result<T>) {
-        (self.tell)(done);
+    pub fn complete(self, result: Result<T>) {
+        (self.complete)(result);
     }
 
-    /// A completion that passes its result through `then`, which completes this one.
-    pub fn then(self, then: impl FnOnce(Told<T>, Result<T>) + Send + 'static) -> Told<T> {
-        Told::new(self.asker.clone(), move |done| then(self, done))
+    /// A completion that passes its result through `chain`, which completes this one.
+    pub fn chain(self, chain: impl FnOnce(Completion<T>, Result<T>) + Send + 'static) -> Completion<T> {
+        Completion::new(self.token.clone(), move |result| chain(self, result))
     }
 }
 
 /// Reads of a store that one thread starts without waiting for each.
-pub trait Ask: Send + Sync {
+pub trait AsyncGet: Send + Sync {
     /// Start [`super::Store::open`]. `completion` may run before this returns, or inside the
     /// completion of another read.
-    fn ask(&self, key: &str, want: Want, told: Told);
+    fn get(&self, key: &str, hint: ReadHint, completion: Completion);
 }
 
 /// Writes of a store that one thread starts without waiting for each.
-pub trait Put: Send + Sync {
+pub trait AsyncPut: Send + Sync {
     /// Replace the value of a key unconditionally, and complete with its version, if known.
     /// `completion` runs as in [`AsyncGet::get`]. A write that has started finishes even if it is
     /// cancelled.
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>);
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>);
 }
 
 /// Run a blocking store operation in a thread, if it is still needed, and complete with its result.
-pub fn by_thread<T: 'static>(told: Told<T>, work: impl FnOnce() -> Result<T> + Send + 'static) {
-    on_thread(move || {
-        if told.is_wanted() {
-            told.tell(work());
+pub fn complete_on_thread<T: 'static>(
+    completion: Completion<T>,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) {
+    spawn_or_run(move || {
+        if completion.is_active() {
+            completion.complete(work());
         }
     });
 }
 
 /// Run `work` in a new thread, or in this one if no thread can be created.
-pub(super) fn on_thread(work: impl FnOnce() + Send + 'static) {
+pub(super) fn spawn_or_run(work: impl FnOnce() + Send + 'static) {
     let queued = Queued::new(move |_| work());
     let here = queued.clone();
     let thread = Builder::new().name("tessarr-value".to_owned());
     if thread.spawn(move || queued.help()).is_err() {
-        aside(|| here.help());
+        run_blocking(|| here.help());
     }
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Expected, Object, Version};
+use super::{Expected, ValueReader, Version};
 use crate::error::{Error, Result};
 use crate::pipeline::source::Source;
 use crate::scratch::reserve;
 
 /// A part of a new value.
 #[derive(Debug)]
-pub enum Part<'a> {
+pub enum ValuePart<'a> {
     /// Bytes in a worker's buffer, which is reused later.
     Owned(Vec<u8>),
     /// Bytes of the caller.
@@ -25,23 +25,23 @@ pub enum Part<'a> {
     },
 }
 
-impl Part<'_> {
-    pub(super) fn again(&self) -> Part<'_> {
+impl ValuePart<'_> {
+    pub(super) fn reborrow(&self) -> ValuePart<'_> {
         match self {
-            Part::Owned(bytes) => Part::Borrowed(bytes),
-            Part::Borrowed(bytes) => Part::Borrowed(bytes),
-            Part::Shared(bytes) => Part::Shared(bytes.clone()),
-            Part::Current { offset, size } => Part::Current { offset: *offset, size: *size },
+            ValuePart::Owned(bytes) => ValuePart::Borrowed(bytes),
+            ValuePart::Borrowed(bytes) => ValuePart::Borrowed(bytes),
+            ValuePart::Shared(bytes) => ValuePart::Shared(bytes.clone()),
+            ValuePart::Current { offset, size } => ValuePart::Current { offset: *offset, size: *size },
         }
     }
 
     /// The size in bytes.
     pub fn size(&self) -> u64 {
         match self {
-            Part::Owned(bytes) => bytes.len() as u64,
-            Part::Borrowed(bytes) => bytes.len() as u64,
-            Part::Shared(bytes) => bytes.len() as u64,
-            Part::Current { size, .. } => *size,
+            ValuePart::Owned(bytes) => bytes.len() as u64,
+            ValuePart::Borrowed(bytes) => bytes.len() as u64,
+            ValuePart::Shared(bytes) => bytes.len() as u64,
+            ValuePart::Current { size, .. } => *size,
         }
     }
 }
@@ -54,23 +54,23 @@ pub enum Change<'a> {
     /// Remove the value; the key may be absent.
     Delete,
     /// Replace the value by the concatenation of these parts.
-    Write(Vec<Part<'a>>),
+    Write(Vec<ValuePart<'a>>),
 }
 
 impl Change<'_> {
     /// The same change, borrowing its bytes.
-    pub(crate) fn again(&self) -> Change<'_> {
+    pub(crate) fn reborrow(&self) -> Change<'_> {
         match self {
             Change::Keep => Change::Keep,
             Change::Delete => Change::Delete,
-            Change::Write(parts) => Change::Write(parts.iter().map(Part::again).collect()),
+            Change::Write(parts) => Change::Write(parts.iter().map(ValuePart::reborrow).collect()),
         }
     }
 }
 
 /// What an update needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Need {
+pub struct UpdateOptions {
     /// Whether the updater needs the current value.
     pub current: bool,
     /// Whether to return the version of the new value, if the store has versions.
@@ -78,74 +78,75 @@ pub struct Need {
     /// The expected version of the current value. A store that compares versions need not open the
     /// value then: the updater gets an empty value of that version, and runs again if the version
     /// differs.
-    pub known: Known,
+    pub precondition: Precondition,
     /// Whether the update ends without a change if the precondition does not hold. A store that
     /// compares versions need not run the updater again then; the outcome is [`Change::Keep`].
-    pub only: bool,
+    pub strict: bool,
 }
 
 /// The expected state of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum Precondition {
     /// Any state.
-    Nothing,
+    Anything,
     /// The key is absent.
     Absent,
     /// The value has this version.
     Version(Version),
 }
 
-impl Need {
+impl UpdateOptions {
     /// No condition, no current value.
-    pub const NOTHING: Need = Need { current: false, version: false, known: Known::Nothing, only: false };
+    pub const UNCONDITIONAL: UpdateOptions =
+        UpdateOptions { current: false, version: false, precondition: Precondition::Anything, strict: false };
     /// The updater needs the current value.
-    pub const CURRENT: Need = Need { current: true, ..Need::NOTHING };
+    pub const READ_CURRENT: UpdateOptions = UpdateOptions { current: true, ..UpdateOptions::UNCONDITIONAL };
 
     /// Options that set `current` alone.
-    pub fn of_current(current: bool) -> Self {
-        Need { current, ..Need::NOTHING }
+    pub fn reading_current(current: bool) -> Self {
+        UpdateOptions { current, ..UpdateOptions::UNCONDITIONAL }
     }
 
     /// Options of an update that compares the current value with `expected`.
-    pub fn of_expected(expected: &Expected) -> Self {
-        let known = match expected {
-            Expected::Absent => Known::Absent,
-            Expected::Version(version) => Known::Version(*version),
-            Expected::Anything | Expected::Bytes(_) => Known::Nothing,
+    pub fn expecting(expected: &Expected) -> Self {
+        let precondition = match expected {
+            Expected::Absent => Precondition::Absent,
+            Expected::Version(version) => Precondition::Version(*version),
+            Expected::Anything | Expected::Bytes(_) => Precondition::Anything,
         };
-        Need { known, ..Need::of_current(*expected != Expected::Anything) }
+        UpdateOptions { precondition, ..UpdateOptions::reading_current(*expected != Expected::Anything) }
     }
 }
 
 /// The outcome of an update.
 #[derive(Debug)]
-pub struct Made<'a> {
+pub struct UpdateOutcome<'a> {
     /// The change, whose buffers are reused.
     pub change: Change<'a>,
     /// The version of the new value, if it was requested and the store has versions.
     pub version: Option<Version>,
 }
 
-impl<'a> From<Change<'a>> for Made<'a> {
+impl<'a> From<Change<'a>> for UpdateOutcome<'a> {
     fn from(change: Change<'a>) -> Self {
-        Made { change, version: None }
+        UpdateOutcome { change, version: None }
     }
 }
 
 /// Decides the change of one key from its current value (None: absent). If it gets the current
 /// value it may run again: after a conflict, or if the change failed.
-pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn Object>) -> Result<Change<'a>> + 'f;
+pub type Updater<'f, 'a> = dyn FnMut(Option<&dyn ValueReader>) -> Result<Change<'a>> + 'f;
 
 /// Append the concatenation of `parts` to `out`; [`ValuePart::Current`] refers to `current`.
-pub fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> Result<()> {
-    let size = parts.iter().map(Part::size).fold(0, u64::saturating_add);
+pub fn join(parts: &[ValuePart<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) -> Result<()> {
+    let size = parts.iter().map(ValuePart::size).fold(0, u64::saturating_add);
     reserve(out, usize::try_from(size).unwrap_or(usize::MAX))?;
     for part in parts {
         match part {
-            Part::Owned(bytes) => out.extend_from_slice(bytes),
-            Part::Borrowed(bytes) => out.extend_from_slice(bytes),
-            Part::Shared(bytes) => out.extend_from_slice(bytes),
-            Part::Current { offset, size } => {
+            ValuePart::Owned(bytes) => out.extend_from_slice(bytes),
+            ValuePart::Borrowed(bytes) => out.extend_from_slice(bytes),
+            ValuePart::Shared(bytes) => out.extend_from_slice(bytes),
+            ValuePart::Current { offset, size } => {
                 current.ok_or_else(no_current)?.part(*offset, *size)?.append_to(out)?;
             }
         }
@@ -154,7 +155,7 @@ pub fn join(parts: &[Part<'_>], current: Option<Source<'_>>, out: &mut Vec<u8>) 
 }
 
 /// Concatenate `parts`; [`ValuePart::Current`] refers to `current`.
-pub(super) fn joined(parts: &[Part<'_>], current: Option<&dyn Object>) -> Result<Vec<u8>> {
+pub(super) fn joined(parts: &[ValuePart<'_>], current: Option<&dyn ValueReader>) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     join(parts, current.map(Source::of), &mut out)?;
     Ok(out)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{holds, read_all, Object, Version};
+use super::{has_bytes, read_all, ValueReader, Version};
 use crate::error::Result;
 
 /// The expected state of a key.
@@ -20,7 +20,7 @@ pub enum Expected {
 
 impl Expected {
     /// The state of `current`, to compare with later ones.
-    pub fn of(current: Option<&dyn Object>) -> Result<Self> {
+    pub fn of(current: Option<&dyn ValueReader>) -> Result<Self> {
         Ok(match current {
             None => Expected::Absent,
             Some(object) => match object.version() {
@@ -31,11 +31,11 @@ impl Expected {
     }
 
     /// Whether `current` is in this state.
-    pub fn matches(&self, current: Option<&dyn Object>) -> Result<bool> {
+    pub fn matches(&self, current: Option<&dyn ValueReader>) -> Result<bool> {
         Ok(match (self, current) {
             (Expected::Anything, _) | (Expected::Absent, None) => true,
             (Expected::Version(version), Some(object)) => object.state() == Some(*version),
-            (Expected::Bytes(bytes), Some(object)) => holds(object, bytes)?,
+            (Expected::Bytes(bytes), Some(object)) => has_bytes(object, bytes)?,
             _ => false,
         })
     }
@@ -43,11 +43,11 @@ impl Expected {
 
 /// The new state of a key.
 #[derive(Clone, Debug)]
-pub enum New {
+pub enum NewValue {
     /// The current state.
-    Same,
+    Unchanged,
     /// Absent.
-    Nothing,
+    Absent,
     /// This value.
     Value(Arc<Vec<u8>>),
 }
@@ -60,5 +60,5 @@ pub struct Exchange {
     /// Its precondition.
     pub expected: Expected,
     /// Its new state.
-    pub new: New,
+    pub new: NewValue,
 }

@@ -5,17 +5,17 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use super::joined;
-use super::key_locks::{Held, KeyLocks};
+use super::key_locks::{KeyGuard, KeyLocks};
 use super::{
-    Ask, Change, Exchange, Keys, Known, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater,
-    Version, Want,
+    AsyncGet, AsyncPut, AttemptedWrite, Change, Completion, Exchange, KeySyntax, Listing, Precondition,
+    ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
 };
 use crate::error::{Error, Kind, Result};
 
-/// The calls that a foreign store provides. Keys are checked before each call.
+/// The calls that a foreign store provides. KeySyntax are checked before each call.
 pub trait Foreign: Send + Sync + Debug {
     /// Open the value; None if the key is absent.
-    fn get(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
+    fn get(self: &Arc<Self>, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>>;
 
     /// Replace the value; return its version, if known.
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>>;
@@ -25,7 +25,12 @@ pub trait Foreign: Send + Sync + Debug {
 
     /// Replace the value by `data` if it is still `expected` (None: absent), atomically for all
     /// users of the store.
-    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced>;
+    fn replace(
+        &self,
+        key: &str,
+        data: Option<&[u8]>,
+        expected: Option<&dyn ValueReader>,
+    ) -> Result<ReplaceOutcome>;
 
     /// Whether `replace` compares versions alone.
     fn compares_versions(&self) -> bool {
@@ -42,12 +47,12 @@ pub trait Foreign: Send + Sync + Debug {
     fn delete_prefix(&self, prefix: &str) -> Result<bool>;
 
     /// See [`Store::deletes_atomically`].
-    fn deletes_at_once(&self) -> bool {
+    fn deletes_atomically(&self) -> bool {
         false
     }
 
     /// See [`Store::replaces_atomically`].
-    fn replaces_at_once(&self) -> bool {
+    fn replaces_atomically(&self) -> bool {
         false
     }
 
@@ -78,39 +83,39 @@ pub trait Foreign: Send + Sync + Debug {
     }
 
     /// See [`Store::async_get`].
-    fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
+    fn async_get(self: Arc<Self>) -> Option<Arc<dyn AsyncGet>> {
         None
     }
 
     /// See [`Store::async_put`].
-    fn putting(self: Arc<Self>) -> Option<Arc<dyn Put>> {
+    fn async_put(self: Arc<Self>) -> Option<Arc<dyn AsyncPut>> {
         None
     }
 
     /// See [`Store::check_may_block`].
-    fn may_wait(&self) -> Result<()> {
+    fn check_may_block(&self) -> Result<()> {
         Ok(())
     }
 }
 
 /// The outcome of a conditional replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Replaced {
+pub enum ReplaceOutcome {
     /// The store does not support it.
-    Cannot,
+    Unsupported,
     /// The current value is not the expected one; nothing changed.
-    Not,
+    Conflict,
     /// The current value is not the expected one, but an earlier response was lost: the write may
     /// have been applied.
-    Lost,
+    Ambiguous,
     /// The value is replaced and has this version, if known.
     Done(Option<Version>),
 }
 
 /// A value of which only the version is known.
-struct Thought(Version);
+struct VersionOnly(Version);
 
-impl Object for Thought {
+impl ValueReader for VersionOnly {
     fn size(&self) -> u64 {
         0
     }
@@ -134,20 +139,20 @@ const ATTEMPTS: usize = 1000;
 #[derive(Debug)]
 pub struct ForeignStore<F> {
     foreign: Arc<F>,
-    keys: Keys,
+    keys: KeySyntax,
     read_only: bool,
-    changing: Arc<KeyLocks>,
+    key_locks: Arc<KeyLocks>,
 }
 
 impl<F: Foreign> ForeignStore<F> {
     /// Adapt `foreign`. Adapters with the same `identity` exclude each other.
     pub fn new(foreign: F, read_only: bool, identity: usize) -> Self {
-        let (foreign, changing) = (Arc::new(foreign), KeyLocks::shared(identity));
-        ForeignStore { foreign, keys: Keys::Paths, read_only, changing }
+        let (foreign, key_locks) = (Arc::new(foreign), KeyLocks::for_identity(identity));
+        ForeignStore { foreign, keys: KeySyntax::Paths, read_only, key_locks }
     }
 
     /// Use another key syntax.
-    pub fn of(self, keys: Keys) -> Self {
+    pub fn of(self, keys: KeySyntax) -> Self {
         ForeignStore { keys, ..self }
     }
 
@@ -168,29 +173,29 @@ impl<F: Foreign> ForeignStore<F> {
         &self,
         key: &str,
         change: &Change<'_>,
-        current: Option<Option<&dyn Object>>,
-    ) -> Result<Replaced> {
-        let single;
+        current: Option<Option<&dyn ValueReader>>,
+    ) -> Result<ReplaceOutcome> {
+        let joined_bytes;
         let data = match change {
-            Change::Keep => return Ok(Replaced::Done(None)),
+            Change::Keep => return Ok(ReplaceOutcome::Done(None)),
             Change::Delete => None,
             Change::Write(parts) => Some(match &parts[..] {
-                [super::Part::Owned(bytes)] => &bytes[..],
-                [super::Part::Borrowed(bytes)] => bytes,
-                [super::Part::Shared(bytes)] => &bytes[..],
+                [super::ValuePart::Owned(bytes)] => &bytes[..],
+                [super::ValuePart::Borrowed(bytes)] => bytes,
+                [super::ValuePart::Shared(bytes)] => &bytes[..],
                 _ => {
-                    single = joined(parts, current.flatten())?;
-                    &single[..]
+                    joined_bytes = joined(parts, current.flatten())?;
+                    &joined_bytes[..]
                 }
             }),
         };
         if let Some(current) = current {
             match self.foreign.replace(key, data, current)? {
-                Replaced::Cannot => {}
-                done => return Ok(done),
+                ReplaceOutcome::Unsupported => {}
+                result => return Ok(result),
             }
         }
-        Ok(Replaced::Done(match data {
+        Ok(ReplaceOutcome::Done(match data {
             Some(data) => self.foreign.put(key, data)?,
             None => self.foreign.delete(key).map(|()| None)?,
         }))
@@ -198,61 +203,72 @@ impl<F: Foreign> ForeignStore<F> {
 
     /// Update by comparing versions alone. None: the precondition does not hold, nothing would
     /// change, or a response was lost, which `ambiguous` records.
-    fn update_known<'a>(
+    fn update_by_version<'a>(
         &self,
         key: &str,
-        need: Need,
-        lost: &mut Tried,
+        options: UpdateOptions,
+        ambiguous: &mut AttemptedWrite,
         updater: &mut Updater<'_, 'a>,
-    ) -> Result<Option<Made<'a>>> {
-        let thought = match need.known {
-            Known::Version(version) if self.foreign.compares_versions() => Some(Thought(version)),
-            Known::Absent if self.foreign.compares_versions() => None,
+    ) -> Result<Option<UpdateOutcome<'a>>> {
+        let version_only = match options.precondition {
+            Precondition::Version(version) if self.foreign.compares_versions() => Some(VersionOnly(version)),
+            Precondition::Absent if self.foreign.compares_versions() => None,
             _ => return Ok(None),
         };
-        let current = thought.as_ref().map(|thought| thought as &dyn Object);
+        let current = version_only.as_ref().map(|version_only| version_only as &dyn ValueReader);
         let change = match updater(current) {
             Ok(Change::Keep) => return Ok(None),
             // The error may result from the expected version, which may be outdated.
             Err(error) if !error.ends_wait() => return Ok(None),
-            decided => decided?,
+            result => result?,
         };
         Ok(match self.apply(key, &change, Some(current))? {
-            Replaced::Done(version) => Some(Made { change, version }),
-            Replaced::Not if need.only => Some(Change::Keep.into()),
-            Replaced::Not | Replaced::Cannot => None,
-            Replaced::Lost => {
-                *lost = Tried::of(&change, need.only)?;
+            ReplaceOutcome::Done(version) => Some(UpdateOutcome { change, version }),
+            ReplaceOutcome::Conflict if options.strict => Some(Change::Keep.into()),
+            ReplaceOutcome::Conflict | ReplaceOutcome::Unsupported => None,
+            ReplaceOutcome::Ambiguous => {
+                *ambiguous = AttemptedWrite::of(&change, options.strict)?;
                 None
             }
         })
     }
 
-    fn update_held<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        let mut lost = Tried::Nothing;
-        let made = self.update_again(key, need, &mut lost, updater);
-        made.map_err(|error| if lost == Tried::Nothing { error } else { error.after_lost() })
+    fn update_locked<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
+        let mut ambiguous = AttemptedWrite::Untracked;
+        let outcome = self.update_with_conflicts(key, options, &mut ambiguous, updater);
+        outcome.map_err(|error| {
+            if ambiguous == AttemptedWrite::Untracked {
+                error
+            } else {
+                error.after_ambiguous_write()
+            }
+        })
     }
 
     /// Update until it succeeds or fails; `ambiguous` records a write whose response was lost.
-    fn update_again<'a>(
+    fn update_with_conflicts<'a>(
         &self,
         key: &str,
-        need: Need,
-        lost: &mut Tried,
+        options: UpdateOptions,
+        ambiguous: &mut AttemptedWrite,
         updater: &mut Updater<'_, 'a>,
-    ) -> Result<Made<'a>> {
-        if let Some(made) = self.update_known(key, need, lost, updater)? {
-            return Ok(made);
+    ) -> Result<UpdateOutcome<'a>> {
+        if let Some(outcome) = self.update_by_version(key, options, ambiguous, updater)? {
+            return Ok(outcome);
         }
         for _ in 0..ATTEMPTS {
-            let opened = self.foreign.get(key, Want::Whole)?;
+            let opened = self.foreign.get(key, ReadHint::Whole)?;
             let current = opened.as_deref();
-            let change = lost.decide(current, need.only, true, updater)?;
+            let change = ambiguous.decide(current, options.strict, true, updater)?;
             match self.apply(key, &change, Some(current))? {
-                Replaced::Done(version) => return Ok(Made { change, version }),
-                Replaced::Lost => *lost = Tried::of(&change, need.only)?,
-                Replaced::Not | Replaced::Cannot => {}
+                ReplaceOutcome::Done(version) => return Ok(UpdateOutcome { change, version }),
+                ReplaceOutcome::Ambiguous => *ambiguous = AttemptedWrite::of(&change, options.strict)?,
+                ReplaceOutcome::Conflict | ReplaceOutcome::Unsupported => {}
             }
         }
         let kind = Kind::Store { retryable: true, errno: None };
@@ -261,71 +277,80 @@ impl<F: Foreign> ForeignStore<F> {
 }
 
 /// Starts reads of a [`Foreign`].
-struct ForeignAsk {
-    foreign: Arc<dyn Ask>,
-    keys: Keys,
+struct ForeignGet {
+    foreign: Arc<dyn AsyncGet>,
+    keys: KeySyntax,
 }
 
-impl Ask for ForeignAsk {
-    fn ask(&self, key: &str, want: Want, told: Told) {
+impl AsyncGet for ForeignGet {
+    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
         if let Err(error) = self.keys.check(key) {
-            return told.tell(Err(error));
+            return completion.complete(Err(error));
         }
         let name = key.to_owned();
-        let told = told.then(move |told, opened| told.tell(opened.map_err(|error| error.at_key(&name))));
-        self.foreign.ask(key, want, told);
+        let completion = completion.chain(move |completion, opened| {
+            completion.complete(opened.map_err(|error| error.at_key(&name)))
+        });
+        self.foreign.get(key, hint, completion);
     }
 }
 
 /// Starts writes of a [`Foreign`].
 struct ForeignPut {
-    foreign: Arc<dyn Put>,
-    keys: Keys,
-    changing: Arc<KeyLocks>,
+    foreign: Arc<dyn AsyncPut>,
+    keys: KeySyntax,
+    key_locks: Arc<KeyLocks>,
 }
 
-impl Put for ForeignPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+impl AsyncPut for ForeignPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
         if let Err(error) = self.keys.check(key) {
-            return told.tell(Err(error));
+            return completion.complete(Err(error));
         }
         let (foreign, name, value) = (self.foreign.clone(), key.to_owned(), value.clone());
-        let wanted = told.wanted();
-        let begin = move |held: Result<Held>| match held {
-            Ok(held) => {
+        let is_active = completion.active_check();
+        let on_locked = move |guard: Result<KeyGuard>| match guard {
+            Ok(guard) => {
                 let key = name.clone();
-                let told = told.then(move |told, done| {
-                    drop(held);
-                    told.tell(done.map_err(|error| error.at_key(&key)));
+                let completion = completion.chain(move |completion, result| {
+                    drop(guard);
+                    completion.complete(result.map_err(|error| error.at_key(&key)));
                 });
-                foreign.put(&name, &value, told);
+                foreign.put(&name, &value, completion);
             }
-            Err(error) => told.tell(Err(error)),
+            Err(error) => completion.complete(Err(error)),
         };
-        self.changing.enter(key, wanted, begin);
+        self.key_locks.lock_async(key, is_active, on_locked);
     }
 }
 
 impl<F: Foreign> Store for ForeignStore<F> {
-    fn keys(&self) -> Keys {
+    fn keys(&self) -> KeySyntax {
         self.keys
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.keys().check(key)?;
-        self.foreign.get(key, want).map_err(|error| error.at_key(key))
+        self.foreign.get(key, hint).map_err(|error| error.at_key(key))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
         self.keys().check(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
-        let early = if need.current { None } else { Some(updater(None)?) };
-        let _held = self.changing.hold(key)?;
-        match early {
-            None => self.update_held(key, need, updater),
-            Some(change) => self.apply(key, &change, None).map(|done| match done {
-                Replaced::Done(version) => Made { change, version },
-                Replaced::Not | Replaced::Lost | Replaced::Cannot => change.into(),
+        let unconditional = if options.current { None } else { Some(updater(None)?) };
+        let _guard = self.key_locks.lock(key)?;
+        match unconditional {
+            None => self.update_locked(key, options, updater),
+            Some(change) => self.apply(key, &change, None).map(|result| match result {
+                ReplaceOutcome::Done(version) => UpdateOutcome { change, version },
+                ReplaceOutcome::Conflict | ReplaceOutcome::Ambiguous | ReplaceOutcome::Unsupported => {
+                    change.into()
+                }
             }),
         }
         .map_err(|error| error.at_key(key))
@@ -334,15 +359,15 @@ impl<F: Foreign> Store for ForeignStore<F> {
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.check_writable().map_err(|error| error.at_key(key))?;
-        let _held = self.changing.hold(key)?;
-        let _elsewhere = self.foreign.hold(key).map_err(|error| error.at_key(key))?;
+        let _guard = self.key_locks.lock(key)?;
+        let _foreign_guard = self.foreign.hold(key).map_err(|error| error.at_key(key))?;
         work()
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.keys().check_prefix(prefix)?;
         let mut keys = self.foreign.list(prefix)?;
-        keys.retain(|key| key.starts_with(prefix) && self.keys().has(key));
+        keys.retain(|key| key.starts_with(prefix) && self.keys().is_valid(key));
         keys.sort_unstable();
         keys.dedup();
         Ok(keys)
@@ -354,7 +379,7 @@ impl<F: Foreign> Store for ForeignStore<F> {
             return Ok(Listing::of(self.list(prefix)?.iter().map(String::as_str), prefix));
         };
         let below = |name: &str| {
-            name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('/') && self.keys().has(name))
+            name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('/') && self.keys().is_valid(name))
         };
         listing.keys.retain(|key| below(key));
         listing.prefixes.retain(|folder| folder.strip_suffix('/').is_some_and(below));
@@ -372,18 +397,18 @@ impl<F: Foreign> Store for ForeignStore<F> {
             return Ok(());
         }
         for key in self.list(prefix)? {
-            let _held = self.changing.hold(&key)?;
+            let _guard = self.key_locks.lock(&key)?;
             self.foreign.delete(&key).map_err(|error| error.at_key(&key))?;
         }
         Ok(())
     }
 
-    fn deletes_at_once(&self, _: &str) -> bool {
-        self.foreign.deletes_at_once()
+    fn deletes_atomically(&self, _: &str) -> bool {
+        self.foreign.deletes_atomically()
     }
 
-    fn replaces_at_once(&self, _: &str) -> bool {
-        self.foreign.replaces_at_once() && !self.read_only
+    fn replaces_atomically(&self, _: &str) -> bool {
+        self.foreign.replaces_atomically() && !self.read_only
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
@@ -413,16 +438,16 @@ impl<F: Foreign> Store for ForeignStore<F> {
         self.foreign.concurrency()
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        Some(Arc::new(ForeignAsk { foreign: self.foreign.clone().asking()?, keys: self.keys }))
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
+        Some(Arc::new(ForeignGet { foreign: self.foreign.clone().async_get()?, keys: self.keys }))
     }
 
-    fn putting(&self) -> Option<Arc<dyn Put>> {
-        let foreign = self.foreign.clone().putting().filter(|_| !self.read_only)?;
-        Some(Arc::new(ForeignPut { foreign, keys: self.keys, changing: self.changing.clone() }))
+    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
+        let foreign = self.foreign.clone().async_put().filter(|_| !self.read_only)?;
+        Some(Arc::new(ForeignPut { foreign, keys: self.keys, key_locks: self.key_locks.clone() }))
     }
 
-    fn may_wait(&self) -> Result<()> {
-        self.foreign.may_wait()
+    fn check_may_block(&self) -> Result<()> {
+        self.foreign.check_may_block()
     }
 }

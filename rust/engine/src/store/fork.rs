@@ -19,7 +19,7 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 static REGISTER: Once = Once::new();
 
 thread_local! {
-    static HELD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
+    static FORK_GUARD: RefCell<Option<RwLockWriteGuard<'static, ()>>> = const { RefCell::new(None) };
 }
 
 /// Delay `fork` while the guard lives. Not for I/O or callbacks.
@@ -38,22 +38,22 @@ pub(crate) fn generation() -> u64 {
 /// A value of one process: a forked child gets a new one.
 ///
 /// The copy that the child inherits is leaked: its locks may be locked for ever.
-pub(super) struct Own<T>(AtomicPtr<Made<T>>);
+pub(super) struct PerProcess<T>(AtomicPtr<ProcessValue<T>>);
 
 /// The value, and the fork generation of its process.
-pub(super) struct Made<T> {
+pub(super) struct ProcessValue<T> {
     value: T,
     generation: u64,
 }
 
-impl<T> Made<T> {
+impl<T> ProcessValue<T> {
     /// Whether it belongs to this process and not to the parent.
     pub(super) fn is_own(&self) -> bool {
         self.generation == generation()
     }
 }
 
-impl<T> Deref for Made<T> {
+impl<T> Deref for ProcessValue<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -61,27 +61,27 @@ impl<T> Deref for Made<T> {
     }
 }
 
-impl<T: Default> Own<T> {
+impl<T: Default> PerProcess<T> {
     pub(super) fn new() -> Self {
         register();
-        Own(AtomicPtr::new(Self::boxed()))
+        PerProcess(AtomicPtr::new(Self::new_value()))
     }
 
-    fn boxed() -> *mut Made<T> {
-        Box::into_raw(Box::new(Made { value: T::default(), generation: generation() }))
+    fn new_value() -> *mut ProcessValue<T> {
+        Box::into_raw(Box::new(ProcessValue { value: T::default(), generation: generation() }))
     }
 
     /// The value of this process.
-    pub(super) fn get(&self) -> &Made<T> {
-        let found = self.0.load(Ordering::Acquire);
+    pub(super) fn get(&self) -> &ProcessValue<T> {
+        let current = self.0.load(Ordering::Acquire);
         // SAFETY: the pointer comes from `Box::into_raw`; only `drop` frees it, which has the only
         // reference to `self`.
-        let made = unsafe { &*found };
-        if made.is_own() {
-            return made;
+        let value = unsafe { &*current };
+        if value.is_own() {
+            return value;
         }
-        let fresh = Self::boxed();
-        match self.0.compare_exchange(found, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        let fresh = Self::new_value();
+        match self.0.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as above.
             Ok(_) => unsafe { &*fresh },
             Err(winner) => {
@@ -95,13 +95,13 @@ impl<T: Default> Own<T> {
     }
 }
 
-impl<T> Drop for Own<T> {
+impl<T> Drop for PerProcess<T> {
     fn drop(&mut self) {
-        let made = *self.0.get_mut();
+        let value = *self.0.get_mut();
         // SAFETY: from `Box::into_raw`, and `&mut self` excludes other borrows.
         unsafe {
-            if (*made).is_own() {
-                drop(Box::from_raw(made));
+            if (*value).is_own() {
+                drop(Box::from_raw(value));
             }
         }
     }
@@ -118,14 +118,14 @@ pub(crate) fn register() {
 
 extern "C" fn before() {
     let guard = GATE.write().unwrap_or_else(PoisonError::into_inner);
-    HELD.with_borrow_mut(|held| *held = Some(guard));
+    FORK_GUARD.with_borrow_mut(|slot| *slot = Some(guard));
 }
 
 extern "C" fn after_in_parent() {
-    HELD.with_borrow_mut(|held| *held = None);
+    FORK_GUARD.with_borrow_mut(|slot| *slot = None);
 }
 
 extern "C" fn after_in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
-    HELD.with_borrow_mut(|held| *held = None);
+    FORK_GUARD.with_borrow_mut(|slot| *slot = None);
 }

@@ -7,18 +7,18 @@ use std::time::{Duration, Instant};
 use crate::error::Result;
 
 /// The interval between checks for an interrupt.
-pub(super) const ASK_EVERY: Duration = Duration::from_millis(50);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 static CHECK: OnceLock<fn() -> Result<()>> = OnceLock::new();
 
 /// Set the check that waiting threads run every 50 ms, without holding a lock; an error ends the
 /// wait. The first call wins.
-pub fn while_waiting(check: fn() -> Result<()>) {
+pub fn set_interrupt_check(check: fn() -> Result<()>) {
     let _ = CHECK.set(check);
 }
 
 /// Return an error if the user has interrupted the wait.
-pub(super) fn ask() -> Result<()> {
+pub(super) fn check_interrupt() -> Result<()> {
     CHECK.get().map_or(Ok(()), |check| check())
 }
 
@@ -26,26 +26,26 @@ pub(super) fn ask() -> Result<()> {
 ///
 /// # Errors
 /// The error of an interrupt.
-pub fn received<T>(from: &Receiver<T>) -> Result<Option<T>> {
+pub fn recv_interruptible<T>(receiver: &Receiver<T>) -> Result<Option<T>> {
     loop {
-        match from.recv_timeout(ASK_EVERY) {
-            Ok(found) => return Ok(Some(found)),
+        match receiver.recv_timeout(CHECK_INTERVAL) {
+            Ok(message) => return Ok(Some(message)),
             Err(RecvTimeoutError::Disconnected) => return Ok(None),
-            Err(RecvTimeoutError::Timeout) => ask()?,
+            Err(RecvTimeoutError::Timeout) => check_interrupt()?,
         }
     }
 }
 
 /// Sleep, unless the user interrupts.
 pub(super) fn sleep(duration: Duration) -> Result<()> {
-    let mut left = duration;
-    while left > ASK_EVERY {
-        std::thread::sleep(ASK_EVERY);
-        ask()?;
-        left -= ASK_EVERY;
+    let mut remaining = duration;
+    while remaining > CHECK_INTERVAL {
+        std::thread::sleep(CHECK_INTERVAL);
+        check_interrupt()?;
+        remaining -= CHECK_INTERVAL;
     }
-    if !left.is_zero() {
-        std::thread::sleep(left);
+    if !remaining.is_zero() {
+        std::thread::sleep(remaining);
     }
     Ok(())
 }
@@ -58,30 +58,30 @@ pub(super) fn sleep(duration: Duration) -> Result<()> {
 pub(crate) struct Wait {
     deadline: Option<Instant>,
     pause: Duration,
-    asked: Option<Instant>,
+    last_check: Option<Instant>,
 }
 
 impl Wait {
     /// Wait for at most `timeout`.
-    pub(super) fn at_most(patience: Duration) -> Self {
-        Wait { deadline: Instant::now().checked_add(patience), ..Wait::forever() }
+    pub(super) fn at_most(timeout: Duration) -> Self {
+        Wait { deadline: Instant::now().checked_add(timeout), ..Wait::unlimited() }
     }
 
-    pub(crate) fn forever() -> Self {
-        Wait { deadline: None, pause: Duration::from_micros(20), asked: None }
+    pub(crate) fn unlimited() -> Self {
+        Wait { deadline: None, pause: Duration::from_micros(20), last_check: None }
     }
 
     /// Whether the time is over.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn has_expired(&self) -> bool {
         self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Sleep a little longer than the last time, unless the user interrupts.
-    pub(crate) fn a_little(&mut self) -> Result<()> {
+    pub(crate) fn step(&mut self) -> Result<()> {
         let now = Instant::now();
-        if now - *self.asked.get_or_insert(now) >= ASK_EVERY {
-            ask()?;
-            self.asked = Some(now);
+        if now - *self.last_check.get_or_insert(now) >= CHECK_INTERVAL {
+            check_interrupt()?;
+            self.last_check = Some(now);
         }
         std::thread::sleep(self.pause);
         self.pause = (self.pause * 2).min(Duration::from_millis(1));

@@ -16,7 +16,7 @@ const STAGE_SUFFIX: &str = ".__new.__lock";
 
 /// The syntax of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keys {
+pub enum KeySyntax {
     /// Texts that can be the path of a file.
     #[default]
     Paths,
@@ -24,44 +24,46 @@ pub enum Keys {
     Texts,
 }
 
-impl Keys {
+impl KeySyntax {
     /// Refuse an invalid key (`Kind::Argument`).
     pub fn check(self, key: &str) -> Result<()> {
-        match self.fault(key) {
+        match self.invalid_reason(key) {
             None => Ok(()),
-            Some(why) => Err(Error::new(Kind::Argument, format!("{key:?} is not a key: {why}")).at_key(key)),
+            Some(reason) => {
+                Err(Error::new(Kind::Argument, format!("{key:?} is not a key: {reason}")).at_key(key))
+            }
         }
     }
 
     /// Refuse a prefix that is neither "" nor a key followed by "/" (`Kind::Argument`).
     pub fn check_prefix(self, prefix: &str) -> Result<()> {
-        let why = match prefix.strip_suffix('/') {
+        let reason = match prefix.strip_suffix('/') {
             None if prefix.is_empty() => None,
             None => Some("it does not end in \"/\""),
-            Some(folder) => self.fault(folder),
+            Some(folder) => self.invalid_reason(folder),
         };
-        match why {
+        match reason {
             None => Ok(()),
-            Some(why) => {
-                Err(Error::new(Kind::Argument, format!("{prefix:?} is not a prefix of keys: {why}")))
+            Some(reason) => {
+                Err(Error::new(Kind::Argument, format!("{prefix:?} is not a prefix of keys: {reason}")))
             }
         }
     }
 
     /// Whether `key` is valid.
-    pub fn has(self, key: &str) -> bool {
-        self.fault(key).is_none()
+    pub fn is_valid(self, key: &str) -> bool {
+        self.invalid_reason(key).is_none()
     }
 
-    fn fault(self, key: &str) -> Option<&'static str> {
+    fn invalid_reason(self, key: &str) -> Option<&'static str> {
         match self {
-            Keys::Paths => fault_of_path(key),
-            Keys::Texts => None,
+            KeySyntax::Paths => invalid_path_reason(key),
+            KeySyntax::Texts => None,
         }
     }
 }
 
-fn fault_of_path(key: &str) -> Option<&'static str> {
+fn invalid_path_reason(key: &str) -> Option<&'static str> {
     if key.is_empty() {
         return Some("it is empty");
     }
@@ -91,10 +93,10 @@ mod tests {
             .into_iter()
             .chain(["a.__new.__lock/node/c/0"])
         {
-            assert!(Keys::Paths.check(key).is_ok(), "{key:?}");
-            assert!(Keys::Paths.check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
+            assert!(KeySyntax::Paths.check(key).is_ok(), "{key:?}");
+            assert!(KeySyntax::Paths.check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
         }
-        assert!(Keys::Paths.check_prefix("").is_ok());
+        assert!(KeySyntax::Paths.check_prefix("").is_ok());
     }
 
     #[test]
@@ -115,19 +117,19 @@ mod tests {
             "a.__lock",
             "a.__lock/b",
         ] {
-            let error = Keys::Paths.check(key).err().map(|error| error.kind);
+            let error = KeySyntax::Paths.check(key).err().map(|error| error.kind);
             assert_eq!(error, Some(Kind::Argument), "{key:?}");
-            assert!(Keys::Paths.check_prefix(&format!("{key}/")).is_err(), "{key:?}");
+            assert!(KeySyntax::Paths.check_prefix(&format!("{key}/")).is_err(), "{key:?}");
         }
-        assert!(Keys::Paths.check_prefix("a").is_err());
+        assert!(KeySyntax::Paths.check_prefix("a").is_err());
     }
 
     #[test]
     fn any_text_can_be_a_key_where_the_store_says_so() {
         for key in ["", "/", "a//b", "..", "a/./b", "a\0b", "a.__lock"] {
-            assert!(Keys::Texts.check(key).is_ok(), "{key:?}");
-            assert!(Keys::Texts.check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
+            assert!(KeySyntax::Texts.check(key).is_ok(), "{key:?}");
+            assert!(KeySyntax::Texts.check_prefix(&format!("{key}/")).is_ok(), "{key:?}");
         }
-        assert!(Keys::Texts.check_prefix("a").is_err());
+        assert!(KeySyntax::Texts.check_prefix("a").is_err());
     }
 }

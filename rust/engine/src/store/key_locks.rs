@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
-use super::async_ops::on_thread;
+use super::async_ops::spawn_or_run;
 use super::{fork, interruptible_wait};
 use crate::error::{Error, Result};
 
@@ -11,93 +11,93 @@ use crate::error::{Error, Result};
 ///
 /// A key stays locked while its new value is computed, which may take long and may call Python or
 /// use other keys of the store. Hence a set of keys instead of one mutex per key or stripe.
-pub(super) struct KeyLocks(fork::Own<Arc<Table>>);
+pub(super) struct KeyLocks(fork::PerProcess<Arc<Table>>);
 
 #[derive(Default)]
 struct Table {
-    keys: Mutex<Keys>,
+    keys: Mutex<LockedKeys>,
     released: Condvar,
 }
 
 #[derive(Default)]
-struct Keys {
-    held: HashSet<Arc<str>>,
+struct LockedKeys {
+    locked: HashSet<Arc<str>>,
     /// The number of waiting threads: waking is a system call even if no thread waits.
     waiting: usize,
 }
 
 impl KeyLocks {
     pub(super) fn new() -> Self {
-        KeyLocks(fork::Own::new())
+        KeyLocks(fork::PerProcess::new())
     }
 
     /// The locks for `identity`, shared by all current users: two adapters of one object must
     /// exclude each other.
-    pub(super) fn shared(identity: usize) -> Arc<Self> {
+    pub(super) fn for_identity(identity: usize) -> Arc<Self> {
         static SHARED: Mutex<BTreeMap<usize, Weak<KeyLocks>>> = Mutex::new(BTreeMap::new());
         fork::register();
         let _gate = fork::gate();
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(locks) = shared.get(&identity).and_then(Weak::upgrade) {
+        let mut by_identity = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(locks) = by_identity.get(&identity).and_then(Weak::upgrade) {
             return locks;
         }
-        shared.retain(|_, locks| locks.strong_count() > 0);
+        by_identity.retain(|_, locks| locks.strong_count() > 0);
         let locks = Arc::new(KeyLocks::new());
-        shared.insert(identity, Arc::downgrade(&locks));
+        by_identity.insert(identity, Arc::downgrade(&locks));
         locks
     }
 
     /// Lock `key` while the guard lives; None: it is locked.
-    pub(super) fn try_hold(&self, key: &str) -> Option<Held> {
+    pub(super) fn try_lock(&self, key: &str) -> Option<KeyGuard> {
         let table = self.0.get();
         let key: Arc<str> = key.into();
         let mut keys = table.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        keys.held.insert(key.clone()).then(|| Held::new(table, key))
+        keys.locked.insert(key.clone()).then(|| KeyGuard::new(table, key))
     }
 
     /// Call `on_locked` with the guard: here, or in a thread that waits for the lock while
     /// `is_active` returns true.
-    pub(super) fn enter(
+    pub(super) fn lock_async(
         self: &Arc<Self>,
         key: &str,
-        wanted: impl Fn() -> bool + Send + 'static,
-        enter: impl FnOnce(Result<Held>) + Send + 'static,
+        is_active: impl Fn() -> bool + Send + 'static,
+        on_locked: impl FnOnce(Result<KeyGuard>) + Send + 'static,
     ) {
-        if let Some(held) = self.try_hold(key) {
-            return enter(Ok(held));
+        if let Some(locked) = self.try_lock(key) {
+            return on_locked(Ok(locked));
         }
         let (locks, key) = (self.clone(), key.to_owned());
-        on_thread(move || {
-            if let Some(held) = locks.hold_while(&key, wanted).transpose() {
-                enter(held);
+        spawn_or_run(move || {
+            if let Some(locked) = locks.lock_while(&key, is_active).transpose() {
+                on_locked(locked);
             }
         });
     }
 
     /// Wait for the lock of `key`, and hold it while the guard lives.
-    pub(super) fn hold(&self, key: &str) -> Result<Held> {
-        let held = self.hold_while(key, || true)?;
-        held.ok_or_else(|| Error::internal("a key was not held"))
+    pub(super) fn lock(&self, key: &str) -> Result<KeyGuard> {
+        let locked = self.lock_while(key, || true)?;
+        locked.ok_or_else(|| Error::internal("a key was not held"))
     }
 
     /// Like `lock`, while `is_active` returns true; None: it returned false.
-    fn hold_while(&self, key: &str, wanted: impl Fn() -> bool) -> Result<Option<Held>> {
+    fn lock_while(&self, key: &str, is_active: impl Fn() -> bool) -> Result<Option<KeyGuard>> {
         let table = self.0.get();
         let name: Arc<str> = key.into();
         loop {
             let mut keys = table.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            if keys.held.insert(name.clone()) {
-                return Ok(Some(Held::new(table, name)).filter(|_| wanted()));
+            if keys.locked.insert(name.clone()) {
+                return Ok(Some(KeyGuard::new(table, name)).filter(|_| is_active()));
             }
             keys.waiting += 1;
-            let held = |keys: &mut Keys| keys.held.contains(key);
-            let waited = table.released.wait_timeout_while(keys, interruptible_wait::ASK_EVERY, held);
-            let (mut keys, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let locked = |keys: &mut LockedKeys| keys.locked.contains(key);
+            let result = table.released.wait_timeout_while(keys, interruptible_wait::CHECK_INTERVAL, locked);
+            let (mut keys, timeout) = result.unwrap_or_else(PoisonError::into_inner);
             keys.waiting -= 1;
             drop(keys);
             if timeout.timed_out() {
-                interruptible_wait::ask()?;
-                if !wanted() {
+                interruptible_wait::check_interrupt()?;
+                if !is_active() {
                     return Ok(None);
                 }
             }
@@ -112,24 +112,24 @@ impl std::fmt::Debug for KeyLocks {
 }
 
 /// The guard of one locked key.
-pub(super) struct Held {
+pub(super) struct KeyGuard {
     table: Arc<Table>,
     key: Arc<str>,
     generation: u64,
 }
 
-impl Held {
+impl KeyGuard {
     fn new(table: &Arc<Table>, key: Arc<str>) -> Self {
-        Held { table: table.clone(), key, generation: fork::generation() }
+        KeyGuard { table: table.clone(), key, generation: fork::generation() }
     }
 }
 
-impl Drop for Held {
+impl Drop for KeyGuard {
     fn drop(&mut self) {
         // A forked child leaves inherited locks alone: they belong to threads of its parent.
         if self.generation == fork::generation() {
             let mut keys = self.table.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            keys.held.remove(&self.key);
+            keys.locked.remove(&self.key);
             if keys.waiting > 0 {
                 self.table.released.notify_all();
             }
@@ -144,19 +144,19 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn locks_of_one_thing_are_shared_while_somebody_has_them() {
-        let first = KeyLocks::shared(0x5eed);
-        assert!(Arc::ptr_eq(&first, &KeyLocks::shared(0x5eed)));
-        assert!(!Arc::ptr_eq(&first, &KeyLocks::shared(0x5eee)));
+    fn locks_of_one_identity_are_shared_while_in_use() {
+        let first = KeyLocks::for_identity(0x5eed);
+        assert!(Arc::ptr_eq(&first, &KeyLocks::for_identity(0x5eed)));
+        assert!(!Arc::ptr_eq(&first, &KeyLocks::for_identity(0x5eee)));
     }
 
     #[test]
     fn one_key_excludes_itself_and_no_other() {
         let locks = KeyLocks::new();
-        let first = locks.hold("a").unwrap();
-        drop(locks.hold("b").unwrap());
+        let first = locks.lock("a").unwrap();
+        drop(locks.lock("b").unwrap());
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| drop(locks.hold("a").unwrap()));
+            let waiter = scope.spawn(|| drop(locks.lock("a").unwrap()));
             std::thread::sleep(Duration::from_millis(20));
             assert!(!waiter.is_finished());
             drop(first);

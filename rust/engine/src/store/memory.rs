@@ -8,19 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use super::key_locks::KeyLocks;
 use super::{folder_of, fork, joined, read_from};
 use super::{
-    Change, Exchange, KeyRange, Keys, Listing, Made, Need, New, Object, Part, Store, Updater, Version, Want,
+    Change, Exchange, KeyRange, KeySyntax, Listing, NewValue, ReadHint, Store, UpdateOptions, UpdateOutcome,
+    Updater, ValuePart, ValueReader, Version,
 };
 use crate::error::Result;
 
-/// Keys and values in one ordered map.
+/// KeySyntax and values in one ordered map.
 ///
 /// Reads copy nothing: a [`ValueReader`] shares the value. Two locks are always taken in this
 /// order: the lock of a key (`KeyLocks`) while its change is decided, then the map while one entry
 /// is read or exchanged. The map is ordered, so that listing a level skips what lies below it.
 pub struct MemoryStore {
     map: RwLock<BTreeMap<Box<str>, Value>>,
-    changing: KeyLocks,
-    keys: Keys,
+    key_locks: KeyLocks,
+    keys: KeySyntax,
 }
 
 #[derive(Clone)]
@@ -40,12 +41,12 @@ fn version_of(state: u64) -> Version {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        Self::of(Keys::default())
+        Self::of(KeySyntax::default())
     }
 
     /// An empty store with this key syntax.
-    pub fn of(keys: Keys) -> Self {
-        MemoryStore { map: RwLock::default(), changing: KeyLocks::new(), keys }
+    pub fn of(keys: KeySyntax) -> Self {
+        MemoryStore { map: RwLock::default(), key_locks: KeyLocks::new(), keys }
     }
 
     /// The store of this name in the process; it lives as long as the process.
@@ -57,26 +58,26 @@ impl MemoryStore {
         named.entry(name.to_owned()).or_default().clone()
     }
 
-    /// Apply a change; false: the value is not the one that was `decided` on, and stays.
-    fn make<'a>(
+    /// Apply a change; false: the value is not the one that was `expected` on, and stays.
+    fn apply<'a>(
         &self,
         key: &str,
         mut change: Change<'a>,
-        current: Option<&dyn Object>,
-        decided: Option<Option<u64>>,
-    ) -> Result<(bool, Made<'a>)> {
+        current: Option<&dyn ValueReader>,
+        expected: Option<Option<u64>>,
+    ) -> Result<(bool, UpdateOutcome<'a>)> {
         let mut version = None;
-        let done = match &mut change {
+        let applied = match &mut change {
             Change::Keep => true,
-            Change::Delete => self.set(key, None, decided),
+            Change::Delete => self.set(key, None, expected),
             Change::Write(parts) => {
-                let bytes = take_or_join(parts, current)?;
+                let bytes = into_shared_bytes(parts, current)?;
                 let state = STATES.fetch_add(1, Ordering::Relaxed);
                 version = Some(version_of(state));
-                self.set(key, Some(Value { bytes, state }), decided)
+                self.set(key, Some(Value { bytes, state }), expected)
             }
         };
-        Ok((done, Made { change, version }))
+        Ok((applied, UpdateOutcome { change, version }))
     }
 
     fn get(&self, key: &str) -> Option<Value> {
@@ -92,26 +93,26 @@ impl MemoryStore {
     }
 
     /// Exchange one value; the old value is freed outside the locks. False: the value is not the
-    /// one that was `decided` on, and stays.
-    fn set(&self, key: &str, value: Option<Value>, decided: Option<Option<u64>>) -> bool {
+    /// one that was `expected` on, and stays.
+    fn set(&self, key: &str, value: Option<Value>, expected: Option<Option<u64>>) -> bool {
         let old = {
             let _gate = fork::gate();
             let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
-            if decided.is_some_and(|state| state != map.get(key).map(|value| value.state)) {
+            if expected.is_some_and(|state| state != map.get(key).map(|value| value.state)) {
                 return false;
             }
-            put(&mut map, key, value)
+            insert_or_remove(&mut map, key, value)
         };
         drop(old);
         true
     }
 }
 
-fn put(map: &mut BTreeMap<Box<str>, Value>, key: &str, value: Option<Value>) -> Option<Value> {
+fn insert_or_remove(map: &mut BTreeMap<Box<str>, Value>, key: &str, value: Option<Value>) -> Option<Value> {
     match value {
         None => map.remove(key),
         Some(value) => match map.get_mut(key) {
-            Some(slot) => Some(std::mem::replace(slot, value)),
+            Some(entry) => Some(std::mem::replace(entry, value)),
             None => map.insert(key.into(), value),
         },
     }
@@ -130,41 +131,46 @@ impl std::fmt::Debug for MemoryStore {
 }
 
 impl Store for MemoryStore {
-    fn keys(&self) -> Keys {
+    fn keys(&self) -> KeySyntax {
         self.keys
     }
 
-    fn is_brief(&self) -> bool {
+    fn is_nonblocking(&self) -> bool {
         true
     }
 
-    fn open(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn open(&self, key: &str, _want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.keys().check(key)?;
-        Ok(self.get(key).map(|value| Box::new(MemoryObject(value)) as Box<dyn Object>))
+        Ok(self.get(key).map(|value| Box::new(MemoryObject(value)) as Box<dyn ValueReader>))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
         self.keys().check(key)?;
         // A change that needs no current value is computed without the lock of the key.
-        let early = if need.current { None } else { Some(updater(None)?) };
-        match &early {
+        let unconditional = if options.current { None } else { Some(updater(None)?) };
+        match &unconditional {
             Some(Change::Keep) => return Ok(Change::Keep.into()),
             Some(Change::Delete) if !self.contains(key) => return Ok(Change::Delete.into()),
             _ => {}
         }
         // An unconditional change needs no lock: an update that decides on the replaced value runs
         // again.
-        if let Some(change) = early {
-            return Ok(self.make(key, change, None, None)?.1);
+        if let Some(change) = unconditional {
+            return Ok(self.apply(key, change, None, None)?.1);
         }
-        let _held = self.changing.hold(key)?;
+        let _guard = self.key_locks.lock(key)?;
         loop {
             let current = self.get(key).map(MemoryObject);
-            let decided = current.as_ref().map(|object| object.0.state);
-            let current = current.as_ref().map(|object| object as &dyn Object);
+            let expected = current.as_ref().map(|object| object.0.state);
+            let current = current.as_ref().map(|object| object as &dyn ValueReader);
             // Only unconditional and atomic changes can intervene.
-            if let (true, made) = self.make(key, updater(current)?, current, Some(decided))? {
-                return Ok(made);
+            if let (true, outcome) = self.apply(key, updater(current)?, current, Some(expected))? {
+                return Ok(outcome);
             }
         }
     }
@@ -174,11 +180,11 @@ impl Store for MemoryStore {
         for change in changes {
             self.keys().check(&change.key)?;
             values.push(match &change.new {
-                New::Value(bytes) => {
+                NewValue::Value(bytes) => {
                     let state = STATES.fetch_add(1, Ordering::Relaxed);
                     Some(Value { bytes: bytes.clone(), state })
                 }
-                New::Same | New::Nothing => None,
+                NewValue::Unchanged | NewValue::Absent => None,
             });
         }
         let mut old = Vec::with_capacity(changes.len());
@@ -186,13 +192,13 @@ impl Store for MemoryStore {
         let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
         for change in changes {
             let current = map.get(change.key.as_str()).cloned().map(MemoryObject);
-            if !change.expected.matches(current.as_ref().map(|object| object as &dyn Object))? {
+            if !change.expected.matches(current.as_ref().map(|object| object as &dyn ValueReader))? {
                 return Ok(Some(false));
             }
         }
         for (change, value) in changes.iter().zip(values) {
-            if !matches!(change.new, New::Same) {
-                old.push(put(&mut map, &change.key, value));
+            if !matches!(change.new, NewValue::Unchanged) {
+                old.push(insert_or_remove(&mut map, &change.key, value));
             }
         }
         drop(map);
@@ -208,18 +214,18 @@ impl Store for MemoryStore {
         Ok(keys.take_while(|key| key.starts_with(prefix)).map(str::to_owned).collect())
     }
 
-    fn list_range(&self, start: &str, range: KeyRange<'_>, found: &mut dyn FnMut(&str)) -> Result<()> {
+    fn list_range(&self, start: &str, range: KeyRange<'_>, visit: &mut dyn FnMut(&str)) -> Result<()> {
         self.keys().check_prefix(folder_of(start))?;
         let from = std::str::from_utf8(range.first).map_or(start, |first| first.max(start));
-        let none_before = range.first <= from.as_bytes();
+        let starts_in_range = range.first <= from.as_bytes();
         let _gate = fork::gate();
         let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
         for (key, _) in map.range::<str, _>((Bound::Included(from), Bound::Unbounded)) {
             if !(start.is_empty() || key.starts_with(start)) || range.is_before(key.as_bytes()) {
                 break;
             }
-            if none_before || range.holds(key) {
-                found(key);
+            if starts_in_range || range.holds(key) {
+                visit(key);
             }
         }
         Ok(())
@@ -250,11 +256,11 @@ impl Store for MemoryStore {
         Ok(listing)
     }
 
-    fn deletes_at_once(&self, _: &str) -> bool {
+    fn deletes_atomically(&self, _: &str) -> bool {
         true // no other process uses the store, and a killed process leaves nothing
     }
 
-    fn replaces_at_once(&self, _: &str) -> bool {
+    fn replaces_atomically(&self, _: &str) -> bool {
         true
     }
 
@@ -281,7 +287,7 @@ impl Store for MemoryStore {
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
         for key in self.list(prefix)? {
-            let _held = self.changing.hold(&key)?;
+            let _guard = self.key_locks.lock(&key)?;
             self.set(&key, None, None);
         }
         Ok(())
@@ -290,10 +296,13 @@ impl Store for MemoryStore {
 
 /// The bytes of a new value. Shared bytes are kept, and a worker's buffer is taken if it fits well;
 /// other parts are copied, and the buffer returns to the worker.
-pub(super) fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>) -> Result<Arc<Vec<u8>>> {
+pub(super) fn into_shared_bytes(
+    parts: &mut [ValuePart<'_>],
+    current: Option<&dyn ValueReader>,
+) -> Result<Arc<Vec<u8>>> {
     match parts {
-        [Part::Shared(bytes)] => Ok(bytes.clone()),
-        [Part::Owned(bytes)] if bytes.capacity() - bytes.len() <= bytes.len() / 8 => {
+        [ValuePart::Shared(bytes)] => Ok(bytes.clone()),
+        [ValuePart::Owned(bytes)] if bytes.capacity() - bytes.len() <= bytes.len() / 8 => {
             Ok(Arc::new(std::mem::take(bytes)))
         }
         _ => joined(parts, current).map(Arc::new),
@@ -302,7 +311,7 @@ pub(super) fn take_or_join(parts: &mut [Part<'_>], current: Option<&dyn Object>)
 
 struct MemoryObject(Value);
 
-impl Object for MemoryObject {
+impl ValueReader for MemoryObject {
     fn size(&self) -> u64 {
         self.0.bytes.len() as u64
     }

@@ -25,33 +25,37 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use crate::error::Result;
-use ambiguous_write::Tried;
+use ambiguous_write::AttemptedWrite;
 use change::{joined, no_current};
-use value_reader::{holds, past_the_end, Unversioned, REPLACED};
+use value_reader::{has_bytes, past_the_end, Unversioned, REPLACED};
 
-pub use async_ops::{by_thread, Ask, Asker, Opened, Put, Told};
-pub use cache::{CacheCounts, CachePool, CachedStore, Fresh};
-pub use change::{join, Change, Known, Made, Need, Part, Updater};
-pub use exchange::{Exchange, Expected, New};
-pub use foreign::{Foreign, ForeignStore, Replaced};
+pub use async_ops::{complete_on_thread, AsyncGet, AsyncPut, CancelToken, Completion, OpenResult};
+pub use cache::{CacheCounts, CachePool, CachedStore, Freshness};
+pub use change::{join, Change, Precondition, UpdateOptions, UpdateOutcome, Updater, ValuePart};
+pub use exchange::{Exchange, Expected, NewValue};
+pub use foreign::{Foreign, ForeignStore, ReplaceOutcome};
 pub(crate) use interruptible_wait::Wait;
-pub use interruptible_wait::{received, while_waiting};
-pub use key::{Keys, LOCK_SUFFIX};
-pub use local::{asked_of_files, LocalStore, Locking, Reading, Settings};
+pub use interruptible_wait::{recv_interruptible, set_interrupt_check};
+pub use key::{KeySyntax, LOCK_SUFFIX};
+pub use local::{local_counts, LocalStore, Locking, ReadMode, Settings};
 pub use memory::MemoryStore;
-pub use object::{aside, Answer, Before, Piece, Refusal, Signer, Stored, Web};
-pub use staged::{Outcome, Redo, StagedStore};
-pub use swap_cell::Slot;
-pub use value_reader::{check_size, read_all, read_from, replaced, Decoded, How, Loaded, Object, Want};
+pub use object::{
+    run_blocking, GetOutcome, HttpClient, HttpError, PutOutcome, PutPrecondition, ResponseBody, Signer,
+};
+pub use staged::{CommitOutcome, Redo, StagedStore};
+pub use swap_cell::SwapCell;
+pub use value_reader::{
+    check_size, read_all, read_from, replaced, DecodedCache, LoadedValue, ReadFlags, ReadHint, ValueReader,
+};
 pub use version::Version;
 pub use wrappers::PrefixStore;
 pub use wrappers::ReadOnlyStore;
 pub use wrappers::SplitStore;
-pub use wrappers::{want_of, SharedStore, Span};
-pub use wrappers::{Call, Done, Latency, Looked, Watch, WatchedStore};
+pub use wrappers::{read_hint_of, CoalescingStore, Span};
+pub use wrappers::{Call, CallReport, CurrentValueReads, InstrumentedStore, Latency, StoreObserver};
 pub use wrappers::{CountingStore, Counts};
-pub use wrappers::{Enter, Limited, Limits, Place, Rate, Turn};
-pub use wrappers::{Passes, Retries, RetryingStore};
+pub use wrappers::{LimitObserver, Limits, OnPermit, OwnedPermit, Permit, RateLimiter};
+pub use wrappers::{RetryPolicy, RetryingStore, Transience};
 
 /// How often a read starts again because the value was replaced meanwhile.
 const ATTEMPTS: usize = 100;
@@ -93,10 +97,10 @@ impl KeyRange<'_> {
     }
 }
 
-/// Keys and prefixes directly below a prefix.
+/// KeySyntax and prefixes directly below a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Keys directly below the prefix, complete and sorted.
+    /// KeySyntax directly below the prefix, complete and sorted.
     pub keys: Vec<String>,
     /// Prefixes one level down, complete and sorted, each ending in "/". A local store lists every
     /// folder, including empty ones.
@@ -125,7 +129,7 @@ impl Listing {
 
 /// What exists at the path of a key in a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AtPath {
+pub enum PathKind {
     /// Nothing.
     Nothing,
     /// A regular file: the value.
@@ -141,18 +145,23 @@ pub enum AtPath {
 /// A key-value store. It refuses invalid keys (`Kind::Argument`) before any I/O.
 pub trait Store: Send + Sync + Debug {
     /// Open a value; None if the key is absent (a folder counts as absent).
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>>;
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>>;
 
     /// Decide and apply one change atomically: no other `update` of this key, by any thread or
     /// process, happens between. `updater` gets the current value if `options` ask for it.
     /// Otherwise it gets None, and runs before anything is locked. `updater` may use other keys of
     /// the store, and may open `key`.
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>>;
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>>;
 
     /// Run `work` while this caller alone holds the lock of `key`, which may be absent. `work` may
     /// use other keys.
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.update(key, Need::CURRENT, &mut |_| work().map(|()| Change::Keep)).map(drop)
+        self.update(key, UpdateOptions::READ_CURRENT, &mut |_| work().map(|()| Change::Keep)).map(drop)
     }
 
     /// Every key under `prefix` ("" or ending in "/"), sorted.
@@ -180,30 +189,30 @@ pub trait Store: Send + Sync + Debug {
 
     /// What exists at the path of `key` in a local file system. None: the store is not one, or has
     /// staged changes.
-    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
-        self.inner().map_or(Ok(None), |inner| inner.at_path(key))
+    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
+        self.inner().map_or(Ok(None), |inner| inner.path_kind(key))
     }
 
-    /// Keys and prefixes one level below `prefix`, of the first `limit` entries of a local folder.
+    /// KeySyntax and prefixes one level below `prefix`, of the first `limit` entries of a local folder.
     /// None: the store has no folders, has staged changes, or may not list this folder.
     fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
         self.inner().map_or(Ok(None), |inner| inner.first_entries(prefix, limit))
     }
 
-    /// Keys and prefixes one level below `prefix`.
+    /// KeySyntax and prefixes one level below `prefix`.
     fn list_dir(&self, prefix: &str) -> Result<Listing>;
 
     /// Remove every key under `prefix` ("" or ending in "/").
     fn delete_prefix(&self, prefix: &str) -> Result<()>;
 
     /// Whether [`Store::delete_prefix`] is atomic for readers and when the process is killed.
-    fn deletes_at_once(&self, prefix: &str) -> bool {
-        self.inner().is_some_and(|inner| inner.deletes_at_once(prefix))
+    fn deletes_atomically(&self, prefix: &str) -> bool {
+        self.inner().is_some_and(|inner| inner.deletes_atomically(prefix))
     }
 
     /// Whether [`Store::replace_prefix`] works for `prefix`.
-    fn replaces_at_once(&self, prefix: &str) -> bool {
-        self.inner().is_some_and(|inner| inner.replaces_at_once(prefix))
+    fn replaces_atomically(&self, prefix: &str) -> bool {
+        self.inner().is_some_and(|inner| inner.replaces_atomically(prefix))
     }
 
     /// Move every key under `staged` to `prefix`, atomically for readers and when the process is
@@ -250,8 +259,9 @@ pub trait Store: Send + Sync + Debug {
                 keys.push(key.to_owned());
             }
         })?;
-        keys.iter()
-            .try_for_each(|key| self.update(key, Need::NOTHING, &mut |_| Ok(Change::Delete)).map(|_| ()))
+        keys.iter().try_for_each(|key| {
+            self.update(key, UpdateOptions::UNCONDITIONAL, &mut |_| Ok(Change::Delete)).map(|_| ())
+        })
     }
 
     /// Apply all `changes` atomically, if each precondition holds. False: one does not hold, and
@@ -267,13 +277,13 @@ pub trait Store: Send + Sync + Debug {
 
     /// Whether one key is read, or replaced unconditionally, without waiting for a device or for
     /// other threads: in less time than releasing Python's lock takes.
-    fn is_brief(&self) -> bool {
+    fn is_nonblocking(&self) -> bool {
         false
     }
 
     /// The syntax of its keys.
-    fn keys(&self) -> Keys {
-        self.inner().map_or(Keys::Paths, |inner| inner.keys())
+    fn keys(&self) -> KeySyntax {
+        self.inner().map_or(KeySyntax::Paths, |inner| inner.keys())
     }
 
     /// Whether the store refuses every change.
@@ -294,56 +304,60 @@ pub trait Store: Send + Sync + Debug {
 
     /// Whether values are in local files: reading one of them in pieces, by several threads, counts
     /// as one request.
-    fn at_hand(&self) -> bool {
-        self.inner().is_some_and(|inner| inner.at_hand())
+    fn is_local(&self) -> bool {
+        self.inner().is_some_and(|inner| inner.is_local())
     }
 
     /// Starts reads without a thread for each; None: not supported.
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
         None
     }
 
     /// Starts writes without a thread for each; None: not supported now.
-    fn putting(&self) -> Option<Arc<dyn Put>> {
+    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
         None
     }
 
     /// An error if this thread must not block on the store: other threads would wait for this
     /// thread.
-    fn may_wait(&self) -> Result<()> {
-        self.inner().map_or(Ok(()), |inner| inner.may_wait())
+    fn check_may_block(&self) -> Result<()> {
+        self.inner().map_or(Ok(()), |inner| inner.check_may_block())
     }
 
     /// Wait for a permit to decode or encode a chunk, which the returned guard holds. No request
     /// runs meanwhile.
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.inner().map_or(Ok(None), |inner| inner.decoding())
+    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
+        self.inner().map_or(Ok(None), |inner| inner.coding_permit())
     }
 
     /// Whether a cache has room for a value of this many bytes.
-    fn keeps(&self, bytes: usize) -> bool {
-        self.inner().is_some_and(|inner| inner.keeps(bytes))
+    fn can_cache(&self, bytes: usize) -> bool {
+        self.inner().is_some_and(|inner| inner.can_cache(bytes))
     }
 
     /// Whether a cache holds some of the value of `key`, which it may evict.
-    fn remembers(&self, key: &str) -> bool {
-        self.inner().is_some_and(|inner| inner.remembers(key))
+    fn is_cached(&self, key: &str) -> bool {
+        self.inner().is_some_and(|inner| inner.is_cached(key))
     }
 
     /// The time of the request whose cached response the store would return now, if any.
-    fn asked_since(&self, key: &str) -> Option<Instant> {
-        self.inner().and_then(|inner| inner.asked_since(key))
+    fn cached_since(&self, key: &str) -> Option<Instant> {
+        self.inner().and_then(|inner| inner.cached_since(key))
     }
 
     /// The same store on top of `shared` instead of `below`, so that reads are coalesced. None:
     /// `below` is not below this store.
-    fn through(&self, _below: &Arc<dyn Store>, _shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
+    fn with_coalescing(
+        &self,
+        _below: &Arc<dyn Store>,
+        _shared: &Arc<CoalescingStore>,
+    ) -> Option<Arc<dyn Store>> {
         None
     }
 
     /// The time since which a coalesced response about `key` is shared.
-    fn shared_since(&self, key: &str) -> Option<SystemTime> {
-        self.inner().and_then(|inner| inner.shared_since(key))
+    fn coalesced_since(&self, key: &str) -> Option<SystemTime> {
+        self.inner().and_then(|inner| inner.coalesced_since(key))
     }
 
     /// How many concurrent writes the store needs.
@@ -353,14 +367,14 @@ pub trait Store: Send + Sync + Debug {
 }
 
 /// `store` on top of `shared` instead of `below`, see [`Store::with_coalescing`].
-pub fn through(
+pub fn with_coalescing(
     store: &Arc<dyn Store>,
     below: &Arc<dyn Store>,
-    shared: &Arc<SharedStore>,
+    shared: &Arc<CoalescingStore>,
 ) -> Option<Arc<dyn Store>> {
     match std::ptr::addr_eq(Arc::as_ptr(store), Arc::as_ptr(below)) {
         true => Some(shared.clone()),
-        false => store.through(below, shared),
+        false => store.with_coalescing(below, shared),
     }
 }
 
@@ -370,25 +384,25 @@ impl dyn Store + '_ {
     pub fn read<T>(
         &self,
         key: &str,
-        want: Want,
-        work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
+        hint: ReadHint,
+        work: impl FnMut(Option<Box<dyn ValueReader>>) -> Result<T>,
     ) -> Result<T> {
-        self.read_on(None, key, || want, work)
+        self.read_opened(None, key, || hint, work)
     }
 
     /// Like `read`, with a value that may be open already.
-    pub(crate) fn read_on<T>(
+    pub(crate) fn read_opened<T>(
         &self,
-        mut opened: Option<Opened>,
+        mut opened: Option<OpenResult>,
         key: &str,
-        want: impl Fn() -> Want,
-        mut work: impl FnMut(Option<Box<dyn Object>>) -> Result<T>,
+        hint: impl Fn() -> ReadHint,
+        mut work: impl FnMut(Option<Box<dyn ValueReader>>) -> Result<T>,
     ) -> Result<T> {
         let (mut attempts, mut bytes) = (0, 0);
         loop {
             let together = attempts >= APART && bytes <= TOGETHER_BYTES;
-            let want = || if together { Want::Prefix(TOGETHER_BYTES) } else { want() };
-            let object = opened.take().unwrap_or_else(|| self.open(key, want()))?;
+            let hint = || if together { ReadHint::Prefix(TOGETHER_BYTES) } else { hint() };
+            let object = opened.take().unwrap_or_else(|| self.open(key, hint()))?;
             bytes = object.as_ref().map_or(0, |object| object.size());
             attempts += 1;
             match work(object) {
@@ -400,48 +414,54 @@ impl dyn Store + '_ {
 
     /// The whole value in memory, if it has at most `limit` bytes. A larger value raises a
     /// `Kind::Data` error before it is read, if the store knows its size.
-    pub fn load(&self, key: &str, limit: Option<u64>) -> Result<Option<Loaded>> {
-        self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
+    pub fn load(&self, key: &str, limit: Option<u64>) -> Result<Option<LoadedValue>> {
+        self.read(key, limit.map_or(ReadHint::Whole, ReadHint::Prefix), |object| {
             let Some(object) = object else { return Ok(None) };
             check_size(&*object, limit).map_err(|error| error.at_key(key))?;
-            Loaded::of(object).map(Some)
+            LoadedValue::of(object).map(Some)
         })
     }
 
     /// The whole value in memory and its version, if the store has versions.
-    pub fn load_version(&self, key: &str, limit: Option<u64>) -> Result<Option<(Loaded, Option<Version>)>> {
-        self.read(key, limit.map_or(Want::Whole, Want::Prefix), |object| {
+    pub fn load_version(
+        &self,
+        key: &str,
+        limit: Option<u64>,
+    ) -> Result<Option<(LoadedValue, Option<Version>)>> {
+        self.read(key, limit.map_or(ReadHint::Whole, ReadHint::Prefix), |object| {
             let Some(object) = object else { return Ok(None) };
             check_size(&*object, limit).map_err(|error| error.at_key(key))?;
             let version = object.version();
-            Ok(Some((Loaded::of(object)?, version)))
+            Ok(Some((LoadedValue::of(object)?, version)))
         })
     }
 
     /// A copy of the whole value; None if the key is absent.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>> {
         Ok(self.load(key, None)?.map(|loaded| match loaded {
-            Loaded::There(object) => object.bytes().unwrap_or_default().to_vec(),
-            Loaded::Copied(bytes) => bytes,
+            LoadedValue::InStore(object) => object.bytes().unwrap_or_default().to_vec(),
+            LoadedValue::Copied(bytes) => bytes,
         }))
     }
 
     /// Replace the value of `key`.
     pub fn put(&self, key: &str, data: &[u8]) -> Result<()> {
-        self.update(key, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Borrowed(data)])))?;
+        self.update(key, UpdateOptions::UNCONDITIONAL, &mut |_| {
+            Ok(Change::Write(vec![ValuePart::Borrowed(data)]))
+        })?;
         Ok(())
     }
 
     /// Replace the value of `key`, and return the new version, if known.
     pub(crate) fn put_shared(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<Option<Version>> {
-        let need = Need { version: true, ..Need::NOTHING };
-        let write = || Change::Write(vec![Part::Shared(value.clone())]);
-        Ok(self.update(key, need, &mut |_| Ok(write()))?.version)
+        let options = UpdateOptions { version: true, ..UpdateOptions::UNCONDITIONAL };
+        let write = || Change::Write(vec![ValuePart::Shared(value.clone())]);
+        Ok(self.update(key, options, &mut |_| Ok(write()))?.version)
     }
 
     /// Remove `key`, which may be absent.
     pub fn delete(&self, key: &str) -> Result<()> {
-        self.update(key, Need::NOTHING, &mut |_| Ok(Change::Delete))?;
+        self.update(key, UpdateOptions::UNCONDITIONAL, &mut |_| Ok(Change::Delete))?;
         Ok(())
     }
 
@@ -449,16 +469,16 @@ impl dyn Store + '_ {
     /// and changes nothing, if it is not.
     pub fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&[u8]>) -> Result<bool> {
         let mut matched = false;
-        let need = Need { only: true, ..Need::CURRENT };
-        self.update(key, need, &mut |current| {
+        let options = UpdateOptions { strict: true, ..UpdateOptions::READ_CURRENT };
+        self.update(key, options, &mut |current| {
             matched = match (current, expected) {
                 (None, None) => true,
-                (Some(object), Some(bytes)) => holds(object, bytes)?,
+                (Some(object), Some(bytes)) => has_bytes(object, bytes)?,
                 _ => false,
             };
             Ok(match data {
                 _ if !matched => Change::Keep,
-                Some(data) => Change::Write(vec![Part::Borrowed(data)]),
+                Some(data) => Change::Write(vec![ValuePart::Borrowed(data)]),
                 None => Change::Delete,
             })
         })?;
@@ -473,7 +493,7 @@ impl dyn Store + '_ {
         data: Option<&[u8]>,
         expected: &Expected,
     ) -> Result<(bool, Option<Version>)> {
-        self.write_if(key, data, Need::of_expected(expected), |current| expected.matches(current))
+        self.write_if(key, data, UpdateOptions::expecting(expected), |current| expected.matches(current))
     }
 
     /// Like `write`, with a function that compares the current value.
@@ -481,16 +501,16 @@ impl dyn Store + '_ {
         &self,
         key: &str,
         data: Option<&[u8]>,
-        need: Need,
-        is_expected: impl Fn(Option<&dyn Object>) -> Result<bool>,
+        options: UpdateOptions,
+        is_expected: impl Fn(Option<&dyn ValueReader>) -> Result<bool>,
     ) -> Result<(bool, Option<Version>)> {
         let mut matched = true;
-        let need = Need { version: true, only: true, ..need };
-        let made = self.update(key, need, &mut |current| {
+        let options = UpdateOptions { version: true, strict: true, ..options };
+        let made = self.update(key, options, &mut |current| {
             matched = is_expected(current)?;
             Ok(match data {
                 _ if !matched => Change::Keep,
-                Some(data) => Change::Write(vec![Part::Borrowed(data)]),
+                Some(data) => Change::Write(vec![ValuePart::Borrowed(data)]),
                 None => Change::Delete,
             })
         })?;

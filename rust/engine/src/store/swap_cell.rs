@@ -5,30 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::fork;
 
 /// Holds one shared value, or none. A forked child inherits the value.
-pub struct Slot<T>(Mutex<Option<Arc<T>>>);
+pub struct SwapCell<T>(Mutex<Option<Arc<T>>>);
 
-impl<T> Default for Slot<T> {
+impl<T> Default for SwapCell<T> {
     fn default() -> Self {
         fork::register();
-        Slot(Mutex::default())
+        SwapCell(Mutex::default())
     }
 }
 
-impl<T> Slot<T> {
+impl<T> SwapCell<T> {
     /// The current value.
     pub fn get(&self) -> Option<Arc<T>> {
         let _gate = fork::gate();
-        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.clone()
+        let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        guard.clone()
     }
 
     /// Replace the value.
     pub fn set(&self, new: Option<Arc<T>>) {
-        let before = {
+        let old = {
             let _gate = fork::gate();
-            let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *held, new)
+            let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *guard, new)
         };
-        drop(before); // dropping it may run any code
+        drop(old); // dropping it may run any code
     }
 }

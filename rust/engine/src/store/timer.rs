@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use super::fork;
 
 /// How often the thread checks whether entries are still needed.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 type Work = Box<dyn FnOnce() + Send>;
 
 /// Work and its due time.
 struct Entry {
     due: Instant,
-    wanted: Box<dyn Fn() -> bool + Send>,
+    is_active: Box<dyn Fn() -> bool + Send>,
     work: Work,
 }
 
 /// The pending entries; a thread exists while there are any.
 #[derive(Default)]
-struct Agenda {
+struct Timer {
     entries: Mutex<Entries>,
     added: Condvar,
 }
@@ -31,11 +31,11 @@ struct Entries {
     has_thread: bool,
 }
 
-impl Agenda {
+impl Timer {
     /// The timer of this process.
-    fn get() -> &'static Agenda {
-        static AGENDA: OnceLock<fork::Own<Agenda>> = OnceLock::new();
-        AGENDA.get_or_init(fork::Own::new).get()
+    fn get() -> &'static Timer {
+        static TIMER: OnceLock<fork::PerProcess<Timer>> = OnceLock::new();
+        TIMER.get_or_init(fork::PerProcess::new).get()
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {
@@ -47,18 +47,19 @@ impl Agenda {
         let mut entries = self.lock();
         while !entries.all.is_empty() {
             let now = Instant::now();
-            let (mut over, all): (Vec<_>, Vec<_>) =
-                entries.all.drain(..).partition(|entry| entry.due <= now || !(entry.wanted)());
+            let (mut finished, all): (Vec<_>, Vec<_>) =
+                entries.all.drain(..).partition(|entry| entry.due <= now || !(entry.is_active)());
             entries.all = all;
-            if !over.is_empty() {
+            if !finished.is_empty() {
                 drop(entries);
-                over.sort_by_key(|entry| entry.due);
-                over.into_iter().for_each(|entry| done(entry, now));
+                finished.sort_by_key(|entry| entry.due);
+                finished.into_iter().for_each(|entry| finish(entry, now));
                 entries = self.lock();
                 continue;
             }
-            let left = entries.all.iter().map(|entry| entry.due - now).fold(ASK_EVERY, Duration::min);
-            entries = self.added.wait_timeout(entries, left).unwrap_or_else(PoisonError::into_inner).0;
+            let remaining =
+                entries.all.iter().map(|entry| entry.due - now).fold(CHECK_INTERVAL, Duration::min);
+            entries = self.added.wait_timeout(entries, remaining).unwrap_or_else(PoisonError::into_inner).0;
         }
         entries.has_thread = false;
     }
@@ -66,35 +67,35 @@ impl Agenda {
 
 /// Run `work`, which is short, after `delay`, unless `is_active` returns false before: then it is
 /// dropped soon. If no thread can be created, it runs now.
-pub(super) fn after(
-    time: Duration,
-    wanted: impl Fn() -> bool + Send + 'static,
+pub(super) fn run_after(
+    delay: Duration,
+    is_active: impl Fn() -> bool + Send + 'static,
     work: impl FnOnce() + Send + 'static,
 ) {
-    let agenda = Agenda::get();
+    let timer = Timer::get();
     let now = Instant::now();
-    let due = now.checked_add(time).unwrap_or(now);
-    let mut entries = agenda.lock();
-    entries.all.push(Entry { due, wanted: Box::new(wanted), work: Box::new(work) });
+    let due = now.checked_add(delay).unwrap_or(now);
+    let mut entries = timer.lock();
+    entries.all.push(Entry { due, is_active: Box::new(is_active), work: Box::new(work) });
     if entries.has_thread {
-        agenda.added.notify_one();
+        timer.added.notify_one();
         return;
     }
     entries.has_thread = true;
     drop(entries);
-    let named = std::thread::Builder::new().name("tessarr-later".to_owned());
-    if named.spawn(move || agenda.serve()).is_err() {
-        let left = {
-            let mut entries = agenda.lock();
+    let thread = std::thread::Builder::new().name("tessarr-timer".to_owned());
+    if thread.spawn(move || timer.serve()).is_err() {
+        let remaining = {
+            let mut entries = timer.lock();
             entries.has_thread = false;
             std::mem::take(&mut entries.all)
         };
-        left.into_iter().for_each(|entry| done(entry, due));
+        remaining.into_iter().for_each(|entry| finish(entry, due));
     }
 }
 
 /// Run an entry that is due, or drop it; the panic hook reports a panic.
-fn done(entry: Entry, now: Instant) {
+fn finish(entry: Entry, now: Instant) {
     let end = || match entry.due <= now {
         true => (entry.work)(),
         false => drop(entry.work),
@@ -111,26 +112,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_first_is_done_first() {
-        let (tell, told) = channel();
+    fn entries_run_in_the_order_of_their_due_times() {
+        let (sender, receiver) = channel();
         for number in [3, 1, 2] {
-            let tell = tell.clone();
+            let sender = sender.clone();
             let work = move || {
-                let _ = tell.send(number);
+                let _ = sender.send(number);
             };
-            after(Duration::from_millis(20 * number), || true, work);
+            run_after(Duration::from_millis(20 * number), || true, work);
         }
-        drop(tell);
-        assert_eq!(told.iter().collect::<Vec<_>>(), [1, 2, 3]);
+        drop(sender);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), [1, 2, 3]);
     }
 
     #[test]
-    fn what_nobody_wants_any_more_is_let_go() {
-        let (tell, told) = channel::<()>();
+    fn inactive_entry_is_dropped() {
+        let (sender, receiver) = channel::<()>();
         let work = move || {
-            let _ = tell.send(());
+            let _ = sender.send(());
         };
-        after(Duration::from_secs(3600), || false, work);
-        assert!(told.recv().is_err());
+        run_after(Duration::from_secs(3600), || false, work);
+        assert!(receiver.recv().is_err());
     }
 }

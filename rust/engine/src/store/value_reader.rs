@@ -8,7 +8,7 @@ use crate::error::{Error, Kind, Result};
 /// What the caller is going to read, so that a remote store can fetch it with the first request.
 /// Local and memory stores ignore the hint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum ReadHint {
     /// The whole value.
     Whole,
     /// The first bytes, then ranges.
@@ -16,29 +16,29 @@ pub enum Want {
     /// The last bytes, then ranges.
     Suffix(u64),
     /// This range, then others.
-    Part {
+    Range {
         /// The offset of the first byte.
         offset: u64,
         /// The number of bytes.
         count: u64,
     },
     /// Ranges that are not known yet.
-    Ranges,
+    UnknownRanges,
     /// Only whether the value changed.
-    Nothing,
+    Revalidate,
 }
 
 /// How bytes of a value are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct How {
+pub struct ReadFlags {
     /// A cache stores what is decoded from these bytes, not the bytes.
-    pub once: bool,
+    pub decoded_is_cached: bool,
     /// The read belongs to an earlier request, see [`super::Store::is_local`].
-    pub more: bool,
+    pub continues_request: bool,
 }
 
 /// One open value of a store. Replacing the value later does not change what the reader returns.
-pub trait Object: Send + Sync {
+pub trait ValueReader: Send + Sync {
     /// The size in bytes.
     fn size(&self) -> u64;
 
@@ -55,23 +55,23 @@ pub trait Object: Send + Sync {
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()>;
 
     /// Fill `out` from `offset`, with flags.
-    fn read_as(&self, offset: u64, out: &mut [u8], _how: How) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], _how: ReadFlags) -> Result<()> {
         self.read_at(offset, out)
     }
 
     /// Whether a cache holds these bytes, so that reading them needs no request.
-    fn remembers(&self, _offset: u64, _count: u64) -> bool {
+    fn is_cached(&self, _offset: u64, _count: u64) -> bool {
         false
     }
 
     /// Whether reading these bytes needs exactly one request, which the store can start
     /// asynchronously.
-    fn takes_request(&self, _offset: u64, _count: u64) -> bool {
+    fn needs_request(&self, _offset: u64, _count: u64) -> bool {
         false
     }
 
     /// The cache of chunks that are decoded from this value, if any.
-    fn decoded(&self) -> Option<&dyn Decoded> {
+    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
         None
     }
 
@@ -87,39 +87,39 @@ pub trait Object: Send + Sync {
 }
 
 /// A cache of chunks that are decoded from one state of a value.
-pub trait Decoded: Send + Sync {
+pub trait DecodedCache: Send + Sync {
     /// Whether a chunk of this size fits into the cache.
     fn has_room(&self, bytes: usize) -> bool;
 
     /// The chunk that `level` decodes from `size` bytes at `offset`.
-    fn find(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>>;
+    fn get(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>>;
 
     /// Store such a chunk.
-    fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>);
+    fn insert(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>);
 }
 
 /// A whole value in memory.
-pub enum Loaded {
+pub enum LoadedValue {
     /// The store holds it in memory.
-    There(Box<dyn Object>),
+    InStore(Box<dyn ValueReader>),
     /// A copy.
     Copied(Vec<u8>),
 }
 
-impl Loaded {
+impl LoadedValue {
     /// Load the value of `object`.
-    pub fn of(object: Box<dyn Object>) -> Result<Self> {
+    pub fn of(object: Box<dyn ValueReader>) -> Result<Self> {
         match object.bytes() {
-            Some(_) => Ok(Loaded::There(object)),
-            None => read_all(&*object).map(Loaded::Copied),
+            Some(_) => Ok(LoadedValue::InStore(object)),
+            None => read_all(&*object).map(LoadedValue::Copied),
         }
     }
 
     /// The bytes of the value.
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Loaded::There(object) => object.bytes().unwrap_or_default(),
-            Loaded::Copied(bytes) => bytes,
+            LoadedValue::InStore(object) => object.bytes().unwrap_or_default(),
+            LoadedValue::Copied(bytes) => bytes,
         }
     }
 }
@@ -128,7 +128,7 @@ impl Loaded {
 pub(super) const REPLACED: &str = "value_replaced";
 
 /// Refuse a value of more than `limit` bytes (`Kind::Data`).
-pub fn check_size(object: &dyn Object, limit: Option<u64>) -> Result<()> {
+pub fn check_size(object: &dyn ValueReader, limit: Option<u64>) -> Result<()> {
     match limit {
         Some(limit) if object.size() > limit => {
             let message = format!("has {} bytes, at most {limit} are allowed", object.size());
@@ -139,7 +139,7 @@ pub fn check_size(object: &dyn Object, limit: Option<u64>) -> Result<()> {
 }
 
 /// Read all bytes of `object`.
-pub fn read_all(object: &dyn Object) -> Result<Vec<u8>> {
+pub fn read_all(object: &dyn ValueReader) -> Result<Vec<u8>> {
     if let Some(bytes) = object.bytes() {
         return Ok(bytes.to_vec());
     }
@@ -150,7 +150,7 @@ pub fn read_all(object: &dyn Object) -> Result<Vec<u8>> {
 }
 
 /// Whether the bytes of `object` equal `expected`.
-pub(super) fn holds(object: &dyn Object, expected: &[u8]) -> Result<bool> {
+pub(super) fn has_bytes(object: &dyn ValueReader, expected: &[u8]) -> Result<bool> {
     if object.size() != expected.len() as u64 {
         return Ok(false);
     }
@@ -162,12 +162,12 @@ pub(super) fn holds(object: &dyn Object, expected: &[u8]) -> Result<bool> {
 
 /// Implements [`ValueReader::read_at`] for a value in memory.
 pub fn read_from(bytes: &[u8], offset: u64, out: &mut [u8]) -> Result<()> {
-    let found = usize::try_from(offset)
+    let bytes_in_range = usize::try_from(offset)
         .ok()
         .and_then(|start| Some(start..start.checked_add(out.len())?))
         .and_then(|range| bytes.get(range));
-    match found {
-        Some(found) => out.copy_from_slice(found),
+    match bytes_in_range {
+        Some(bytes_in_range) => out.copy_from_slice(bytes_in_range),
         None => return Err(past_the_end(offset, out.len(), bytes.len() as u64)),
     }
     Ok(())
@@ -196,7 +196,7 @@ pub(super) fn room_for(size: u64) -> Result<Vec<u8>> {
 /// bytes are equal.
 pub(super) struct Unversioned(pub(super) Arc<Vec<u8>>);
 
-impl Object for Unversioned {
+impl ValueReader for Unversioned {
     fn size(&self) -> u64 {
         self.0.len() as u64
     }

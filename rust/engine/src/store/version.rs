@@ -9,28 +9,28 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Version {
     size: u8,
-    bytes: [u8; Version::MOST],
+    bytes: [u8; Version::MAX_BYTES],
 }
 
 /// The size of the hash of store and key.
-const PLACE: usize = size_of::<u64>();
+const LOCATION_BYTES: usize = size_of::<u64>();
 
 impl Version {
     /// The maximum size.
-    const MOST: usize = 87;
+    const MAX_BYTES: usize = 87;
 
     /// Restore a version from its bytes; None: too many bytes.
     pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut found = Version { size: bytes.len().try_into().ok()?, bytes: [0; Version::MOST] };
-        found.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(found)
+        let mut version = Version { size: bytes.len().try_into().ok()?, bytes: [0; Version::MAX_BYTES] };
+        version.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(version)
     }
 
     /// A version in a store of this machine.
     pub(super) fn of(words: [u64; 4]) -> Self {
-        let mut found = Version { size: 32, bytes: [0; Version::MOST] };
-        found.bytes[..32].copy_from_slice(words.map(u64::to_le_bytes).as_flattened());
-        found
+        let mut version = Version { size: 32, bytes: [0; Version::MAX_BYTES] };
+        version.bytes[..32].copy_from_slice(words.map(u64::to_le_bytes).as_flattened());
+        version
     }
 
     /// A version in a foreign store with its own generation `tag`; None if that is too long.
@@ -47,6 +47,6 @@ impl Version {
 
     /// The generation in a foreign store.
     pub fn tag(&self) -> &[u8] {
-        self.bytes().get(PLACE..).unwrap_or_default()
+        self.bytes().get(LOCATION_BYTES..).unwrap_or_default()
     }
 }

@@ -18,7 +18,7 @@ use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::Operation;
 use crate::pipeline::source::Source;
 use crate::scratch::{reserve, sized, Scratch};
-use crate::store::{join, Change, Need, Object, Part};
+use crate::store::{join, Change, UpdateOptions, ValuePart, ValueReader};
 use crate::vlen;
 
 pub(crate) use self::elements::put;
@@ -92,7 +92,7 @@ impl<'a> Writer<'a> {
     /// Changes the chunk or shard at `key`.
     pub(crate) fn chunk(&self, key: &str, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<()> {
         let full = new.is_full(self.operation.bounds());
-        let need = Need::of_current(!full);
+        let need = UpdateOptions::reading_current(!full);
         let made = self.operation.store.update(key, need, &mut |object| {
             if need.current && object.is_none() {
                 self.operation.check_missing(key)?;
@@ -116,9 +116,9 @@ impl<'a> Writer<'a> {
             return Ok(None);
         }
         let Change::Write(parts) = self.change(new, None, true, scratch)? else { return Ok(None) };
-        match <[Part<'_>; 1]>::try_from(parts) {
+        match <[ValuePart<'_>; 1]>::try_from(parts) {
             // A buffer from before may be much larger than what is in it.
-            Ok([Part::Owned(bytes)]) if bytes.capacity() / 2 <= bytes.len() => Ok(Some(Arc::new(bytes))),
+            Ok([ValuePart::Owned(bytes)]) if bytes.capacity() / 2 <= bytes.len() => Ok(Some(Arc::new(bytes))),
             Ok(parts) => whole(parts.into(), scratch).map(Some),
             Err(parts) => whole(parts, scratch).map(Some),
         }
@@ -135,8 +135,8 @@ impl<'a> Writer<'a> {
     ) -> Result<()> {
         let level = new.level();
         let full = new.is_full(self.operation.bounds());
-        self.operation.store.update(key, Need::of_current(!full), &mut |object| {
-            let _turn = self.operation.store.decoding()?;
+        self.operation.store.update(key, UpdateOptions::reading_current(!full), &mut |object| {
+            let _turn = self.operation.store.coding_permit()?;
             let values = match full {
                 true => completed(None)?,
                 false => self.with_rest(level, object, completed, scratch)?,
@@ -144,7 +144,7 @@ impl<'a> Writer<'a> {
             Ok(match self.is_fill(level, &values) {
                 true if !full && object.is_none() => Change::Keep,
                 true => Change::Delete,
-                false => Change::Write(vec![Part::Shared(values)]),
+                false => Change::Write(vec![ValuePart::Shared(values)]),
             })
         })?;
         Ok(())
@@ -152,15 +152,15 @@ impl<'a> Writer<'a> {
 
     /// Gives the key of a chunk a value that was made of all of it.
     pub(crate) fn made(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<()> {
-        let write = || Change::Write(vec![Part::Shared(value.clone())]);
-        self.operation.store.update(key, Need::NOTHING, &mut |_| Ok(write())).map(drop)
+        let write = || Change::Write(vec![ValuePart::Shared(value.clone())]);
+        self.operation.store.update(key, UpdateOptions::UNCONDITIONAL, &mut |_| Ok(write())).map(drop)
     }
 
     /// What is made of the elements that a chunk has that no codec changes, or of fill.
     fn with_rest(
         &self,
         level: &Level,
-        object: Option<&dyn Object>,
+        object: Option<&dyn ValueReader>,
         completed: &mut Completed<'_>,
         scratch: &mut Scratch,
     ) -> Result<Arc<Vec<u8>>> {
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
             return Ok(if self.is_fill(level, bytes) {
                 Change::Delete
             } else {
-                Change::Write(vec![Part::Borrowed(bytes)])
+                Change::Write(vec![ValuePart::Borrowed(bytes)])
             });
         }
         let mut out = scratch.take();
@@ -210,7 +210,7 @@ impl<'a> Writer<'a> {
             self.level(new, current, full, &mut out, scratch)
         };
         match stored {
-            Ok(true) => Ok(Change::Write(vec![Part::Owned(out)])),
+            Ok(true) => Ok(Change::Write(vec![ValuePart::Owned(out)])),
             other => {
                 scratch.give(out);
                 other.map(|_| Change::Delete)
@@ -279,7 +279,7 @@ impl<'a> Writer<'a> {
             }
             return Ok(stored);
         }
-        let _turn = self.operation.store.decoding()?;
+        let _turn = self.operation.store.coding_permit()?;
         if let (true, Some(bytes)) = (full, new.run()) {
             return self.encode(level, bytes, out, scratch);
         }
@@ -303,7 +303,7 @@ impl<'a> Writer<'a> {
         chunk: &mut [u8],
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        let _turn = self.operation.store.decoding()?;
+        let _turn = self.operation.store.coding_permit()?;
         self.gather(new, current, full, chunk, &mut Vec::new(), scratch)?;
         Ok(!self.is_fill(new.level(), chunk))
     }
@@ -373,16 +373,16 @@ impl<'a> Writer<'a> {
 }
 
 /// The value that parts make.
-fn whole(parts: Vec<Part<'_>>, scratch: &mut Scratch) -> Result<Arc<Vec<u8>>> {
+fn whole(parts: Vec<ValuePart<'_>>, scratch: &mut Scratch) -> Result<Arc<Vec<u8>>> {
     let mut value = Vec::new();
     join(&parts, None, &mut value)?;
     recycle(parts, scratch);
     Ok(Arc::new(value))
 }
 
-fn recycle(parts: Vec<Part<'_>>, scratch: &mut Scratch) {
+fn recycle(parts: Vec<ValuePart<'_>>, scratch: &mut Scratch) {
     for part in parts {
-        if let Part::Owned(bytes) = part {
+        if let ValuePart::Owned(bytes) = part {
             scratch.give(bytes);
         }
     }

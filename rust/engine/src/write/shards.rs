@@ -11,7 +11,7 @@ use crate::pipeline::operation::Run;
 use crate::pipeline::source::Source;
 use crate::scratch::{repeated, Scratch};
 use crate::shard_index::{self, ABSENT};
-use crate::store::{Change, Part};
+use crate::store::{Change, ValuePart};
 
 /// Consecutive subchunks are encoded into one buffer until it stands for this
 /// many decoded bytes: few enough buffers, and tasks for every worker.
@@ -128,7 +128,7 @@ impl<'c> Old<'c> {
 
 /// New encodings, one after another; None where a subchunk is all fill.
 struct Encoded<'a> {
-    parts: Vec<Part<'a>>,
+    parts: Vec<ValuePart<'a>>,
     /// What comes after the parts.
     bytes: Vec<u8>,
     sizes: Vec<Option<u64>>,
@@ -150,9 +150,9 @@ impl<'a> Encoded<'a> {
     fn borrow(&mut self, subchunk: Option<&'a [u8]>) {
         self.sizes.push(subchunk.map(|bytes| bytes.len() as u64));
         if !self.bytes.is_empty() {
-            self.parts.push(Part::Owned(std::mem::take(&mut self.bytes)));
+            self.parts.push(ValuePart::Owned(std::mem::take(&mut self.bytes)));
         }
-        self.parts.extend(subchunk.map(Part::Borrowed));
+        self.parts.extend(subchunk.map(ValuePart::Borrowed));
     }
 }
 
@@ -182,9 +182,9 @@ fn assemble<'a>(
     groups: &[Range<usize>],
     encoded: Vec<Encoded<'a>>,
     scratch: &mut Scratch,
-) -> Result<Option<Vec<Part<'a>>>> {
+) -> Result<Option<Vec<ValuePart<'a>>>> {
     let mut index = repeated([ABSENT, ABSENT], shard.entries)?;
-    let mut parts: Vec<Part<'a>> = Vec::new();
+    let mut parts: Vec<ValuePart<'a>> = Vec::new();
     let mut end = shard.first_byte() as u64;
     let mut next = 0;
     for (range, encoded) in groups.iter().zip(encoded) {
@@ -201,7 +201,7 @@ fn assemble<'a>(
         if encoded.bytes.is_empty() {
             scratch.give(encoded.bytes);
         } else {
-            parts.push(Part::Owned(encoded.bytes));
+            parts.push(ValuePart::Owned(encoded.bytes));
         }
     }
     keep(shard, old, next..shard.entries, &mut index, &mut end, &mut parts)?;
@@ -213,7 +213,7 @@ fn assemble<'a>(
     bytes.clear();
     shard_index::encode_index(shard, &index, &mut bytes, scratch)?;
     let place = if shard.index_at_start { 0 } else { parts.len() };
-    parts.insert(place, Part::Owned(bytes));
+    parts.insert(place, ValuePart::Owned(bytes));
     Ok(Some(parts))
 }
 
@@ -224,7 +224,7 @@ fn keep(
     numbers: Range<usize>,
     index: &mut [[u64; 2]],
     end: &mut u64,
-    parts: &mut Vec<Part<'_>>,
+    parts: &mut Vec<ValuePart<'_>>,
 ) -> Result<()> {
     let Some(old) = old else { return Ok(()) };
     for number in numbers {
@@ -245,8 +245,8 @@ fn keep(
             wrong(Error::size("with those before it, it claims more bytes than a shard here can have"))
         })?;
         match parts.last_mut() {
-            Some(Part::Current { offset: from, size: have }) if *from + *have == offset => *have += size,
-            _ => parts.push(Part::Current { offset, size }),
+            Some(ValuePart::Current { offset: from, size: have }) if *from + *have == offset => *have += size,
+            _ => parts.push(ValuePart::Current { offset, size }),
         }
     }
     Ok(())

@@ -74,7 +74,7 @@ impl Kept {
 
     /// Do `work` with what is kept as soon as nobody stores it, and once.
     fn once_there<T>(&self, mut work: impl FnMut(&mut State) -> Result<T>) -> Result<T> {
-        let mut wait = Wait::forever();
+        let mut wait = Wait::unlimited();
         loop {
             let done = self.with(|state| match *state {
                 State::Leaves(generation) => Err(generation),
@@ -82,7 +82,7 @@ impl Kept {
             });
             match done {
                 Ok(done) => return done,
-                Err(generation) if generation == fork::generation() => wait.a_little()?,
+                Err(generation) if generation == fork::generation() => wait.step()?,
                 Err(_) => return Err(Error::new(Kind::Argument, FORKED)),
             }
         }

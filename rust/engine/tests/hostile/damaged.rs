@@ -167,6 +167,10 @@ fn kinds_of_damage_have_codes() {
     }
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], raw()).unwrap();
     let operation = Operation::new(&array, &store, "a/");
-    stored.update(KEY, Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Owned(vec![0; 5])]))).unwrap();
+    stored
+        .update(KEY, UpdateOptions::UNCONDITIONAL, &mut |_| {
+            Ok(Change::Write(vec![ValuePart::Owned(vec![0; 5])]))
+        })
+        .unwrap();
     assert_eq!(read_all(operation).unwrap_err().code, Some("wrong_size"));
 }

@@ -158,7 +158,7 @@ struct Endless;
 
 struct Everything;
 
-impl Object for Everything {
+impl ValueReader for Everything {
     fn size(&self) -> u64 {
         u64::MAX
     }
@@ -177,12 +177,17 @@ impl Object for Everything {
 }
 
 impl Store for Endless {
-    fn open(&self, _key: &str, _want: Want) -> Result<Option<Box<dyn Object>>, Error> {
+    fn open(&self, _key: &str, _want: ReadHint) -> Result<Option<Box<dyn ValueReader>>, Error> {
         Ok(Some(Box::new(Everything)))
     }
 
-    fn update<'a>(&self, _key: &str, _need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>, Error> {
-        updater(Some(&Everything)).map(Made::from)
+    fn update<'a>(
+        &self,
+        _key: &str,
+        _need: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>, Error> {
+        updater(Some(&Everything)).map(UpdateOutcome::from)
     }
 
     fn list(&self, _prefix: &str) -> Result<Vec<String>, Error> {

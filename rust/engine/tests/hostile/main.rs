@@ -16,8 +16,8 @@ use tessarr_engine::codec::Config;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{
-    Change, Listing, LocalStore, Made, MemoryStore, Need, Object, Part, Settings, Store, Updater, Version,
-    Want,
+    Change, Listing, LocalStore, MemoryStore, ReadHint, Settings, Store, UpdateOptions, UpdateOutcome,
+    Updater, ValuePart, ValueReader, Version,
 };
 use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{read, write, Error, Kind};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tessarr_engine::read;
 use tessarr_engine::selection::Selection;
-use tessarr_engine::store::{through, SharedStore, Store, Want};
+use tessarr_engine::store::{with_coalescing, CoalescingStore, ReadHint, Store};
 
 use super::begun::{alike, Part};
 
@@ -15,7 +15,7 @@ const ALL_BYTES: [usize; 2] = [1 << 20, 16 << 20];
 /// Where an array is, below caches and transactions, and what is shared of it.
 pub(super) struct Place {
     pub below: Arc<dyn Store>,
-    pub shared: Arc<SharedStore>,
+    pub shared: Arc<CoalescingStore>,
 }
 
 /// Have reads ask for what is shared, where others read chunks of the same array: in another way, as keys, or
@@ -40,30 +40,30 @@ pub(super) fn share(mut reads: Vec<(&mut Part, Place)>) {
             let (part, place) = &mut reads[number];
             let over = found
                 .entry(Arc::as_ptr(&part.store).cast::<()>())
-                .or_insert_with(|| through(&part.store, &place.below, &place.shared));
+                .or_insert_with(|| with_coalescing(&part.store, &place.below, &place.shared));
             part.store = over.clone().unwrap_or_else(|| part.store.clone());
         }
     }
 }
 
 /// Tell what several expect: those of the `parts` that read `apart` from each other, and others.
-fn expect(shared: &SharedStore, parts: &[&Part], apart: &[Vec<usize>]) {
+fn expect(shared: &CoalescingStore, parts: &[&Part], apart: &[Vec<usize>]) {
     let most = ALL_BYTES[usize::from(shared.concurrency() > 0)];
-    let mut wanted: HashMap<String, Vec<Want>> = HashMap::new();
+    let mut wanted: HashMap<String, Vec<ReadHint>> = HashMap::new();
     for alike in apart {
         let Part { base, state, store, .. } = parts[alike[0]];
         let selections: Vec<&Selection> = alike.iter().map(|&index| &parts[index].selection).collect();
         let operation = base.get().operation(state, &**store, None);
         read::wants(operation, &selections, &mut |key, want, bytes| {
             if apart.len() > 1 || shared.expects(key) {
-                let want = if bytes <= most { Want::Whole } else { want };
+                let want = if bytes <= most { ReadHint::Whole } else { want };
                 wanted.entry(key.to_owned()).or_default().push(want);
             }
         });
     }
     for (key, wants) in wanted {
         if wants.len() > 1 || shared.expects(&key) {
-            wants.into_iter().for_each(|want| shared.expect_want(&key, want));
+            wants.into_iter().for_each(|want| shared.expect_hint(&key, want));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::once::intern;
 use pyo3::prelude::*;
 use tessarr_engine::pool::guarded;
-use tessarr_engine::store::{Ask, Opened, Put, Told, Version, Want};
+use tessarr_engine::store::{AsyncGet, AsyncPut, Completion, OpenResult, ReadHint, Version};
 
 use super::foreign::{Opening, PyForeign};
 use crate::error::foreign;
@@ -19,8 +19,8 @@ thread_local! {
 /// Asks a store of Python.
 pub(super) struct PyAsk(pub(super) Arc<PyForeign>);
 
-impl Ask for PyAsk {
-    fn ask(&self, key: &str, want: Want, told: Told) {
+impl AsyncGet for PyAsk {
+    fn get(&self, key: &str, want: ReadHint, told: Completion) {
         if let Some((key, told)) = self.0.ask_there(key.to_owned(), want, told) {
             ask(&self.0, key, want, told);
         }
@@ -30,14 +30,14 @@ impl Ask for PyAsk {
 /// Gives values to the server of a store of Python.
 pub(super) struct PyPut(pub(super) Arc<PyForeign>);
 
-impl Put for PyPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+impl AsyncPut for PyPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Completion<Option<Version>>) {
         self.0.put_there(key, value, told);
     }
 }
 
 /// Have Python open a value.
-pub(super) fn ask(store: &Arc<PyForeign>, key: String, want: Want, told: Told) {
+pub(super) fn ask(store: &Arc<PyForeign>, key: String, want: ReadHint, told: Completion) {
     let opening = store.opening(want);
     let asked = Asked { store: store.clone(), key, opening, told: Mutex::new(Some(told)) };
     if !store.asked.add(asked) || TELLS.get() == Arc::as_ptr(store) {
@@ -72,27 +72,27 @@ pub(super) struct Asked {
     #[pyo3(get)]
     key: String,
     opening: Opening,
-    told: Mutex<Option<Told>>,
+    told: Mutex<Option<Completion>>,
 }
 
 impl Asked {
-    fn lock(&self) -> MutexGuard<'_, Option<Told>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Completion>> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
-        self.lock().as_ref().is_some_and(Told::is_wanted)
+    pub(super) fn is_active(&self) -> bool {
+        self.lock().as_ref().is_some_and(Completion::is_active)
     }
 
-    fn told(&self, opened: Opened) {
+    fn told(&self, opened: OpenResult) {
         let told = self.lock().take();
         if let Some(told) = told {
-            told.tell(opened);
+            told.complete(opened);
         }
     }
 
     /// Tell what was opened; give what is asked for next, which nobody else takes.
-    fn told_by_store(&self, opened: Opened) -> Vec<Asked> {
+    fn told_by_store(&self, opened: OpenResult) -> Vec<Asked> {
         let before = TELLS.replace(Arc::as_ptr(&self.store));
         let told = || {
             self.told(opened);

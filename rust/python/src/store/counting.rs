@@ -70,5 +70,5 @@ fn told(py: Python<'_>, counts: engine::Counts) -> PyResult<Bound<'_, PyDict>> {
 /// How often what was asked of all stores in folders of this process, as of a `CountingStore`.
 #[pyfunction]
 fn asked_of_files(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    told(py, engine::asked_of_files())
+    told(py, engine::local_counts())
 }

@@ -12,7 +12,8 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
 use tessarr_engine::pool::Pile;
 use tessarr_engine::store::{
-    read_all, Ask, Before, Exchange, Expected, Foreign, Listing, New, Object, Put, Replaced, Version, Want,
+    read_all, AsyncGet, AsyncPut, Exchange, Expected, Foreign, Listing, NewValue, PutPrecondition, ReadHint,
+    ReplaceOutcome, ValueReader, Version,
 };
 use tessarr_engine::{Error, Result};
 
@@ -37,7 +38,7 @@ pub(super) struct PyForeign {
     has_list_dir: bool,
     has_delete_prefix: bool,
     has_replace_prefix: bool,
-    deletes_at_once: bool,
+    deletes_atomically: bool,
     has_hold: bool,
     has_answer: bool,
     /// What is asked for, until it is taken.
@@ -92,7 +93,7 @@ impl PyForeign {
             Some(wanted) if !mapping => wanted.extract()?,
             _ => 0,
         };
-        let deletes_at_once = match object.getattr_opt("deletes_at_once")? {
+        let deletes_atomically = match object.getattr_opt("deletes_at_once")? {
             Some(told) if !mapping && !told.is_callable() => told.is_truthy()?,
             _ => false,
         };
@@ -117,7 +118,7 @@ impl PyForeign {
             has_replace_prefix: !mapping
                 && has("replace_prefix")?
                 && !object.is_instance_of::<super::Store>(),
-            deletes_at_once,
+            deletes_atomically,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
             has_answer: !mapping && has("_answer")? && has("open_head")?,
             asked: Pile::default(),
@@ -129,7 +130,7 @@ impl PyForeign {
 
     /// What is asked for since it was last taken, and is still wanted.
     pub(super) fn wanted(&self) -> Vec<Asked> {
-        self.asked.take().into_iter().filter(Asked::is_wanted).collect()
+        self.asked.take().into_iter().filter(Asked::is_active).collect()
     }
 
     pub(super) fn object(&self) -> &Py<PyAny> {
@@ -188,12 +189,14 @@ impl PyForeign {
     }
 
     /// How a value is opened whose method is not `get`.
-    pub(super) fn opening(&self, want: Want) -> Opening {
+    pub(super) fn opening(&self, want: ReadHint) -> Opening {
         let (method, from, count, whole) = match want {
-            Want::Prefix(most) if self.has_open_head => ("open_head", None, most.checked_add(1), most),
-            Want::Suffix(count) if self.has_open_tail => ("open_tail", None, Some(count), 0),
-            Want::Part { offset, count } if self.has_open_part => ("open_part", Some(offset), Some(count), 0),
-            Want::Whole => ("open_head", None, None, u64::MAX),
+            ReadHint::Prefix(most) if self.has_open_head => ("open_head", None, most.checked_add(1), most),
+            ReadHint::Suffix(count) if self.has_open_tail => ("open_tail", None, Some(count), 0),
+            ReadHint::Range { offset, count } if self.has_open_part => {
+                ("open_part", Some(offset), Some(count), 0)
+            }
+            ReadHint::Whole => ("open_head", None, None, u64::MAX),
             _ => ("open_value", None, None, 0),
         };
         Opening { method, from, count, whole }
@@ -205,7 +208,7 @@ impl PyForeign {
         key: &str,
         value: &Bound<'_, PyAny>,
         opening: &Opening,
-    ) -> PyResult<Option<Box<dyn Object>>> {
+    ) -> PyResult<Option<Box<dyn ValueReader>>> {
         if value.is_none() {
             return Ok(None);
         }
@@ -268,14 +271,14 @@ fn unless_missing<T>(py: Python<'_>, done: PyResult<T>) -> PyResult<Option<T>> {
 }
 
 impl Foreign for PyForeign {
-    fn get(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn get(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         if let Some(opened) = self.opened_there(key, want)? {
             return opened;
         }
         self.call(|object| {
             let py = object.py();
             let opens = match want {
-                Want::Whole => self.has_open_head,
+                ReadHint::Whole => self.has_open_head,
                 _ => self.has_open_value,
             };
             if !opens {
@@ -284,7 +287,8 @@ impl Foreign for PyForeign {
                     false => object.call_method1(intern!(py, "get"), (key,)),
                 };
                 let value = unless_missing(py, found)?.filter(|value| !value.is_none());
-                let whole = |value| Ok(Box::new(self.whole(&value, key, (None, None))?) as Box<dyn Object>);
+                let whole =
+                    |value| Ok(Box::new(self.whole(&value, key, (None, None))?) as Box<dyn ValueReader>);
                 return value.map(whole).transpose();
             }
             let opening = self.opening(want);
@@ -300,8 +304,8 @@ impl Foreign for PyForeign {
     }
 
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
-        match self.stored_there(key, data, Before::Anything)? {
-            Some(Replaced::Done(version)) => Ok(self.compared(version)),
+        match self.stored_there(key, data, PutPrecondition::Anything)? {
+            Some(ReplaceOutcome::Done(version)) => Ok(self.compared(version)),
             _ => self.put_by_python(key, data),
         }
     }
@@ -317,43 +321,54 @@ impl Foreign for PyForeign {
         })
     }
 
-    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
-        let before = match (expected, expected.map(Object::version)) {
-            (None, _) => Some(Before::Absent),
-            (_, Some(Some(version))) => Some(Before::Tagged(version.tag().to_vec())),
+    fn replace(
+        &self,
+        key: &str,
+        data: Option<&[u8]>,
+        expected: Option<&dyn ValueReader>,
+    ) -> Result<ReplaceOutcome> {
+        let before = match (expected, expected.map(ValueReader::version)) {
+            (None, _) => Some(PutPrecondition::Absent),
+            (_, Some(Some(version))) => Some(PutPrecondition::HasTag(version.tag().to_vec())),
             _ => None,
         };
-        let mut refused = Replaced::Not;
+        let mut refused = ReplaceOutcome::Conflict;
         if let (Some(before), Some(data), true) = (before, data, self.has_replace_version) {
             match self.stored_there(key, data, before)? {
-                Some(Replaced::Lost) => refused = Replaced::Lost, // Python asks again, who may be refused then
+                Some(ReplaceOutcome::Ambiguous) => refused = ReplaceOutcome::Ambiguous, // Python asks again, who may be refused then
                 Some(done) => return Ok(done),
                 None => {}
             }
         }
-        let (method, expected) = match (expected, expected.map(Object::version)) {
+        let (method, expected) = match (expected, expected.map(ValueReader::version)) {
             (None, _) if self.has_replace_version => ("replace_version", None),
             (_, Some(Some(version))) if self.has_replace_version => {
                 ("replace_version", Some(version.tag().to_vec()))
             }
             _ if self.has_replace => ("replace", expected.map(read_all).transpose()?),
-            _ => return Ok(Replaced::Cannot),
+            _ => return Ok(ReplaceOutcome::Unsupported),
         };
         let answer = self.call(|object| {
             let py = object.py();
             let data = data.map(|bytes| PyBytes::new(py, bytes));
             let expected = expected.map(|bytes| PyBytes::new(py, &bytes));
             let answer = match object.call_method1(method, (key, data, expected)) {
-                Err(raised) if is_kind(py, &raised, "answer_lost") => return Ok(Replaced::Lost),
+                Err(raised) if is_kind(py, &raised, "answer_lost") => return Ok(ReplaceOutcome::Ambiguous),
                 answer => answer?,
             };
             Ok(match (answer.is_truthy()?, self.has_replace_version) {
                 (false, _) => refused,
-                (true, true) => Replaced::Done(self.tagged(&answer, key)?),
-                (true, false) => Replaced::Done(None),
+                (true, true) => ReplaceOutcome::Done(self.tagged(&answer, key)?),
+                (true, false) => ReplaceOutcome::Done(None),
             })
         });
-        answer.map_err(|error| if refused == Replaced::Lost { error.after_lost() } else { error })
+        answer.map_err(|error| {
+            if refused == ReplaceOutcome::Ambiguous {
+                error.after_ambiguous_write()
+            } else {
+                error
+            }
+        })
     }
 
     fn compares_versions(&self) -> bool {
@@ -376,9 +391,9 @@ impl Foreign for PyForeign {
                     Expected::Version(_) => return Ok(None),
                 }
                 match &change.new {
-                    New::Same => {}
-                    New::Nothing => values.set_item(&change.key, py.None())?,
-                    New::Value(bytes) => values.set_item(&change.key, PyBytes::new(py, bytes))?,
+                    NewValue::Unchanged => {}
+                    NewValue::Absent => values.set_item(&change.key, py.None())?,
+                    NewValue::Value(bytes) => values.set_item(&change.key, PyBytes::new(py, bytes))?,
                 }
             }
             object.call_method1(intern!(py, "replace_all"), (values, conditions))?.is_truthy().map(Some)
@@ -436,11 +451,11 @@ impl Foreign for PyForeign {
         self.has_hold || !(self.has_replace || self.has_replace_version)
     }
 
-    fn deletes_at_once(&self) -> bool {
-        self.deletes_at_once
+    fn deletes_atomically(&self) -> bool {
+        self.deletes_atomically
     }
 
-    fn replaces_at_once(&self) -> bool {
+    fn replaces_atomically(&self) -> bool {
         self.has_replace_prefix
     }
 
@@ -457,15 +472,15 @@ impl Foreign for PyForeign {
         self.concurrency
     }
 
-    fn asking(self: Arc<Self>) -> Option<Arc<dyn Ask>> {
-        self.has_answer.then(|| Arc::new(PyAsk(self)) as Arc<dyn Ask>)
+    fn async_get(self: Arc<Self>) -> Option<Arc<dyn AsyncGet>> {
+        self.has_answer.then(|| Arc::new(PyAsk(self)) as Arc<dyn AsyncGet>)
     }
 
-    fn putting(self: Arc<Self>) -> Option<Arc<dyn Put>> {
-        self.stores_there().then(|| Arc::new(PyPut(self)) as Arc<dyn Put>)
+    fn async_put(self: Arc<Self>) -> Option<Arc<dyn AsyncPut>> {
+        self.stores_there().then(|| Arc::new(PyPut(self)) as Arc<dyn AsyncPut>)
     }
 
-    fn may_wait(&self) -> Result<()> {
+    fn check_may_block(&self) -> Result<()> {
         if !self.has_answer || is_ours() {
             return Ok(());
         }
@@ -546,7 +561,7 @@ impl Whole {
     }
 }
 
-impl Object for Whole {
+impl ValueReader for Whole {
     fn size(&self) -> u64 {
         self.slice().len() as u64
     }
@@ -577,7 +592,7 @@ struct Ranged {
     state: Option<Version>,
 }
 
-impl Object for Ranged {
+impl ValueReader for Ranged {
     fn size(&self) -> u64 {
         self.size
     }

@@ -55,7 +55,7 @@ pub(super) fn now() -> f64 {
 
 /// Since when it is known what a store answers now about a key, in seconds since 1970.
 pub(super) fn known_since(store: &dyn engine::Store, key: &str) -> f64 {
-    store.shared_since(key).map_or_else(now, seconds)
+    store.coalesced_since(key).map_or_else(now, seconds)
 }
 
 fn seconds(time: SystemTime) -> f64 {

@@ -273,9 +273,9 @@ impl KvStoreBase {
     }
 
     /// Whether all is done at once, as keys are in memory and nothing is staged.
-    fn is_brief(&self, py: Python<'_>) -> bool {
+    fn is_nonblocking(&self, py: Python<'_>) -> bool {
         let place = self.place(py);
-        place.store.get().inner.is_brief() && !place.only_reads && self.chosen().transaction.is_none()
+        place.store.get().inner.is_nonblocking() && !place.only_reads && self.chosen().transaction.is_none()
     }
 }
 
@@ -491,7 +491,7 @@ impl KvStoreBase {
         let (py, this) = (slf.py(), slf.get());
         let key = this.whole(key)?;
         let options = (if_not_equal, staleness_bound, batch, byte_range);
-        if !matches!(options, (None, None, None, None)) || !this.is_brief(py) {
+        if !matches!(options, (None, None, None, None)) || !this.is_nonblocking(py) {
             return slf
                 .call_method1(intern!(py, "_read"), (key, if_not_equal, staleness_bound, batch, byte_range));
         }
@@ -532,7 +532,7 @@ impl KvStoreBase {
         let key = this.whole(key)?;
         let known = if_equal.map(|known| Octets::of(known, "a generation")).transpose()?;
         let value = value.map(|value| Octets::of(value, "a value")).transpose()?;
-        if !this.is_brief(py) {
+        if !this.is_nonblocking(py) {
             return slf.call_method1(intern!(py, "_write"), (key, value, known));
         }
         let store = this.place(py).store.get();
@@ -565,7 +565,7 @@ impl KvStoreBase {
         }
         let end = |name| Ok::<_, PyErr>(range.getattr(name)?.cast_into::<PyBytes>()?);
         let ends = (end(intern!(py, "_min"))?, end(intern!(py, "_max"))?);
-        if !slf.get().is_brief(py) {
+        if !slf.get().is_nonblocking(py) {
             return slf.call_method1(intern!(py, "_clear"), (ends,));
         }
         KvStoreBase::told(py, KvStoreBase::_delete(slf, ends).map(|()| py.None().into_bound(py)))

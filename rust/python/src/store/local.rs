@@ -37,9 +37,9 @@ impl LocalStore {
         let settings = engine::Settings {
             read_only,
             durable,
-            reading: named(py, "reading", &READINGS, reading)?,
+            read_mode: named(py, "reading", &READINGS, reading)?,
             locking: named(py, "locking", &LOCKINGS, locking)?,
-            patience: duration(py, "lock_timeout_s", lock_timeout_s)?,
+            timeout: duration(py, "lock_timeout_s", lock_timeout_s)?,
         };
         let store = engine::LocalStore::new(&path, settings);
         let store = Arc::new(store.map_err(|error| to_py(py, error))?);
@@ -90,25 +90,25 @@ fn options<'py>(py: Python<'py>, settings: &engine::Settings) -> PyResult<Bound<
     if settings.durable != plain.durable {
         options.set_item("durable", settings.durable)?;
     }
-    if settings.reading != plain.reading {
-        options.set_item("reading", name_of(&READINGS, settings.reading))?;
+    if settings.read_mode != plain.read_mode {
+        options.set_item("reading", name_of(&READINGS, settings.read_mode))?;
     }
     if settings.locking != plain.locking {
         options.set_item("locking", name_of(&LOCKINGS, settings.locking))?;
     }
-    if settings.patience != plain.patience {
-        let endless = settings.patience == Duration::MAX;
-        let patience_s = if endless { f64::INFINITY } else { settings.patience.as_secs_f64() };
+    if settings.timeout != plain.timeout {
+        let endless = settings.timeout == Duration::MAX;
+        let patience_s = if endless { f64::INFINITY } else { settings.timeout.as_secs_f64() };
         options.set_item("lock_timeout_s", patience_s)?;
     }
     Ok(options)
 }
 
 /// The words for what may be chosen: those of TensorStore.
-const READINGS: [(&str, engine::Reading); 3] = [
-    ("default", engine::Reading::Plain),
-    ("memmap", engine::Reading::Mapped),
-    ("direct", engine::Reading::Direct),
+const READINGS: [(&str, engine::ReadMode); 3] = [
+    ("default", engine::ReadMode::Plain),
+    ("memmap", engine::ReadMode::Mapped),
+    ("direct", engine::ReadMode::Direct),
 ];
 const LOCKINGS: [(&str, engine::Locking); 4] = [
     ("os", engine::Locking::System),

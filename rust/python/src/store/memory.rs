@@ -28,7 +28,7 @@ impl MemoryStore {
     /// An empty store of the class that Python derives, in which any text is a key.
     pub(super) fn of_texts(py: Python<'_>) -> PyResult<Bound<'_, Self>> {
         static CLASS: Once<Py<PyType>> = Once::new();
-        let store = Arc::new(engine::MemoryStore::of(engine::Keys::Texts));
+        let store = Arc::new(engine::MemoryStore::of(engine::KeySyntax::Texts));
         let made = initializer(MemoryStore { store: store.clone(), name: None }, store);
         made_as(CLASS.import(py, "tessarr.store", "MemoryStore")?, made)
     }
@@ -44,7 +44,7 @@ impl MemoryStore {
         name: Option<String>,
         any_keys: bool,
     ) -> PyResult<PyClassInitializer<Self>> {
-        let keys = if any_keys { engine::Keys::Texts } else { engine::Keys::Paths };
+        let keys = if any_keys { engine::KeySyntax::Texts } else { engine::KeySyntax::Paths };
         let store = match &name {
             None => Arc::new(engine::MemoryStore::of(keys)),
             Some(name) => py.detach(|| engine::MemoryStore::named(name)),
@@ -74,7 +74,7 @@ impl MemoryStore {
     /// Whether any text is a key.
     #[getter]
     fn any_keys(&self) -> bool {
-        (&*self.store as &dyn engine::Store).keys() == engine::Keys::Texts
+        (&*self.store as &dyn engine::Store).keys() == engine::KeySyntax::Texts
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -96,7 +96,7 @@ impl MemoryStore {
         let items = PyDict::new(py);
         let store: &dyn engine::Store = &*this.store;
         for key in py.detach(|| store.list("")).map_err(|error| to_py(py, error))? {
-            let opened = store.open(&key, engine::Want::Whole).map_err(|error| to_py(py, error))?;
+            let opened = store.open(&key, engine::ReadHint::Whole).map_err(|error| to_py(py, error))?;
             if let Some(object) = opened {
                 items.set_item(&key, PyBytes::new(py, object.bytes().unwrap_or_default()))?;
             }

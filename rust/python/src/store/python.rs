@@ -20,7 +20,7 @@ impl ForeignStore {
     fn new(object: &Bound<'_, PyAny>, read_only: bool, any_keys: bool) -> PyResult<PyClassInitializer<Self>> {
         let (foreign, changeable) = PyForeign::new(object, read_only)?;
         let identity = object.as_ptr() as usize;
-        let keys = if any_keys { engine::Keys::Texts } else { engine::Keys::Paths };
+        let keys = if any_keys { engine::KeySyntax::Texts } else { engine::KeySyntax::Paths };
         let store = engine::ForeignStore::new(foreign, read_only || !changeable, identity).of(keys);
         let store = Arc::new(store);
         Ok(initializer(ForeignStore(store.clone()), store))
@@ -35,7 +35,7 @@ impl ForeignStore {
     /// Whether any text is a key.
     #[getter]
     fn any_keys(&self) -> bool {
-        engine::Store::keys(&*self.0) == engine::Keys::Texts
+        engine::Store::keys(&*self.0) == engine::KeySyntax::Texts
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {

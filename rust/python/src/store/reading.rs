@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tessarr_engine::scratch;
-use tessarr_engine::store::{self as engine, Span, Want};
+use tessarr_engine::store::{self as engine, ReadHint, Span};
 use tessarr_engine::{Error, Kind, Result};
 
 use super::generation::{digest, has_digest, known_since, DIGEST, MISSING, VERSION};
@@ -22,13 +22,13 @@ enum Found {
     Missing,
     /// What the reader has already.
     Known,
-    Value(engine::Loaded, Option<engine::Version>),
+    Value(engine::LoadedValue, Option<engine::Version>),
     /// A part of a value without a version, and all of it.
     Part(Vec<u8>, Vec<u8>),
     /// A part of a value without a version, and where it begins.
     PartOf(Vec<u8>, usize),
     /// More than may be read now.
-    More(Box<dyn engine::Object>),
+    More(Box<dyn engine::ValueReader>),
 }
 
 /// What somebody wants to know of a value.
@@ -44,7 +44,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn is_known(&self, object: &dyn engine::Object) -> Result<bool> {
+    fn is_known(&self, object: &dyn engine::ValueReader) -> Result<bool> {
         match &self.known[..] {
             [VERSION, version @ ..] => Ok(object.state().is_some_and(|state| state.bytes() == version)),
             [DIGEST, ..] => has_digest(&engine::read_all(object)?, &self.known),
@@ -53,7 +53,7 @@ impl Wish {
     }
 
     /// What is to be told of a value, if that needs at most so many bytes of it.
-    fn find(&self, object: Option<Box<dyn engine::Object>>, most: u64) -> Result<Found> {
+    fn find(&self, object: Option<Box<dyn engine::ValueReader>>, most: u64) -> Result<Found> {
         let Some(object) = object else { return Ok(Found::Missing) };
         let size = object.size();
         let hashed = matches!(self.known[..], [DIGEST, ..]);
@@ -66,7 +66,7 @@ impl Wish {
         }
         let version = object.version();
         if self.span.is_none() {
-            return Ok(Found::Value(engine::Loaded::of(object)?, version));
+            return Ok(Found::Value(engine::LoadedValue::of(object)?, version));
         }
         if version.is_none() && size <= SMALL {
             let whole = engine::read_all(&*object)?;
@@ -75,7 +75,7 @@ impl Wish {
         let mut part = scratch::repeated(0, end - begin)?;
         object.read_at(begin as u64, &mut part)?;
         Ok(match version {
-            Some(_) => Found::Value(engine::Loaded::Copied(part), version),
+            Some(_) => Found::Value(engine::LoadedValue::Copied(part), version),
             None => Found::PartOf(part, begin),
         })
     }
@@ -109,7 +109,7 @@ impl Wish {
 
 /// A value that was opened, and is not read yet.
 #[pyclass(module = "tessarr._engine")]
-pub(crate) struct Unread(Option<(Box<dyn engine::Object>, Wish)>);
+pub(crate) struct Unread(Option<(Box<dyn engine::ValueReader>, Wish)>);
 
 #[pymethods]
 impl Unread {
@@ -158,10 +158,14 @@ pub(super) fn read(
     let time = known_since(&*store.inner, key);
     let wish = Wish { store: store.inner.clone(), key: key.to_owned(), time, known: known.to_vec(), span };
     let (whole, far) = (known.is_empty() && span.is_none(), store.inner.concurrency() > 0);
-    let want = if whole { Want::Whole } else { span.filter(|_| far).map_or(Want::Ranges, engine::want_of) };
+    let want = if whole {
+        ReadHint::Whole
+    } else {
+        span.filter(|_| far).map_or(ReadHint::UnknownRanges, engine::read_hint_of)
+    };
     // Of what has no such bytes a server may not tell the state, which may be known.
-    let untold = |object: &dyn engine::Object| {
-        object.state().is_none() && matches!((want, known), (Want::Part { .. }, [VERSION, ..]))
+    let untold = |object: &dyn engine::ValueReader| {
+        object.state().is_none() && matches!((want, known), (ReadHint::Range { .. }, [VERSION, ..]))
     };
     let find = || {
         let found = store.inner.read(key, want, |object| match object {
@@ -170,7 +174,7 @@ pub(super) fn read(
         });
         match found? {
             Some(found) => Ok(found),
-            None => store.inner.read(key, Want::Ranges, |object| wish.find(object, most)),
+            None => store.inner.read(key, ReadHint::UnknownRanges, |object| wish.find(object, most)),
         }
     };
     let found = if whole { store.run(py, 0, find) } else { py.detach(find) };

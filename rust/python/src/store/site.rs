@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use crate::once::intern;
 use pyo3::prelude::*;
 use tessarr_engine::store::{
-    aside, by_thread, received, replaced, Answer, Before, Foreign, Object, Opened, Piece, Refusal, Replaced,
-    Signer, Slot, Stored, Told, Version, Want, Web,
+    complete_on_thread, recv_interruptible, replaced, run_blocking, Completion, Foreign, GetOutcome,
+    HttpClient, HttpError, OpenResult, PutOutcome, PutPrecondition, ReadHint, ReplaceOutcome, ResponseBody,
+    Signer, SwapCell, ValueReader, Version,
 };
 use tessarr_engine::{Error, Result};
 
@@ -20,11 +21,11 @@ use crate::error::foreign;
 /// Where the values of a store are, as soon as its Python knows.
 #[pyclass(frozen, module = "tessarr._engine")]
 #[derive(Default)]
-pub(super) struct Site(Slot<Place>);
+pub(super) struct Site(SwapCell<Place>);
 
 /// Where values are.
 pub(super) struct Place {
-    web: Arc<Web>,
+    web: Arc<HttpClient>,
     root: String,
     query: String,
     /// The signs of keys, beside letters and digits, that are not encoded.
@@ -65,12 +66,12 @@ impl Site {
     ) -> bool {
         let duration = |seconds| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let web = || {
-            let mut web = Web::new(&headers, duration(patience_s))?.forbidding(forbids);
+            let mut web = HttpClient::new(&headers, duration(patience_s))?.with_forbidden_as_absent(forbids);
             if let Some(states) = states {
-                web = web.naming(states)?.lasting(); // a bucket, whose file systems wait as long
+                web = web.with_generation_header(states)?.with_idle_timeout(); // a bucket, whose file systems wait as long
             }
             if let Some((name, secret, token, region)) = &keys {
-                web = web.signed(Signer::new(name, secret, token.as_deref(), region)?);
+                web = web.with_signer(Signer::new(name, secret, token.as_deref(), region)?);
             }
             Some(web.into())
         };
@@ -108,7 +109,7 @@ impl Site {
 
 impl Place {
     /// Ask for a range of a value, as the header says it, or for all, and wait.
-    fn asked(&self, key: &str, range: Option<&str>) -> Result<Answer> {
+    fn asked(&self, key: &str, range: Option<&str>) -> Result<GetOutcome> {
         let url = self.url(key);
         let waits = Arc::new(());
         let is_waiting = Arc::downgrade(&waits);
@@ -119,18 +120,18 @@ impl Place {
             });
         });
         drop(waits);
-        Ok(answer?.unwrap_or(Answer::Unclear))
+        Ok(answer?.unwrap_or(GetOutcome::Unusable))
     }
 
     /// Store a value, and wait.
-    fn stored(&self, key: &str, data: &[u8], before: Before) -> Result<Stored> {
+    fn stored(&self, key: &str, data: &[u8], before: PutPrecondition) -> Result<PutOutcome> {
         let (url, data) = (self.url(key), Arc::new(data.to_vec()));
         let done = waited(|told| {
             self.web.put(&url, data, before, move |done| {
                 let _ = told.send(done);
             });
         });
-        Ok(done?.unwrap_or(Stored::Lost))
+        Ok(done?.unwrap_or(PutOutcome::Lost))
     }
 
     fn url(&self, key: &str) -> String {
@@ -154,9 +155,9 @@ impl Place {
 fn waited<T>(ask: impl FnOnce(Sender<T>)) -> Result<Option<T>> {
     let (told, answers) = channel();
     ask(told);
-    aside(|| match is_ours() {
+    run_blocking(|| match is_ours() {
         true => Ok(answers.recv().ok()), // whoever waits for the thread looks for signals
-        false => received(&answers),
+        false => recv_interruptible(&answers),
     })
 }
 
@@ -190,18 +191,23 @@ const FIRST_BYTES: u64 = 1 << 16;
 impl PyForeign {
     /// Where its values are, if the engine is to ask for them now.
     fn place(&self) -> Option<Arc<Place>> {
-        self.site.as_ref()?.get().get().filter(|place| place.web.may_ask())
+        self.site.as_ref()?.get().get().filter(|place| place.web.try_admit())
     }
 
     /// Have a server asked for a value, where it is known how; gives back what only Python can be asked for.
-    pub(super) fn ask_there(self: &Arc<Self>, key: String, want: Want, told: Told) -> Option<(String, Told)> {
+    pub(super) fn ask_there(
+        self: &Arc<Self>,
+        key: String,
+        want: ReadHint,
+        told: Completion,
+    ) -> Option<(String, Completion)> {
         let Some(place) = self.place() else { return Some((key, told)) };
         let store = self.clone();
         let (url, range) = (place.url(&key), wanted(&self.opening(want)).0);
-        place.web.get(&url, range.as_deref(), told.wanted(), move |answer| {
+        place.web.get(&url, range.as_deref(), told.active_check(), move |answer| {
             match store.answered(answer, &key, want) {
-                Some(opened) => told.tell(opened),
-                None if told.is_wanted() => aside(|| ask(&store, key, want, told)),
+                Some(opened) => told.complete(opened),
+                None if told.is_active() => run_blocking(|| ask(&store, key, want, told)),
                 None => {}
             }
         });
@@ -209,25 +215,25 @@ impl PyForeign {
     }
 
     /// Open a value; None: Python is to be asked.
-    pub(super) fn opened_there(self: &Arc<Self>, key: &str, want: Want) -> Result<Option<Opened>> {
+    pub(super) fn opened_there(self: &Arc<Self>, key: &str, want: ReadHint) -> Result<Option<OpenResult>> {
         let Some(place) = self.place() else { return Ok(None) };
-        self.may_wait()?;
+        self.check_may_block()?;
         let answer = place.asked(key, wanted(&self.opening(want)).0.as_deref())?;
         Ok(self.answered(answer, key, want))
     }
 
     /// What an answer says; None: Python is to be asked.
-    fn answered(self: &Arc<Self>, answer: Answer, key: &str, want: Want) -> Option<Opened> {
+    fn answered(self: &Arc<Self>, answer: GetOutcome, key: &str, want: ReadHint) -> Option<OpenResult> {
         let piece = match answer {
-            Answer::Piece(piece) => piece,
-            Answer::Absent => return Some(Ok(None)),
-            Answer::Refused(refusal) => return self.refused(key, "GET", refusal).map(Err),
-            Answer::Late => return self.late(key).map(Err),
-            Answer::Unclear => return None,
+            GetOutcome::ResponseBody(piece) => piece,
+            GetOutcome::Absent => return Some(Ok(None)),
+            GetOutcome::Refused(refusal) => return self.refused(key, "GET", refusal).map(Err),
+            GetOutcome::TimedOut => return self.late(key).map(Err),
+            GetOutcome::Unusable => return None,
         };
         let opening = self.opening(want);
         let (begin, count) = wanted(&opening).1(piece.size);
-        if !piece.has(begin, count) {
+        if !piece.contains(begin, count) {
             return None;
         }
         let named = |tag: &[u8]| self.version_named(key, tag).filter(|_| !tag.is_empty());
@@ -236,7 +242,7 @@ impl PyForeign {
             true => named(piece.tag.as_bytes()),
             false => named(&piece.state()),
         };
-        let version = version.filter(|_| piece.lasts);
+        let version = version.filter(|_| piece.is_strong);
         let state = version.or_else(|| named(&piece.state()));
         Some(Ok(Some(match piece.is_whole() && piece.size <= opening.whole {
             true => Box::new(Whole { bytes: Bytes::Copied(piece.data.into()), version, state }),
@@ -253,62 +259,73 @@ impl PyForeign {
     }
 
     /// Store a value, if it is as expected; None, or lost: Python is to do it.
-    pub(super) fn stored_there(&self, key: &str, data: &[u8], before: Before) -> Result<Option<Replaced>> {
+    pub(super) fn stored_there(
+        &self,
+        key: &str,
+        data: &[u8],
+        before: PutPrecondition,
+    ) -> Result<Option<ReplaceOutcome>> {
         let Some(place) = self.place_of(data.len()) else { return Ok(None) };
-        self.may_wait()?;
+        self.check_may_block()?;
         self.became(&place, key, place.stored(key, data, before)?)
     }
 
     /// Whether the engine stores values now.
     pub(super) fn stores_there(&self) -> bool {
         let place = self.site.as_ref().and_then(|site| site.get().get());
-        place.is_some_and(|place| place.stores > 0 && place.web.would_ask())
+        place.is_some_and(|place| place.stores > 0 && place.web.is_available())
     }
 
     /// Have a value stored; nobody waits for it.
-    pub(super) fn put_there(self: &Arc<Self>, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+    pub(super) fn put_there(
+        self: &Arc<Self>,
+        key: &str,
+        value: &Arc<Vec<u8>>,
+        told: Completion<Option<Version>>,
+    ) {
         let (store, name, data) = (self.clone(), key.to_owned(), value.clone());
         let Some(place) = self.place_of(value.len()) else {
-            return by_thread(told, move || store.put_by_python(&name, &data));
+            return complete_on_thread(told, move || store.put_by_python(&name, &data));
         };
         let there = place.clone();
-        place.web.put(&place.url(key), value.clone(), Before::Anything, move |done| {
+        place.web.put(&place.url(key), value.clone(), PutPrecondition::Anything, move |done| {
             match store.became(&there, &name, done) {
-                Ok(Some(Replaced::Done(version))) => told.tell(Ok(store.compared(version))),
-                Ok(_) => by_thread(told, move || store.put_by_python(&name, &data)),
-                Err(error) => told.tell(Err(error)),
+                Ok(Some(ReplaceOutcome::Done(version))) => told.complete(Ok(store.compared(version))),
+                Ok(_) => complete_on_thread(told, move || store.put_by_python(&name, &data)),
+                Err(error) => told.complete(Err(error)),
             }
         });
     }
 
     /// What became of a value that was to be stored; None, or lost: Python is to do it.
-    fn became(&self, place: &Place, key: &str, done: Stored) -> Result<Option<Replaced>> {
+    fn became(&self, place: &Place, key: &str, done: PutOutcome) -> Result<Option<ReplaceOutcome>> {
         Ok(match done {
-            Stored::Done(tag) => {
+            PutOutcome::Done(tag) => {
                 if !place.private {
                     let tell = || {
                         self.call(|object| {
                             object.call_method1(intern!(object.py(), "_stored"), (key,)).map(drop)
                         })
                     };
-                    aside(tell)?;
+                    run_blocking(tell)?;
                 }
                 let known = !tag.is_empty() && !tag.starts_with("W/");
                 let version = known.then(|| self.version_named(key, tag.as_bytes())).flatten();
-                Some(Replaced::Done(version))
+                Some(ReplaceOutcome::Done(version))
             }
-            Stored::Otherwise => Some(Replaced::Not),
-            Stored::Refused(refusal) => {
+            PutOutcome::PreconditionFailed => Some(ReplaceOutcome::Conflict),
+            PutOutcome::Refused(refusal) => {
                 let is_lost = refusal.may_have_done();
-                self.refused(key, "PUT", refusal).map_or(Ok(is_lost.then_some(Replaced::Lost)), Err)?
+                self.refused(key, "PUT", refusal)
+                    .map_or(Ok(is_lost.then_some(ReplaceOutcome::Ambiguous)), Err)?
             }
-            Stored::Lost => self.lost(key).map_or(Ok(Some(Replaced::Lost)), Err)?,
-            Stored::Unclear => None,
+            PutOutcome::Lost => self.lost(key).map_or(Ok(Some(ReplaceOutcome::Ambiguous)), Err)?,
+            PutOutcome::Unusable => None,
         })
     }
 
-    fn refused(&self, key: &str, method: &str, refusal: Refusal) -> Option<Error> {
-        let Refusal { status, reason, headers } = refusal;
+    fn refused(&self, key: &str, method: &str, refusal: HttpError) -> Option<Error> {
+        let HttpError { status, reason, headers } = refusal;
         let told = (key, method, status, reason, headers);
         self.failed(|object| object.call_method1(intern!(object.py(), "_refused"), told))
     }
@@ -332,7 +349,7 @@ impl PyForeign {
                 Ok((!raised.is_none()).then(|| foreign(object.py(), PyErr::from_value(raised))))
             })
         };
-        aside(error).unwrap_or_else(Some)
+        run_blocking(error).unwrap_or_else(Some)
     }
 }
 
@@ -343,11 +360,11 @@ struct Far {
     size: u64,
     version: Option<Version>,
     state: Option<Version>,
-    known: Mutex<Arc<Piece>>,
+    known: Mutex<Arc<ResponseBody>>,
 }
 
 impl Far {
-    fn known(&self) -> Arc<Piece> {
+    fn known(&self) -> Arc<ResponseBody> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -359,10 +376,12 @@ impl Far {
         // Whoever has refused a range need not have told the state.
         let is_first = known.data.is_empty() && known.tag.is_empty();
         match place.asked(&self.key, Some(&format!("bytes={offset}-{last}")))? {
-            Answer::Piece(piece) if piece.size != self.size || !is_first && piece.tag != known.tag => {
+            GetOutcome::ResponseBody(piece)
+                if piece.size != self.size || !is_first && piece.tag != known.tag =>
+            {
                 Err(replaced(&self.key))
             }
-            Answer::Piece(piece) => {
+            GetOutcome::ResponseBody(piece) => {
                 let found = piece.copy_to(offset, out);
                 if is_first || piece.is_whole() {
                     // Whole: the server knows no ranges, and gave everything.
@@ -370,10 +389,12 @@ impl Far {
                 }
                 Ok(found)
             }
-            Answer::Absent => Err(replaced(&self.key)),
-            Answer::Refused(refusal) => self.store.refused(&self.key, "GET", refusal).map_or(Ok(false), Err),
-            Answer::Late => self.store.late(&self.key).map_or(Ok(false), Err),
-            Answer::Unclear => Ok(false),
+            GetOutcome::Absent => Err(replaced(&self.key)),
+            GetOutcome::Refused(refusal) => {
+                self.store.refused(&self.key, "GET", refusal).map_or(Ok(false), Err)
+            }
+            GetOutcome::TimedOut => self.store.late(&self.key).map_or(Ok(false), Err),
+            GetOutcome::Unusable => Ok(false),
         }
     }
 
@@ -385,8 +406,9 @@ impl Far {
             let value = object.call_method1(method, (self.key.as_str(), offset, count))?;
             self.store.opened(&self.key, &value, &opening)
         })?;
-        let is_same =
-            |now: &dyn Object| now.size() == self.size && (self.state.is_none() || now.state() == self.state);
+        let is_same = |now: &dyn ValueReader| {
+            now.size() == self.size && (self.state.is_none() || now.state() == self.state)
+        };
         match opened {
             Some(now) if is_same(&*now) => now.read_at(offset, out),
             _ => Err(replaced(&self.key)),
@@ -394,7 +416,7 @@ impl Far {
     }
 }
 
-impl Object for Far {
+impl ValueReader for Far {
     fn size(&self) -> u64 {
         self.size
     }
@@ -407,8 +429,8 @@ impl Object for Far {
         self.state
     }
 
-    fn takes_request(&self, offset: u64, count: u64) -> bool {
-        !self.known().has(offset, count)
+    fn needs_request(&self, offset: u64, count: u64) -> bool {
+        !self.known().contains(offset, count)
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -422,6 +444,6 @@ impl Object for Far {
         if self.known().copy_to(offset, out) || self.ask(offset, out)? {
             return Ok(());
         }
-        aside(|| self.read_by_python(offset, out))
+        run_blocking(|| self.read_by_python(offset, out))
     }
 }

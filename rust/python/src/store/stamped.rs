@@ -240,7 +240,9 @@ pub(super) enum Basis {
 
 /// All of a value, if there is one.
 fn whole_of(store: &dyn engine::Store, key: &str) -> Result<Option<Vec<u8>>> {
-    store.read(key, engine::Want::Whole, |object| object.map(|object| engine::read_all(&*object)).transpose())
+    store.read(key, engine::ReadHint::Whole, |object| {
+        object.map(|object| engine::read_all(&*object)).transpose()
+    })
 }
 
 /// What reading a key gave.

@@ -110,7 +110,7 @@ impl TransactionBase {
             let staged = stage.cast::<StagedStore>()?.get();
             let done = || pool::guarded(|| staged.engine().commit(self.atomic, &|_, _| Ok(None)));
             match stage.py().detach(done) {
-                Ok(engine::Outcome::Done) => {}
+                Ok(engine::CommitOutcome::Done) => {}
                 Ok(_) => return Ok(false),
                 Err(error) => return Err(to_py(stage.py(), error)),
             }

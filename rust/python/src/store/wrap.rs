@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyBytes, PyDict};
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::error::EXIT;
-use tessarr_engine::store::{self as engine, New};
+use tessarr_engine::store::{self as engine, NewValue};
 use tessarr_engine::{Error, Result};
 
 use super::generation::expected_of;
@@ -43,13 +43,13 @@ fn prefixed(store: &Bound<'_, Store>, prefix: &str) -> PyResult<Store> {
 
 /// `store`, each expected value of which is opened once, and each part of it read once.
 #[pyclass(extends = Store, frozen, module = "tessarr._engine")]
-pub(crate) struct SharedStore(Arc<engine::SharedStore>);
+pub(crate) struct SharedStore(Arc<engine::CoalescingStore>);
 
 #[pymethods]
 impl SharedStore {
     #[new]
     fn new(store: &Bound<'_, Store>) -> PyClassInitializer<Self> {
-        let shared = Arc::new(engine::SharedStore::new(store.get().engine()));
+        let shared = Arc::new(engine::CoalescingStore::new(store.get().engine()));
         initializer(SharedStore(shared.clone()), shared)
     }
 
@@ -62,7 +62,7 @@ impl SharedStore {
 
     /// `store`, which asks this one for what it would ask `below`; itself, if it does not stand before that.
     fn through(&self, store: &Bound<'_, Store>, below: &Bound<'_, Store>) -> PyResult<Py<Store>> {
-        match engine::through(&store.get().engine(), &below.get().engine(), &self.0) {
+        match engine::with_coalescing(&store.get().engine(), &below.get().engine(), &self.0) {
             Some(inner) => Py::new(store.py(), Store { inner }),
             None => Ok(store.clone().unbind()),
         }
@@ -70,7 +70,7 @@ impl SharedStore {
 }
 
 impl SharedStore {
-    pub(crate) fn engine(&self) -> Arc<engine::SharedStore> {
+    pub(crate) fn engine(&self) -> Arc<engine::CoalescingStore> {
         self.0.clone()
     }
 }
@@ -109,14 +109,14 @@ fn delayed(
         bytes_per_second: bytes_per_s,
         concurrency,
     };
-    Ok(made(engine::WatchedStore::watched_by(store.get().engine(), latency)))
+    Ok(made(engine::InstrumentedStore::observed_by(store.get().engine(), latency)))
 }
 
 /// `store`, calling ``watch(call, key, bytes, seconds, error)`` after each call.
 #[pyfunction]
 fn watched(store: &Bound<'_, Store>, watch: Py<PyAny>) -> Store {
     let watch = PyWatch { watch: Kept::new(watch) };
-    made(engine::WatchedStore::watched_by(store.get().engine(), watch))
+    made(engine::InstrumentedStore::observed_by(store.get().engine(), watch))
 }
 
 /// Tells a Python function.
@@ -130,12 +130,12 @@ impl std::fmt::Debug for PyWatch {
     }
 }
 
-impl engine::Watch for PyWatch {
-    fn after(&self, call: engine::Call, key: &str, done: &engine::Done<'_>) -> Result<()> {
+impl engine::StoreObserver for PyWatch {
+    fn after(&self, call: engine::Call, key: &str, done: &engine::CallReport<'_>) -> Result<()> {
         let told = crate::ending::attached(|py| {
             let Some(watch) = self.watch.get() else { return Ok(()) };
             let error = done.error.map(ToString::to_string);
-            let arguments = (call.name(), key, done.bytes, done.took.as_secs_f64(), error);
+            let arguments = (call.name(), key, done.bytes, done.duration.as_secs_f64(), error);
             watch.call1(py, arguments).map(drop).map_err(|raised| foreign(py, raised))
         });
         told.unwrap_or_else(|| Err(Error::internal("a store was watched while Python shuts down")))
@@ -187,13 +187,13 @@ impl CachePool {
     /// most `max_age_s` ago; with None they may be of any age.
     fn store(&self, store: &Bound<'_, Store>, space: u64, max_age_s: Option<f64>) -> Store {
         let fresh = match max_age_s {
-            None => engine::Fresh::Always,
+            None => engine::Freshness::Always,
             Some(age) => match Duration::try_from_secs_f64(age) {
                 // A fixed point in time, so that what is asked for from now on may be of any age.
                 Ok(age) if !age.is_zero() => std::time::Instant::now()
                     .checked_sub(age)
-                    .map_or(engine::Fresh::Always, engine::Fresh::Since),
-                _ => engine::Fresh::Now,
+                    .map_or(engine::Freshness::Always, engine::Freshness::Since),
+                _ => engine::Freshness::Now,
             },
         };
         made(self.0.store(store.get().engine(), space, fresh))
@@ -239,7 +239,7 @@ impl Limits {
             Some(rate) if rate.is_nan() || rate <= 0.0 => {
                 Err(argument(py, format!("{name} must be a positive number")))
             }
-            other => Ok(other.map(|rate| engine::Rate::new(rate, doubling))),
+            other => Ok(other.map(|rate| engine::RateLimiter::new(rate, doubling))),
         };
         let (reads, writes) = (rate("reads_per_s", reads_per_s)?, rate("writes_per_s", writes_per_s)?);
         Ok(Limits(Arc::new(engine::Limits::new(concurrency, chunks, reads, writes))))
@@ -247,7 +247,7 @@ impl Limits {
 
     /// `store`, asked within the limits.
     fn store(&self, store: &Bound<'_, Store>) -> Store {
-        made(self.0.over(store.get().engine()))
+        made(self.0.wrap(store.get().engine()))
     }
 }
 
@@ -262,10 +262,10 @@ fn retrying(
     judge: Py<PyAny>,
 ) -> PyResult<Store> {
     let py = store.py();
-    let retries = engine::Retries {
-        most,
-        first: duration(py, "first_s", first_s)?,
-        longest: duration(py, "longest_s", longest_s)?,
+    let retries = engine::RetryPolicy {
+        max_retries: most,
+        initial_delay: duration(py, "first_s", first_s)?,
+        max_delay: duration(py, "longest_s", longest_s)?,
     };
     let judge = Kept::new(judge);
     let judged = move |mut error: Error| {
@@ -274,14 +274,14 @@ fn retrying(
             let judged = judge.get()?.call1(py, (raised.value(py),)).ok()?;
             let (told, may_pass, undone): (Bound<'_, PyAny>, bool, Option<bool>) = judged.extract(py).ok()?;
             let passes = match (may_pass, undone) {
-                (false, _) => engine::Passes::Never,
-                (true, None) => engine::Passes::Unclear,
-                (true, Some(false)) => engine::Passes::Lost,
-                (true, Some(true)) => engine::Passes::Undone,
+                (false, _) => engine::Transience::Permanent,
+                (true, None) => engine::Transience::Transient,
+                (true, Some(false)) => engine::Transience::Ambiguous,
+                (true, Some(true)) => engine::Transience::NotApplied,
             };
             Some((foreign(py, PyErr::from_value(told)), passes))
         });
-        let Some((told, passes)) = answer.flatten() else { return (error, engine::Passes::Never) };
+        let Some((told, passes)) = answer.flatten() else { return (error, engine::Transience::Permanent) };
         error.code = told.code.or(error.code.filter(|&code| code != EXIT));
         error.foreign = told.foreign;
         (error, passes)
@@ -290,15 +290,15 @@ fn retrying(
 }
 
 /// What a function of Python makes of the value of a key.
-fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<New>> {
+fn remade(redo: &Py<PyAny>, key: &str, current: Option<&[u8]>) -> tessarr_engine::Result<Option<NewValue>> {
     let made = crate::ending::attached(|py| {
         let current = current.map(|bytes| PyBytes::new(py, bytes));
         let made = redo.bind(py).call1((key, current.clone()))?;
         Ok(match () {
             () if made.is(py.Ellipsis()) => None,
-            () if made.eq(&current)? => Some(New::Same),
-            () if made.is_none() => Some(New::Nothing),
-            () => Some(New::Value(Arc::new(made.extract::<Vec<u8>>()?))),
+            () if made.eq(&current)? => Some(NewValue::Unchanged),
+            () if made.is_none() => Some(NewValue::Absent),
+            () => Some(NewValue::Value(Arc::new(made.extract::<Vec<u8>>()?))),
         })
     });
     let shut = || tessarr_engine::Error::internal("a transaction was committed while Python shuts down");
@@ -337,7 +337,7 @@ impl StagedStore {
         let below = store.get().engine();
         let staged = Arc::new(match same {
             None => engine::StagedStore::new(below, repeatable),
-            Some(same) => same.get().staged.over(below),
+            Some(same) => same.get().staged.with_inner(below),
         });
         initializer(StagedStore { staged: staged.clone(), below: store.unbind(), owner }, staged)
     }
@@ -350,7 +350,7 @@ impl StagedStore {
     /// Which changes it keeps: all that keep the same ones have the same number.
     #[getter]
     fn number(&self) -> usize {
-        self.staged.number()
+        self.staged.id()
     }
 
     /// How many keys, and prefixes that are deleted, are to change.
@@ -360,7 +360,7 @@ impl StagedStore {
 
     /// Whether some of the value of a key that is changed in the end, or its absence, is remembered.
     fn remembers(&self, key: &str) -> bool {
-        tessarr_engine::store::Store::remembers(&*self.staged, key)
+        tessarr_engine::store::Store::is_cached(&*self.staged, key)
     }
 
     /// Whether a key is to change, or to be gone.
@@ -377,8 +377,8 @@ impl StagedStore {
     /// is compared in the end. False, and nothing, where the key was changed here.
     fn assume(&self, py: Python<'_>, key: &str, data: &[u8], version: &[u8]) -> PyResult<bool> {
         let Some(seen) = engine::Version::new(version) else { return Ok(false) };
-        let (seen, new) = (engine::Expected::Version(seen), New::Value(Arc::new(data.to_vec())));
-        py.detach(|| self.staged.assume(key, seen, new)).map_err(|error| to_py(py, error))
+        let (seen, new) = (engine::Expected::Version(seen), NewValue::Value(Arc::new(data.to_vec())));
+        py.detach(|| self.staged.stage_if(key, seen, new)).map_err(|error| to_py(py, error))
     }
 
     /// Have it compared in the end whether a key that is only read here has what somebody has seen: this
@@ -389,12 +389,12 @@ impl StagedStore {
             Some(version) => engine::Expected::Version(version),
             None => engine::Expected::Bytes(Arc::new(data.to_vec())),
         };
-        py.detach(|| self.staged.rely(key, seen)).map_err(|error| to_py(py, error))
+        py.detach(|| self.staged.stage_read(key, seen)).map_err(|error| to_py(py, error))
     }
 
     /// A key that does not have by now what somebody asked for.
     fn unmet(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        py.detach(|| self.staged.unmet()).map_err(|error| to_py(py, error))
+        py.detach(|| self.staged.unmet_precondition()).map_err(|error| to_py(py, error))
     }
 
     /// Change `key` to `data` (None: remove it) if it has a generation in the end, whatever becomes of it here.
@@ -406,10 +406,11 @@ impl StagedStore {
         generation: &[u8],
     ) -> PyResult<TimestampedStorageGeneration> {
         let (py, staged) = (slf.py(), &slf.get().staged);
-        let expect = || expected_of(Some(generation)).map_or(Ok(false), |asked| staged.expect(key, asked));
+        let expect =
+            || expected_of(Some(generation)).map_or(Ok(false), |asked| staged.stage_precondition(key, asked));
         let is_later = py.detach(expect).map_err(|error| to_py(py, error))?;
         let stamp = writing::write(py, slf.as_super().get(), key, data, (!is_later).then_some(generation))?;
-        staged.ask(key);
+        staged.require_precondition(key);
         Ok(stamp)
     }
 
@@ -436,9 +437,9 @@ impl StagedStore {
         };
         let outcome = py.detach(|| tessarr_engine::pool::guarded(|| self.staged.commit(atomic, &redone)));
         Ok(match outcome.map_err(|error| to_py(py, error))? {
-            engine::Outcome::Done => None,
-            engine::Outcome::Conflict(key) => Some(key.into_pyobject(py)?.into_any()),
-            engine::Outcome::NotAtomic(count) => Some(count.into_pyobject(py)?.into_any()),
+            engine::CommitOutcome::Done => None,
+            engine::CommitOutcome::Conflict(key) => Some(key.into_pyobject(py)?.into_any()),
+            engine::CommitOutcome::NotAtomic(count) => Some(count.into_pyobject(py)?.into_any()),
         })
     }
 }

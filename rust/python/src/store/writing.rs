@@ -44,11 +44,11 @@ fn change(
     match (expected_of(expected), expected) {
         (Some(expected), _) => store.write(key, data, &expected),
         (None, Some(generation @ [DIGEST, ..])) => {
-            let has = |current: Option<&dyn engine::Object>| match current {
+            let has = |current: Option<&dyn engine::ValueReader>| match current {
                 Some(object) => has_digest(&engine::read_all(object)?, generation),
                 None => Ok(false),
             };
-            store.write_if(key, data, engine::Need::CURRENT, has)
+            store.write_if(key, data, engine::UpdateOptions::READ_CURRENT, has)
         }
         (None, _) => Ok((false, None)), // that of no value
     }

@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use super::entry::{Answer, Found, Fresh, Part, Piece, Same};
-use super::lru::{Epoch, Shelf};
+use super::entry::{CacheEntry, CachedRange, EntryKind, Freshness, Lookup, ValueId};
+use super::lru::{Epoch, Lru};
 use super::CachedStore;
 use crate::store::{fork, Store};
 
 /// A memory limit that several caches share; the least recently used entry is evicted first.
 #[derive(Clone, Debug)]
-pub struct CachePool(Arc<Memory>);
+pub struct CachePool(Arc<CacheMemory>);
 
 /// Statistics of a [`CachedStore`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,40 +24,46 @@ pub struct CacheCounts {
     pub bytes: u64,
 }
 
-pub(super) struct Memory {
-    shelf: Mutex<Shelf>,
+pub(super) struct CacheMemory {
+    lru: Mutex<Lru>,
     pub(super) limit: u64,
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-impl std::fmt::Debug for Memory {
+impl std::fmt::Debug for CacheMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Memory({} bytes)", self.limit)
     }
 }
 
-impl Memory {
+impl CacheMemory {
     /// Run `work` with the entries locked; `work` calls no store.
-    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut Lru) -> T) -> T {
         let _gate = fork::gate();
-        let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&mut shelf)
+        let mut lru = self.lru.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&mut lru)
     }
 
     /// Look up an entry; return the time of the lookup as well.
-    pub(super) fn find(&self, name: &str, part: Part, fresh: Fresh) -> (Found, Asked) {
-        let time = Instant::now();
-        let (found, epoch) = self.with(|shelf| (shelf.find(name, part, fresh), shelf.epoch(name)));
-        self.count(matches!(found, Found::Fresh(_)));
-        (found, Asked { epoch, time })
+    pub(super) fn look_up(&self, name: &str, kind: EntryKind, freshness: Freshness) -> (Lookup, RequestTime) {
+        let requested_at = Instant::now();
+        let (lookup, epoch) = self.with(|lru| (lru.look_up(name, kind, freshness), lru.epoch(name)));
+        self.count(matches!(lookup, Lookup::Fresh(_)));
+        (lookup, RequestTime { epoch, requested_at })
     }
 
     /// A cached range of the value `of` that contains these bytes, and its offset.
-    pub(super) fn find_range(&self, name: &str, offset: u64, count: u64, of: Same) -> Option<Piece> {
-        let found = self.with(|shelf| shelf.find_range(name, offset, count, of));
-        self.count(found.is_some());
-        found
+    pub(super) fn look_up_range(
+        &self,
+        name: &str,
+        offset: u64,
+        count: u64,
+        of: ValueId,
+    ) -> Option<CachedRange> {
+        let lookup = self.with(|lru| lru.look_up_range(name, offset, count, of));
+        self.count(lookup.is_some());
+        lookup
     }
 
     fn count(&self, hit: bool) {
@@ -65,36 +71,36 @@ impl Memory {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn keep(&self, name: &str, part: Part, answer: Answer, asked: Asked) {
-        self.with(|shelf| shelf.keep(name, part, answer, asked.epoch, asked.time));
+    pub(super) fn insert(&self, name: &str, kind: EntryKind, entry: CacheEntry, request_time: RequestTime) {
+        self.with(|lru| lru.insert(name, kind, entry, request_time.epoch, request_time.requested_at));
     }
 
     pub(super) fn counts(&self) -> CacheCounts {
         CacheCounts {
             hits: self.hits.load(Ordering::Relaxed),
             misses: self.misses.load(Ordering::Relaxed),
-            bytes: self.with(|shelf| shelf.bytes()),
+            bytes: self.with(|lru| lru.bytes()),
         }
     }
 }
 
 /// The time of a request: a response about the state before a change must not be cached after it.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Asked {
+pub(in crate::store) struct RequestTime {
     pub(super) epoch: Epoch,
-    pub(super) time: Instant,
+    pub(super) requested_at: Instant,
 }
 
-impl Asked {
+impl RequestTime {
     /// A request that starts now.
     pub(in crate::store) fn now() -> Self {
-        Asked { epoch: Epoch::now(), time: Instant::now() }
+        RequestTime { epoch: Epoch::now(), requested_at: Instant::now() }
     }
 
-    /// The time of a coalesced response: it may stem from any request since `first`.
-    pub(super) fn since(self, first: Asked) -> Self {
-        let epoch = if self.epoch <= first.epoch { self.epoch } else { Epoch::PAST };
-        Asked { epoch, time: self.time.min(first.time) }
+    /// The time of a coalesced response: it may stem from any request since `earliest`.
+    pub(super) fn since(self, earliest: RequestTime) -> Self {
+        let epoch = if self.epoch <= earliest.epoch { self.epoch } else { Epoch::PAST };
+        RequestTime { epoch, requested_at: self.requested_at.min(earliest.requested_at) }
     }
 }
 
@@ -102,16 +108,16 @@ impl CachePool {
     /// Hold at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
         fork::register();
-        let shelf = Mutex::new(Shelf::new(limit));
-        let memory = Memory { shelf, limit, hits: AtomicU64::new(0), misses: AtomicU64::new(0) };
+        let lru = Mutex::new(Lru::new(limit));
+        let memory = CacheMemory { lru, limit, hits: AtomicU64::new(0), misses: AtomicU64::new(0) };
         CachePool(Arc::new(memory))
     }
 
     /// Cache the responses of `inner` while they are fresh. Stores with the same `namespace` share
     /// entries: they must be views of the same data.
-    pub fn store(&self, inner: Arc<dyn Store>, space: u64, fresh: Fresh) -> CachedStore {
-        let space = format!("{space}:").into();
-        CachedStore { inner, memory: self.0.clone(), space, fresh, shared: None }
+    pub fn store(&self, inner: Arc<dyn Store>, namespace: u64, freshness: Freshness) -> CachedStore {
+        let namespace = format!("{namespace}:").into();
+        CachedStore { inner, memory: self.0.clone(), namespace, freshness, coalescing: None }
     }
 
     /// The statistics of all stores in this pool.
@@ -121,6 +127,6 @@ impl CachePool {
 
     /// Drop all entries.
     pub fn clear(&self) {
-        self.0.with(Shelf::clear);
+        self.0.with(Lru::clear);
     }
 }

@@ -3,54 +3,54 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::cache_pool::{Asked, Memory};
-use super::entry::{Answer, Part, Same, Whole};
-use super::SMALL;
+use super::cache_pool::{CacheMemory, RequestTime};
+use super::entry::{CacheEntry, EntryKind, ValueId, WholeValue};
+use super::SMALL_VALUE_BYTES;
 use crate::error::Result;
-use crate::store::{self, read_from, Decoded, How, Object, Store, Version, Want};
+use crate::store::{self, read_from, DecodedCache, ReadFlags, ReadHint, Store, ValueReader, Version};
 
 /// The decoded chunks of a value.
-pub(super) struct Chunks {
+pub(super) struct DecodedChunks {
     pub(super) name: String,
-    pub(super) of: Same,
-    pub(super) memory: Arc<Memory>,
+    pub(super) of: ValueId,
+    pub(super) memory: Arc<CacheMemory>,
 }
 
-impl Decoded for Chunks {
+impl DecodedCache for DecodedChunks {
     fn has_room(&self, bytes: usize) -> bool {
         bytes as u64 <= self.memory.limit
     }
 
-    fn find(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>> {
-        let part = Part::Decoded { offset, size, level };
-        self.memory.with(|shelf| shelf.find_decoded(&self.name, part, self.of))
+    fn get(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>> {
+        let kind = EntryKind::Decoded { offset, size, level };
+        self.memory.with(|lru| lru.look_up_decoded(&self.name, kind, self.of))
     }
 
-    fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
-        let part = Part::Decoded { offset, size, level };
-        let answer = Answer::Decoded(Arc::new(bytes));
-        self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.of));
+    fn insert(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
+        let kind = EntryKind::Decoded { offset, size, level };
+        let entry = CacheEntry::Decoded(Arc::new(bytes));
+        self.memory.with(|lru| lru.insert_part(&self.name, kind, entry, self.of));
     }
 }
 
 /// A cached value.
-pub(super) struct WholeObject {
-    pub(super) whole: Arc<Whole>,
+pub(super) struct WholeValueReader {
+    pub(super) whole: Arc<WholeValue>,
     /// None: the value is about to be changed.
-    pub(super) chunks: Option<Chunks>,
+    pub(super) chunks: Option<DecodedChunks>,
 }
 
-impl Object for WholeObject {
+impl ValueReader for WholeValueReader {
     fn size(&self) -> u64 {
         self.whole.bytes.len() as u64
     }
 
     fn version(&self) -> Option<Version> {
-        self.whole.same.version()
+        self.whole.value_id.version()
     }
 
     fn state(&self) -> Option<Version> {
-        self.whole.same.state()
+        self.whole.value_id.state()
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
@@ -61,54 +61,55 @@ impl Object for WholeObject {
         Some(&self.whole.bytes)
     }
 
-    fn decoded(&self) -> Option<&dyn Decoded> {
-        self.chunks.as_ref().map(|chunks| chunks as &dyn Decoded)
+    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
+        self.chunks.as_ref().map(|chunks| chunks as &dyn DecodedCache)
     }
 }
 
 /// A value with some cached ranges; reading another range opens it in the inner store.
-pub(super) struct RangedObject {
+pub(super) struct RangedReader {
     pub(super) key: String,
     pub(super) name: String,
-    pub(super) chunks: Chunks,
+    pub(super) chunks: DecodedChunks,
     pub(super) size: u64,
-    pub(super) asked: Asked,
+    pub(super) request_time: RequestTime,
     /// Entries of this cache stay valid when the value is opened again.
-    pub(super) stays: bool,
-    pub(super) opened: OnceLock<Box<dyn Object>>,
+    pub(super) entries_stay_valid: bool,
+    pub(super) reader: OnceLock<Box<dyn ValueReader>>,
     pub(super) opening: Mutex<()>,
     /// A continued read was sent before the read that it continues.
-    pub(super) ahead: AtomicBool,
+    pub(super) sent_ahead: AtomicBool,
     pub(super) inner: Arc<dyn Store>,
-    pub(super) memory: Arc<Memory>,
-    pub(super) space: Arc<str>,
+    pub(super) memory: Arc<CacheMemory>,
+    pub(super) namespace: Arc<str>,
 }
 
-impl RangedObject {
+impl RangedReader {
     /// Open the value in the inner store.
-    fn opened(&self, want: Want) -> Result<&dyn Object> {
-        if let Some(object) = self.opened.get() {
+    fn reader(&self, hint: ReadHint) -> Result<&dyn ValueReader> {
+        if let Some(object) = self.reader.get() {
             return Ok(&**object);
         }
         // Several threads may read ranges; one of them opens the value.
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(object) = self.opened.get() {
+        if let Some(object) = self.reader.get() {
             return Ok(&**object);
         }
-        let found = self.inner.open(&self.key, want)?;
-        let current = self.memory.with(|shelf| shelf.epoch(&self.name)) == self.asked.epoch;
-        let same = |object: &dyn Object| object.size() == self.size && self.chunks.of.is_in(object);
-        match found.filter(|object| current && same(&**object)) {
-            Some(object) => Ok(&**self.opened.get_or_init(|| object)),
+        let opened = self.inner.open(&self.key, hint)?;
+        let is_current = self.memory.with(|lru| lru.epoch(&self.name)) == self.request_time.epoch;
+        let same =
+            |object: &dyn ValueReader| object.size() == self.size && self.chunks.of.matches_reader(object);
+        match opened.filter(|object| is_current && same(&**object)) {
+            Some(object) => Ok(&**self.reader.get_or_init(|| object)),
             None => {
-                self.memory.with(|shelf| shelf.forget(&self.space, &self.name));
+                self.memory.with(|lru| lru.invalidate(&self.namespace, &self.name));
                 Err(store::replaced(&self.key))
             }
         }
     }
 }
 
-impl Object for RangedObject {
+impl ValueReader for RangedReader {
     fn size(&self) -> u64 {
         self.size
     }
@@ -122,103 +123,110 @@ impl Object for RangedObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_as(offset, out, How::default())
+        self.read_with(offset, out, ReadFlags::default())
     }
 
-    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
         let count = out.len() as u64;
-        if !self.recalled(offset, out)? {
-            if self.is_read_whole() {
+        if !self.fill_from_cache(offset, out)? {
+            if self.must_read_whole() {
                 return self.read_whole();
             }
-            let more = self.is_more(how);
-            self.opened(Want::Part { offset, count })?.read_as(offset, out, How { more, ..how })?;
-            if !how.once && count <= self.memory.limit {
-                let (part, answer) = (Part::Range { offset, count }, Answer::Range(Arc::new(out.to_vec())));
-                self.memory.with(|shelf| shelf.keep_of(&self.name, part, answer, self.chunks.of));
+            let continues_request = self.is_continuation(flags);
+            self.reader(ReadHint::Range { offset, count })?.read_with(
+                offset,
+                out,
+                ReadFlags { continues_request, ..flags },
+            )?;
+            if !flags.decoded_is_cached && count <= self.memory.limit {
+                let (kind, entry) =
+                    (EntryKind::Range { offset, count }, CacheEntry::Range(Arc::new(out.to_vec())));
+                self.memory.with(|lru| lru.insert_part(&self.name, kind, entry, self.chunks.of));
             }
         }
         Ok(())
     }
 
-    fn remembers(&self, offset: u64, count: u64) -> bool {
-        self.memory.with(|shelf| shelf.find_range(&self.name, offset, count, self.chunks.of)).is_some()
+    fn is_cached(&self, offset: u64, count: u64) -> bool {
+        self.memory.with(|lru| lru.look_up_range(&self.name, offset, count, self.chunks.of)).is_some()
     }
 
-    fn decoded(&self) -> Option<&dyn Decoded> {
+    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
         Some(self)
     }
 }
 
-impl Decoded for RangedObject {
+impl DecodedCache for RangedReader {
     fn has_room(&self, bytes: usize) -> bool {
         self.chunks.has_room(bytes)
     }
 
-    fn find(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>> {
-        let below = || self.decoded_below()?.find(offset, size, level);
-        self.chunks.find(offset, size, level).or_else(below)
+    fn get(&self, offset: u64, size: u64, level: u64) -> Option<Arc<Vec<u8>>> {
+        let inner = || self.inner_decoded_cache()?.get(offset, size, level);
+        self.chunks.get(offset, size, level).or_else(inner)
     }
 
-    fn keep(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
-        if let Some(below) = self.decoded_below().filter(|below| below.has_room(bytes.len())) {
-            below.keep(offset, size, level, bytes.clone());
+    fn insert(&self, offset: u64, size: u64, level: u64, bytes: Vec<u8>) {
+        if let Some(inner) = self.inner_decoded_cache().filter(|inner| inner.has_room(bytes.len())) {
+            inner.insert(offset, size, level, bytes.clone());
         }
-        self.chunks.keep(offset, size, level, bytes);
+        self.chunks.insert(offset, size, level, bytes);
     }
 }
 
-impl RangedObject {
+impl RangedReader {
     /// The cache of decoded chunks of an inner cache.
-    fn decoded_below(&self) -> Option<&dyn Decoded> {
-        match self.opened.get() {
-            Some(object) => object.decoded(),
+    fn inner_decoded_cache(&self) -> Option<&dyn DecodedCache> {
+        match self.reader.get() {
+            Some(object) => object.decoded_cache(),
             // This needs no request. If the value differs, the next read reports it.
-            None => {
-                self.inner.asked_since(&self.key).and_then(|_| self.opened(Want::Nothing).ok())?.decoded()
-            }
+            None => self
+                .inner
+                .cached_since(&self.key)
+                .and_then(|_| self.reader(ReadHint::Revalidate).ok())?
+                .decoded_cache(),
         }
     }
 
     /// Whether the value has cached ranges but no version, so that ranges of two states could mix.
-    fn is_read_whole(&self) -> bool {
-        self.stays
+    fn must_read_whole(&self) -> bool {
+        self.entries_stay_valid
             && self.chunks.of.state().is_none()
-            && self.size <= SMALL.min(self.memory.limit)
-            && !self.memory.with(|shelf| shelf.lacks_parts(&self.name))
+            && self.size <= SMALL_VALUE_BYTES.min(self.memory.limit)
+            && !self.memory.with(|lru| lru.lacks_parts(&self.name))
     }
 
     /// Read and cache the whole current value, and let the caller start again with it.
     fn read_whole(&self) -> Result<()> {
         let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.memory.with(|shelf| shelf.whole(&self.name)).is_none() {
-            let answer = match self.inner.open(&self.key, Want::Whole)? {
-                Some(object) => Answer::Whole(Arc::new(Whole::of(&*object)?)),
-                None => Answer::Absent,
+        if self.memory.with(|lru| lru.whole(&self.name)).is_none() {
+            let entry = match self.inner.open(&self.key, ReadHint::Whole)? {
+                Some(object) => CacheEntry::Whole(Arc::new(WholeValue::of(&*object)?)),
+                None => CacheEntry::Absent,
             };
-            self.memory.keep(&self.name, Part::Value, answer, self.asked);
+            self.memory.insert(&self.name, EntryKind::Value, entry, self.request_time);
         }
         Err(store::replaced(&self.key))
     }
 
     /// Whether a read continues another one that was sent.
-    fn is_more(&self, how: How) -> bool {
-        match how.more {
+    fn is_continuation(&self, flags: ReadFlags) -> bool {
+        match flags.continues_request {
             // The first read may have been answered from the cache.
-            true => self.opened.get().is_some() || self.ahead.swap(true, Ordering::Relaxed),
+            true => self.reader.get().is_some() || self.sent_ahead.swap(true, Ordering::Relaxed),
             // Threads send related reads in any order: the first one counts as the request.
-            false => self.ahead.swap(false, Ordering::Relaxed),
+            false => self.sent_ahead.swap(false, Ordering::Relaxed),
         }
     }
 
     /// Fill `out` if these bytes are cached.
-    fn recalled(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
+    fn fill_from_cache(&self, offset: u64, out: &mut [u8]) -> Result<bool> {
         let count = out.len() as u64;
         if count == 0 {
             return Ok(true);
         }
         // The age of a range does not matter: the value was validated when it was opened.
-        match self.memory.find_range(&self.name, offset, count, self.chunks.of) {
+        match self.memory.look_up_range(&self.name, offset, count, self.chunks.of) {
             Some((bytes, from)) => read_from(&bytes, offset - from, out).map(|()| true),
             None => Ok(false),
         }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::{read_all, Listing, Object, Version};
+use super::super::{read_all, Listing, ValueReader, Version};
 use crate::error::Result;
 
 /// The kind of an entry of a key or prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum EntryKind {
     /// The value, or its absence.
     Value,
     /// A range of the value.
@@ -23,36 +23,36 @@ pub(super) enum Part {
     Decoded { offset: u64, size: u64, level: u64 },
 }
 
-impl Part {
-    pub(super) const FIRST_RANGE: Part = Part::Range { offset: 0, count: 0 };
-    pub(super) const FIRST_DECODED: Part = Part::Decoded { offset: 0, size: 0, level: 0 };
+impl EntryKind {
+    pub(super) const FIRST_RANGE: EntryKind = EntryKind::Range { offset: 0, count: 0 };
+    pub(super) const FIRST_DECODED: EntryKind = EntryKind::Decoded { offset: 0, size: 0, level: 0 };
 }
 
 /// Identifies a value: one reader, or all values of one version.
 #[derive(Clone, Copy)]
-pub(super) struct Same {
+pub(super) struct ValueId {
     /// Unique for each reader.
     id: u64,
     state: Option<Version>,
     /// Whether `state` is a version.
-    lasts: bool,
+    is_version: bool,
 }
 
-impl Same {
+impl ValueId {
     /// The value that a reader has opened.
-    pub(super) fn of(object: &dyn Object) -> Self {
+    pub(super) fn of(object: &dyn ValueReader) -> Self {
         let version = object.version();
-        Same { state: version.or_else(|| object.state()), ..Same::written(version) }
+        ValueId { state: version.or_else(|| object.state()), ..ValueId::of_written(version) }
     }
 
     /// A value that was just written.
-    pub(super) fn written(version: Option<Version>) -> Self {
+    pub(super) fn of_written(version: Option<Version>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Same { id: NEXT.fetch_add(1, Ordering::Relaxed), state: version, lasts: version.is_some() }
+        ValueId { id: NEXT.fetch_add(1, Ordering::Relaxed), state: version, is_version: version.is_some() }
     }
 
     pub(super) fn version(&self) -> Option<Version> {
-        self.state.filter(|_| self.lasts)
+        self.state.filter(|_| self.is_version)
     }
 
     /// The state of the value, which may be too recent to be a version.
@@ -60,38 +60,38 @@ impl Same {
         self.state
     }
 
-    pub(super) fn is(&self, other: &Same) -> bool {
-        self.id == other.id || (self.lasts && other.lasts && self.state == other.state)
+    pub(super) fn equals(&self, other: &ValueId) -> bool {
+        self.id == other.id || (self.is_version && other.is_version && self.state == other.state)
     }
 
     /// Whether `object` is this value, as far as its store can tell.
-    pub(super) fn is_in(&self, object: &dyn Object) -> bool {
+    pub(super) fn matches_reader(&self, object: &dyn ValueReader) -> bool {
         self.state.is_some() && object.state() == self.state
     }
 }
 
 /// A value that was read completely.
-pub(super) struct Whole {
+pub(super) struct WholeValue {
     pub(super) bytes: Vec<u8>,
-    pub(super) same: Same,
+    pub(super) value_id: ValueId,
 }
 
-impl Whole {
+impl WholeValue {
     /// Read an open value completely.
-    pub(super) fn of(object: &dyn Object) -> Result<Self> {
-        Ok(Whole { bytes: read_all(object)?, same: Same::of(object) })
+    pub(super) fn of(object: &dyn ValueReader) -> Result<Self> {
+        Ok(WholeValue { bytes: read_all(object)?, value_id: ValueId::of(object) })
     }
 }
 
 /// A cached response. Long ones are boxed: a cache may have many entries.
 #[derive(Clone)]
-pub(super) enum Answer {
+pub(super) enum CacheEntry {
     Absent,
-    Whole(Arc<Whole>),
+    Whole(Arc<WholeValue>),
     /// The value exists; its bytes may be cached as ranges.
-    Opened {
+    Exists {
         size: u64,
-        same: Box<Same>,
+        value_id: Box<ValueId>,
     },
     Range(Arc<Vec<u8>>),
     Keys(Arc<Vec<String>>),
@@ -100,22 +100,22 @@ pub(super) enum Answer {
 }
 
 /// Bytes of a value, and their offset.
-pub(super) type Piece = (Arc<Vec<u8>>, u64);
+pub(super) type CachedRange = (Arc<Vec<u8>>, u64);
 
 /// The overhead of a value and of a range in bytes, whatever the length of the key. Together they
 /// do not exceed what TensorStore counts for a chunk, so that a small pool holds as many chunks.
-const VALUE: u64 = 96;
-const PART: u64 = 160;
+const VALUE_OVERHEAD: u64 = 96;
+const RANGE_OVERHEAD: u64 = 160;
 
 /// The overhead of an absent value: more than half of its true size.
-const ABSENT: u64 = 300;
+const ABSENT_OVERHEAD: u64 = 300;
 
-impl Answer {
+impl CacheEntry {
     /// The value to which the entry belongs.
-    pub(super) fn same(&self) -> Option<Same> {
+    pub(super) fn value_id(&self) -> Option<ValueId> {
         match self {
-            Answer::Whole(whole) => Some(whole.same),
-            Answer::Opened { same, .. } => Some(**same),
+            CacheEntry::Whole(whole) => Some(whole.value_id),
+            CacheEntry::Exists { value_id, .. } => Some(**value_id),
             _ => None,
         }
     }
@@ -123,71 +123,74 @@ impl Answer {
     pub(super) fn size(&self) -> u64 {
         let texts = |texts: &[String]| texts.iter().map(|text| text.len() as u64 + 24).sum::<u64>();
         match self {
-            Answer::Absent => ABSENT,
-            Answer::Opened { .. } => VALUE,
-            Answer::Whole(whole) => VALUE + whole.bytes.len() as u64,
-            Answer::Range(bytes) | Answer::Decoded(bytes) => PART + bytes.len() as u64,
-            Answer::Keys(keys) => PART + texts(keys),
-            Answer::Level(level) => PART + texts(&level.keys) + texts(&level.prefixes),
+            CacheEntry::Absent => ABSENT_OVERHEAD,
+            CacheEntry::Exists { .. } => VALUE_OVERHEAD,
+            CacheEntry::Whole(whole) => VALUE_OVERHEAD + whole.bytes.len() as u64,
+            CacheEntry::Range(bytes) | CacheEntry::Decoded(bytes) => RANGE_OVERHEAD + bytes.len() as u64,
+            CacheEntry::Keys(keys) => RANGE_OVERHEAD + texts(keys),
+            CacheEntry::Level(level) => RANGE_OVERHEAD + texts(&level.keys) + texts(&level.prefixes),
         }
     }
 }
 
 /// An entry in the cache.
-pub(super) struct Slot {
-    pub(super) answer: Answer,
+pub(super) struct LruSlot {
+    pub(super) entry: CacheEntry,
     pub(super) bytes: u64,
-    pub(super) used: u64,
+    pub(super) last_used: u64,
     /// The time of the request that fetched or last confirmed the entry.
-    pub(super) checked: Instant,
+    pub(super) confirmed_at: Instant,
 }
 
-impl Slot {
+impl LruSlot {
     /// Mark the entry as most recently used.
-    pub(super) fn touch(&mut self, clock: &mut u64, order: &mut BTreeMap<u64, (Arc<str>, Part)>) {
+    pub(super) fn mark_used(&mut self, clock: &mut u64, order: &mut BTreeMap<u64, (Arc<str>, EntryKind)>) {
         *clock += 1;
-        if let Some(entry) = order.remove(&self.used) {
+        if let Some(entry) = order.remove(&self.last_used) {
             order.insert(*clock, entry);
         }
-        self.used = *clock;
+        self.last_used = *clock;
     }
 }
 
 /// The entries of a key or prefix.
 #[derive(Default)]
-pub(super) struct Known {
-    pub(super) value: Option<Slot>,
+pub(super) struct KeyEntries {
+    pub(super) value: Option<LruSlot>,
     /// Ranges and decoded chunks of `value`, which need it; and listings.
-    pub(super) parts: BTreeMap<Part, Slot>,
+    pub(super) parts: BTreeMap<EntryKind, LruSlot>,
 }
 
-impl Known {
-    pub(super) fn get_mut(&mut self, part: Part) -> Option<&mut Slot> {
-        match part {
-            Part::Value => self.value.as_mut(),
-            _ => self.parts.get_mut(&part),
+impl KeyEntries {
+    pub(super) fn get_mut(&mut self, kind: EntryKind) -> Option<&mut LruSlot> {
+        match kind {
+            EntryKind::Value => self.value.as_mut(),
+            _ => self.parts.get_mut(&kind),
         }
     }
 
-    pub(super) fn remove(&mut self, part: Part) -> Option<Slot> {
-        match part {
-            Part::Value => self.value.take(),
-            _ => self.parts.remove(&part),
+    pub(super) fn remove(&mut self, kind: EntryKind) -> Option<LruSlot> {
+        match kind {
+            EntryKind::Value => self.value.take(),
+            _ => self.parts.remove(&kind),
         }
     }
 
-    pub(super) fn is(&self, of: Same) -> bool {
-        self.value.as_ref().and_then(|value| value.answer.same()).is_some_and(|same| same.is(&of))
+    pub(super) fn equals(&self, of: ValueId) -> bool {
+        self.value
+            .as_ref()
+            .and_then(|value| value.entry.value_id())
+            .is_some_and(|value_id| value_id.equals(&of))
     }
 
-    pub(super) fn slots(&self) -> impl Iterator<Item = &Slot> {
+    pub(super) fn lru_slots(&self) -> impl Iterator<Item = &LruSlot> {
         self.value.iter().chain(self.parts.values())
     }
 }
 
 /// The staleness bound of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fresh {
+pub enum Freshness {
     /// Any age.
     Always,
     /// At most this old.
@@ -198,23 +201,23 @@ pub enum Fresh {
     Now,
 }
 
-impl Fresh {
-    pub(super) fn allows(self, checked: Instant) -> bool {
+impl Freshness {
+    pub(super) fn allows(self, confirmed_at: Instant) -> bool {
         match self {
-            Fresh::Always => true,
-            Fresh::For(age) => checked.elapsed() < age,
-            Fresh::Since(time) => checked >= time,
-            Fresh::Now => false,
+            Freshness::Always => true,
+            Freshness::For(age) => confirmed_at.elapsed() < age,
+            Freshness::Since(requested_at) => confirmed_at >= requested_at,
+            Freshness::Now => false,
         }
     }
 }
 
 /// The result of a cache lookup.
-pub(super) enum Found {
+pub(super) enum Lookup {
     /// A fresh entry.
-    Fresh(Answer),
+    Fresh(CacheEntry),
     /// An entry that must be validated.
-    Stale(Answer),
+    Stale(CacheEntry),
     /// No entry.
-    Nothing,
+    Missing,
 }

@@ -24,17 +24,18 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-pub(super) use self::cache_pool::Asked;
-use self::cache_pool::Memory;
+use self::cache_pool::CacheMemory;
+pub(super) use self::cache_pool::RequestTime;
 pub use self::cache_pool::{CacheCounts, CachePool};
-use self::cached_value::{Chunks, RangedObject, WholeObject};
-pub use self::entry::Fresh;
-use self::entry::{Answer, Found, Part, Same, Whole};
-use self::lru::Shelf;
-use self::writes::{CachedPut, Changing, Written};
-use super::Want;
+use self::cached_value::{DecodedChunks, RangedReader, WholeValueReader};
+pub use self::entry::Freshness;
+use self::entry::{CacheEntry, EntryKind, Lookup, ValueId, WholeValue};
+use self::lru::Lru;
+use self::writes::{CachedPut, UpdateInProgress, WrittenValue};
+use super::ReadHint;
 use super::{
-    through, Change, Exchange, Known, Listing, Made, Need, Object, Put, SharedStore, Store, Updater,
+    with_coalescing, AsyncPut, Change, CoalescingStore, Exchange, Listing, Precondition, Store,
+    UpdateOptions, UpdateOutcome, Updater, ValueReader,
 };
 use crate::error::Result;
 
@@ -42,18 +43,18 @@ use crate::error::Result;
 #[derive(Debug)]
 pub struct CachedStore {
     inner: Arc<dyn Store>,
-    memory: Arc<Memory>,
+    memory: Arc<CacheMemory>,
     /// The prefix of this store's keys in the shared pool.
-    space: Arc<str>,
-    fresh: Fresh,
+    namespace: Arc<str>,
+    freshness: Freshness,
     /// A coalescing store below, whose responses may be older than the request.
-    shared: Option<Arc<SharedStore>>,
+    coalescing: Option<Arc<CoalescingStore>>,
 }
 
 impl CachedStore {
     /// Cache responses of `inner`: at most `limit` bytes, none older than `max_age`.
     pub fn new(inner: Arc<dyn Store>, limit: u64, max_age: Option<Duration>) -> Self {
-        CachePool::new(limit).store(inner, 0, max_age.map_or(Fresh::Always, Fresh::For))
+        CachePool::new(limit).store(inner, 0, max_age.map_or(Freshness::Always, Freshness::For))
     }
 
     /// Statistics of the pool.
@@ -63,176 +64,187 @@ impl CachedStore {
 
     /// Drop all entries of this store.
     pub fn clear(&self) {
-        self.memory.with(|shelf| shelf.forget_below(&self.space, &self.space));
+        self.memory.with(|lru| lru.invalidate_prefix(&self.namespace, &self.namespace));
     }
 
     fn name(&self, key: &str) -> String {
-        name(&self.space, key)
+        name(&self.namespace, key)
     }
 
     /// Look up the value of `key`; return the time of the request as well.
-    fn find(&self, key: &str, name: &str) -> (Found, Asked) {
-        let (found, asked) = self.memory.find(name, Part::Value, self.fresh);
-        if let Found::Fresh(Answer::Absent | Answer::Whole(_)) = found {
-            return (found, asked);
+    fn look_up(&self, key: &str, name: &str) -> (Lookup, RequestTime) {
+        let (lookup, request_time) = self.memory.look_up(name, EntryKind::Value, self.freshness);
+        if let Lookup::Fresh(CacheEntry::Absent | CacheEntry::Whole(_)) = lookup {
+            return (lookup, request_time);
         }
-        let time = self.inner.asked_since(key).map_or(asked.time, |time| asked.time.min(time));
-        let (asked, first) =
-            (Asked { time, ..asked }, self.shared.as_ref().and_then(|it| it.first_asked(key)));
-        (found, first.map_or(asked, |first| asked.since(first)))
+        let requested_at = self
+            .inner
+            .cached_since(key)
+            .map_or(request_time.requested_at, |requested_at| request_time.requested_at.min(requested_at));
+        let (request_time, first) = (
+            RequestTime { requested_at, ..request_time },
+            self.coalescing.as_ref().and_then(|it| it.first_request(key)),
+        );
+        (lookup, first.map_or(request_time, |first| request_time.since(first)))
     }
 
     /// Invalidate a value that differs from the cached one, unless that happened since the request.
     /// Returns the time with which the new value is cached.
-    fn replaced(&self, name: &str, asked: Asked) -> Asked {
-        self.memory.with(|shelf| {
-            if shelf.epoch(name) == asked.epoch {
-                shelf.forget(&self.space, name);
-                return Asked { epoch: shelf.epoch(name), ..asked };
+    fn invalidate_older(&self, name: &str, request_time: RequestTime) -> RequestTime {
+        self.memory.with(|lru| {
+            if lru.epoch(name) == request_time.epoch {
+                lru.invalidate(&self.namespace, name);
+                return RequestTime { epoch: lru.epoch(name), ..request_time };
             }
-            asked
+            request_time
         })
     }
 
-    fn forget(&self, key: &str) {
+    fn invalidate(&self, key: &str) {
         let name = self.name(key);
-        self.memory.with(|shelf| shelf.forget(&self.space, &name));
+        self.memory.with(|lru| lru.invalidate(&self.namespace, &name));
     }
 
-    fn forget_below(&self, prefix: &str) {
+    fn invalidate_prefix(&self, prefix: &str) {
         let name = self.name(prefix);
-        self.memory.with(|shelf| shelf.forget_below(&self.space, &name));
+        self.memory.with(|lru| lru.invalidate_prefix(&self.namespace, &name));
     }
 
     /// Whether to read a value completely; not if its decoded chunks are cached.
-    fn wants_whole(&self, name: &str, want: Want, size: u64) -> bool {
-        wants_whole(want, size)
-            && size <= self.memory.limit
-            && !self.memory.with(|shelf| shelf.has_decoded(name))
+    fn reads_whole(&self, name: &str, hint: ReadHint, size: u64) -> bool {
+        reads_whole(hint, size) && size <= self.memory.limit && !self.memory.with(|lru| lru.has_decoded(name))
     }
 
     /// Whether nothing but the existence of a value is cached.
     fn lacks_parts(&self, name: &str) -> bool {
-        self.memory.with(|shelf| shelf.lacks_parts(name))
+        self.memory.with(|lru| lru.lacks_parts(name))
     }
 
-    fn is_small(&self, object: &dyn Object) -> bool {
-        object.size() <= SMALL.min(self.memory.limit)
+    fn is_small_value(&self, object: &dyn ValueReader) -> bool {
+        object.size() <= SMALL_VALUE_BYTES.min(self.memory.limit)
     }
 
     /// Open the value in the inner store.
-    fn ask(&self, key: &str, name: String, want: Want, asked: Asked) -> Result<Option<Box<dyn Object>>> {
-        let object = self.inner.open(key, want)?;
-        self.opened(key, name, want, asked, object)
-    }
-
-    fn opened(
+    fn open_inner(
         &self,
         key: &str,
         name: String,
-        want: Want,
-        asked: Asked,
-        object: Option<Box<dyn Object>>,
-    ) -> Result<Option<Box<dyn Object>>> {
+        hint: ReadHint,
+        request_time: RequestTime,
+    ) -> Result<Option<Box<dyn ValueReader>>> {
+        let object = self.inner.open(key, hint)?;
+        self.cache_opened(key, name, hint, request_time, object)
+    }
+
+    fn cache_opened(
+        &self,
+        key: &str,
+        name: String,
+        hint: ReadHint,
+        request_time: RequestTime,
+        object: Option<Box<dyn ValueReader>>,
+    ) -> Result<Option<Box<dyn ValueReader>>> {
         let Some(object) = object else {
-            self.memory.keep(&name, Part::Value, Answer::Absent, asked);
+            self.memory.insert(&name, EntryKind::Value, CacheEntry::Absent, request_time);
             return Ok(None);
         };
         let size = object.size();
-        if size <= self.memory.limit && (wants_whole(want, size) || object.bytes().is_some()) {
-            let whole = Arc::new(Whole::of(&*object)?);
-            self.memory.keep(&name, Part::Value, Answer::Whole(whole.clone()), asked);
-            return Ok(Some(self.remembered(name, whole)));
+        if size <= self.memory.limit && (reads_whole(hint, size) || object.bytes().is_some()) {
+            let whole = Arc::new(WholeValue::of(&*object)?);
+            self.memory.insert(&name, EntryKind::Value, CacheEntry::Whole(whole.clone()), request_time);
+            return Ok(Some(self.whole_reader(name, whole)));
         }
-        let same = Same::of(&*object);
-        let answer = Answer::Opened { size, same: Box::new(same) };
-        self.memory.keep(&name, Part::Value, answer, asked);
-        Ok(Some(self.ranged(key, name, size, same, asked, Some(object))))
+        let value_id = ValueId::of(&*object);
+        let entry = CacheEntry::Exists { size, value_id: Box::new(value_id) };
+        self.memory.insert(&name, EntryKind::Value, entry, request_time);
+        Ok(Some(self.ranged_reader(key, name, size, value_id, request_time, Some(object))))
     }
 
-    fn remembered(&self, name: String, whole: Arc<Whole>) -> Box<dyn Object> {
-        let chunks = Chunks { name, of: whole.same, memory: self.memory.clone() };
-        Box::new(WholeObject { whole, chunks: Some(chunks) })
+    fn whole_reader(&self, name: String, whole: Arc<WholeValue>) -> Box<dyn ValueReader> {
+        let chunks = DecodedChunks { name, of: whole.value_id, memory: self.memory.clone() };
+        Box::new(WholeValueReader { whole, chunks: Some(chunks) })
     }
 
-    fn ranged(
+    fn ranged_reader(
         &self,
         key: &str,
         name: String,
         size: u64,
-        of: Same,
-        asked: Asked,
-        object: Option<Box<dyn Object>>,
-    ) -> Box<dyn Object> {
-        let opened = OnceLock::new();
+        of: ValueId,
+        request_time: RequestTime,
+        object: Option<Box<dyn ValueReader>>,
+    ) -> Box<dyn ValueReader> {
+        let reader = OnceLock::new();
         if let Some(object) = object {
-            let _ = opened.set(object);
+            let _ = reader.set(object);
         }
-        let (inner, memory, space) = (self.inner.clone(), self.memory.clone(), self.space.clone());
-        let chunks = Chunks { name: name.clone(), of, memory: memory.clone() };
-        Box::new(RangedObject {
+        let (inner, memory, namespace) = (self.inner.clone(), self.memory.clone(), self.namespace.clone());
+        let chunks = DecodedChunks { name: name.clone(), of, memory: memory.clone() };
+        Box::new(RangedReader {
             key: key.to_owned(),
             name,
             chunks,
             size,
-            asked,
-            stays: matches!(self.fresh, Fresh::Always | Fresh::Since(_)),
-            opened,
+            request_time,
+            entries_stay_valid: matches!(self.freshness, Freshness::Always | Freshness::Since(_)),
+            reader,
             opening: Mutex::default(),
-            ahead: AtomicBool::default(),
+            sent_ahead: AtomicBool::default(),
             inner,
             memory,
-            space,
+            namespace,
         })
     }
 
     /// Return the cached value if its version is current, otherwise the new one.
-    fn validated(
+    fn revalidate(
         &self,
         key: &str,
         name: String,
-        want: Want,
-        asked: Asked,
-        old: &Answer,
-    ) -> Result<Option<Box<dyn Object>>> {
+        hint: ReadHint,
+        request_time: RequestTime,
+        old: &CacheEntry,
+    ) -> Result<Option<Box<dyn ValueReader>>> {
         let (size, of) = match old {
-            Answer::Whole(whole) => (whole.bytes.len() as u64, whole.same),
-            Answer::Opened { size, same } => (*size, **same),
-            _ => return self.ask(key, name, want, asked),
+            CacheEntry::Whole(whole) => (whole.bytes.len() as u64, whole.value_id),
+            CacheEntry::Exists { size, value_id } => (*size, **value_id),
+            _ => return self.open_inner(key, name, hint, request_time),
         };
         if of.version().is_none() {
             // Without a version, cached ranges may belong to another state.
-            let asked = self.replaced(&name, asked);
-            return self.ask(key, name, want, asked);
+            let request_time = self.invalidate_older(&name, request_time);
+            return self.open_inner(key, name, hint, request_time);
         }
-        let few = matches!(want, Want::Part { .. } | Want::Suffix(_));
-        let object = self.inner.open(key, if few { want } else { Want::Nothing })?;
-        let same = |object: &dyn Object| object.size() == size && of.is_in(object);
-        if !object.as_deref().is_some_and(same) {
+        let is_partial = matches!(hint, ReadHint::Range { .. } | ReadHint::Suffix(_));
+        let object = self.inner.open(key, if is_partial { hint } else { ReadHint::Revalidate })?;
+        let is_same = |object: &dyn ValueReader| object.size() == size && of.matches_reader(object);
+        if !object.as_deref().is_some_and(is_same) {
             // The new value is open; it is cached unless this cache changed the key since the
             // request.
-            let asked = self.replaced(&name, asked);
-            return self.opened(key, name, want, asked, object);
+            let request_time = self.invalidate_older(&name, request_time);
+            return self.cache_opened(key, name, hint, request_time, object);
         }
-        self.memory.with(|shelf| shelf.confirm(&name, asked.time, asked.epoch));
+        self.memory.with(|lru| lru.confirm(&name, request_time.requested_at, request_time.epoch));
         match old {
-            Answer::Whole(whole) => Ok(Some(self.remembered(name, whole.clone()))),
-            _ if self.wants_whole(&name, want, size) => self.opened(key, name, want, asked, object),
-            _ => Ok(Some(self.ranged(key, name, size, of, asked, object))),
+            CacheEntry::Whole(whole) => Ok(Some(self.whole_reader(name, whole.clone()))),
+            _ if self.reads_whole(&name, hint, size) => {
+                self.cache_opened(key, name, hint, request_time, object)
+            }
+            _ => Ok(Some(self.ranged_reader(key, name, size, of, request_time, object))),
         }
     }
 }
 
 /// Values up to this size are read completely, whichever range is needed first.
-const SMALL: u64 = 1 << 20;
+const SMALL_VALUE_BYTES: u64 = 1 << 20;
 
 /// Whether a value of this size is read completely.
-fn wants_whole(want: Want, size: u64) -> bool {
-    match want {
-        Want::Whole => true,
-        Want::Prefix(limit) => size <= limit,
-        Want::Suffix(_) | Want::Nothing => false,
-        Want::Ranges | Want::Part { .. } => size <= SMALL,
+fn reads_whole(hint: ReadHint, size: u64) -> bool {
+    match hint {
+        ReadHint::Whole => true,
+        ReadHint::Prefix(limit) => size <= limit,
+        ReadHint::Suffix(_) | ReadHint::Revalidate => false,
+        ReadHint::UnknownRanges | ReadHint::Range { .. } => size <= SMALL_VALUE_BYTES,
     }
 }
 
@@ -241,107 +253,124 @@ impl Store for CachedStore {
         Some(&*self.inner)
     }
 
-    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
-        let (inner, shared) = (through(&self.inner, below, shared)?, Some(shared.clone()));
-        let (memory, space) = (self.memory.clone(), self.space.clone());
-        Some(Arc::new(CachedStore { inner, memory, space, fresh: self.fresh, shared }))
+    fn with_coalescing(
+        &self,
+        below: &Arc<dyn Store>,
+        coalescing: &Arc<CoalescingStore>,
+    ) -> Option<Arc<dyn Store>> {
+        let (inner, coalescing) =
+            (with_coalescing(&self.inner, below, coalescing)?, Some(coalescing.clone()));
+        let (memory, namespace) = (self.memory.clone(), self.namespace.clone());
+        Some(Arc::new(CachedStore { inner, memory, namespace, freshness: self.freshness, coalescing }))
     }
 
-    fn keeps(&self, bytes: usize) -> bool {
+    fn can_cache(&self, bytes: usize) -> bool {
         bytes as u64 <= self.memory.limit
     }
 
-    fn remembers(&self, key: &str) -> bool {
+    fn is_cached(&self, key: &str) -> bool {
         let name = self.name(key);
-        self.memory.with(|shelf| shelf.knows(&name))
+        self.memory.with(|lru| lru.has_content(&name))
     }
 
-    fn asked_since(&self, key: &str) -> Option<Instant> {
+    fn cached_since(&self, key: &str) -> Option<Instant> {
         let name = self.name(key);
-        self.memory.with(|shelf| shelf.asked_at(&name, self.fresh)).or_else(|| self.inner.asked_since(key))
+        self.memory.with(|lru| lru.cached_at(&name, self.freshness)).or_else(|| self.inner.cached_since(key))
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.keys().check(key)?;
         let name = self.name(key);
-        let (found, asked) = self.find(key, &name);
-        match found {
-            Found::Fresh(Answer::Absent) => Ok(None),
-            Found::Fresh(Answer::Whole(whole)) => Ok(Some(self.remembered(name, whole))),
-            Found::Fresh(Answer::Opened { size, same }) => {
-                let never_found = same.state().is_none() && self.lacks_parts(&name);
-                match never_found || self.wants_whole(&name, want, size) {
-                    true => self.ask(key, name, want, asked),
-                    false => Ok(Some(self.ranged(key, name, size, *same, asked, None))),
+        let (lookup, request_time) = self.look_up(key, &name);
+        match lookup {
+            Lookup::Fresh(CacheEntry::Absent) => Ok(None),
+            Lookup::Fresh(CacheEntry::Whole(whole)) => Ok(Some(self.whole_reader(name, whole))),
+            Lookup::Fresh(CacheEntry::Exists { size, value_id }) => {
+                let has_no_state = value_id.state().is_none() && self.lacks_parts(&name);
+                match has_no_state || self.reads_whole(&name, hint, size) {
+                    true => self.open_inner(key, name, hint, request_time),
+                    false => Ok(Some(self.ranged_reader(key, name, size, *value_id, request_time, None))),
                 }
             }
             // No entry could be confirmed.
-            Found::Stale(Answer::Opened { .. }) if self.lacks_parts(&name) => {
-                self.ask(key, name, want, asked)
+            Lookup::Stale(CacheEntry::Exists { .. }) if self.lacks_parts(&name) => {
+                self.open_inner(key, name, hint, request_time)
             }
-            Found::Stale(old) => self.validated(key, name, want, asked, &old),
-            _ => self.ask(key, name, want, asked),
+            Lookup::Stale(old) => self.revalidate(key, name, hint, request_time, &old),
+            _ => self.open_inner(key, name, hint, request_time),
         }
     }
 
-    fn putting(&self) -> Option<Arc<dyn Put>> {
-        let (memory, space) = (self.memory.clone(), self.space.clone());
-        Some(Arc::new(CachedPut::new(self.inner.putting()?, memory, space)))
+    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
+        let (memory, namespace) = (self.memory.clone(), self.namespace.clone());
+        Some(Arc::new(CachedPut::new(self.inner.async_put()?, memory, namespace)))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
         let name = self.name(key);
-        let look = |shelf: &Shelf| (shelf.whole(&name), shelf.version(&name), shelf.is_absent(&name));
-        let ((known, version, absent), changing) =
-            Changing::begin(&self.memory, &self.space, name.clone(), look);
-        let (mut new, mut decided_to_keep) = (Written::Unknown, false);
+        let inspect = |lru: &Lru| (lru.whole(&name), lru.version(&name), lru.is_absent(&name));
+        let ((whole_value, version, absent), update) =
+            UpdateInProgress::start(&self.memory, &self.namespace, name.clone(), inspect);
+        let (mut new, mut is_kept) = (WrittenValue::Unknown, false);
         // In a remote store, only a version whose bytes are cached may replace a read.
-        let at_hand = self.inner.at_hand();
-        let version = version.filter(|_| known.is_some() || at_hand);
-        let is_open = need.known == Known::Nothing;
+        let is_local = self.inner.is_local();
+        let version = version.filter(|_| whole_value.is_some() || is_local);
+        let is_open = options.precondition == Precondition::Anything;
         // A cached version is no precondition of the caller: a mismatch makes the store run the
         // updater again.
-        let need = match (is_open && !need.only, version) {
-            (true, Some(version)) => Need { version: true, known: Known::Version(version), ..need },
-            (true, None) if absent => Need { version: true, known: Known::Absent, ..need },
-            _ => Need { version: true, ..need },
+        let options = match (is_open && !options.strict, version) {
+            (true, Some(version)) => {
+                UpdateOptions { version: true, precondition: Precondition::Version(version), ..options }
+            }
+            (true, None) if absent => {
+                UpdateOptions { version: true, precondition: Precondition::Absent, ..options }
+            }
+            _ => UpdateOptions { version: true, ..options },
         };
-        let made = self.inner.update(key, need, &mut |current| {
+        let outcome = self.inner.update(key, options, &mut |current| {
             // A cached value of the current version need not be read again.
-            let is = |whole: &Whole| {
-                whole.same.version().is_some() && current.is_some_and(|object| whole.same.is_in(object))
+            let is = |whole: &WholeValue| {
+                whole.value_id.version().is_some()
+                    && current.is_some_and(|object| whole.value_id.matches_reader(object))
             };
-            let known = known.as_ref().filter(|whole| is(whole));
-            let whole = match (known, current) {
-                (Some(whole), _) => Some(WholeObject { whole: whole.clone(), chunks: None }),
+            let whole_value = whole_value.as_ref().filter(|whole| is(whole));
+            let whole = match (whole_value, current) {
+                (Some(whole), _) => Some(WholeValueReader { whole: whole.clone(), chunks: None }),
                 // A small value is read completely and cached afterwards. A store that compares
                 // versions may hold only the version.
-                (None, Some(object)) if need.current && (is_open || at_hand) && self.is_small(object) => {
-                    Some(WholeObject { whole: Arc::new(Whole::of(object)?), chunks: None })
+                (None, Some(object))
+                    if options.current && (is_open || is_local) && self.is_small_value(object) =>
+                {
+                    Some(WholeValueReader { whole: Arc::new(WholeValue::of(object)?), chunks: None })
                 }
                 _ => None,
             };
-            let object = whole.as_ref().map(|whole| whole as &dyn Object);
+            let object = whole.as_ref().map(|whole| whole as &dyn ValueReader);
             let change = updater(object.or(current))?;
-            decided_to_keep = matches!(change, Change::Keep);
+            is_kept = matches!(change, Change::Keep);
             new = match (&change, &whole) {
-                (Change::Keep, _) if need.current && current.is_none() => Written::Absent,
-                (Change::Keep, Some(same)) => Written::Same(same.whole.clone()),
-                _ => Written::of(&change, object, self.memory.limit)?,
+                (Change::Keep, _) if options.current && current.is_none() => WrittenValue::Absent,
+                (Change::Keep, Some(whole)) => WrittenValue::Unchanged(whole.whole.clone()),
+                _ => WrittenValue::of(&change, object, self.memory.limit)?,
             };
             Ok(change)
         });
         // The change may have been refused.
-        let done = |made: &&Made<'_>| decided_to_keep || !matches!(made.change, Change::Keep);
-        changing.end(made.as_ref().ok().filter(done).map(|made| (new, made.version)));
-        made
+        let done = |outcome: &&UpdateOutcome<'_>| is_kept || !matches!(outcome.change, Change::Keep);
+        update.end(outcome.as_ref().ok().filter(done).map(|outcome| (new, outcome.version)));
+        outcome
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         // The previous holder of the lock may have changed keys in the same folder.
         let folder = &key[..key.rfind('/').map_or(0, |slash| slash + 1)];
         self.inner.hold(key, &mut || {
-            self.forget_below(folder);
+            self.invalidate_prefix(folder);
             work()
         })
     }
@@ -349,69 +378,69 @@ impl Store for CachedStore {
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         self.keys().check_prefix(prefix)?;
         let name = self.name(prefix);
-        let (found, asked) = self.memory.find(&name, Part::Keys, self.fresh);
-        if let Found::Fresh(Answer::Keys(keys)) = found {
+        let (lookup, request_time) = self.memory.look_up(&name, EntryKind::Keys, self.freshness);
+        if let Lookup::Fresh(CacheEntry::Keys(keys)) = lookup {
             return Ok(keys.to_vec());
         }
         let keys = self.inner.list(prefix)?;
-        self.memory.keep(&name, Part::Keys, Answer::Keys(Arc::new(keys.clone())), asked);
+        self.memory.insert(&name, EntryKind::Keys, CacheEntry::Keys(Arc::new(keys.clone())), request_time);
         Ok(keys)
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
         self.keys().check_prefix(prefix)?;
         let name = self.name(prefix);
-        let (found, asked) = self.memory.find(&name, Part::Level, self.fresh);
-        if let Found::Fresh(Answer::Level(level)) = found {
+        let (lookup, request_time) = self.memory.look_up(&name, EntryKind::Level, self.freshness);
+        if let Lookup::Fresh(CacheEntry::Level(level)) = lookup {
             return Ok((*level).clone());
         }
         let level = self.inner.list_dir(prefix)?;
-        self.memory.keep(&name, Part::Level, Answer::Level(Arc::new(level.clone())), asked);
+        self.memory.insert(&name, EntryKind::Level, CacheEntry::Level(Arc::new(level.clone())), request_time);
         Ok(level)
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.forget_below(prefix);
+        self.invalidate_prefix(prefix);
         let done = self.inner.delete_prefix(prefix);
-        self.forget_below(prefix);
+        self.invalidate_prefix(prefix);
         done
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        let forget = || [staged, prefix].iter().for_each(|prefix| self.forget_below(prefix));
-        forget();
+        let invalidate = || [staged, prefix].iter().for_each(|prefix| self.invalidate_prefix(prefix));
+        invalidate();
         let done = self.inner.replace_prefix(staged, prefix);
-        forget();
+        invalidate();
         done
     }
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.forget_below(prefix);
+        self.invalidate_prefix(prefix);
         let done = self.inner.clear_prefix(prefix);
-        self.forget_below(prefix);
+        self.invalidate_prefix(prefix);
         done
     }
 
     fn remove_link(&self, prefix: &str) -> Result<bool> {
-        self.forget_below(prefix);
+        self.invalidate_prefix(prefix);
         let done = self.inner.remove_link(prefix);
-        self.forget_below(prefix);
+        self.invalidate_prefix(prefix);
         done
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
-        let forget = || changes.iter().for_each(|change| self.forget(&change.key));
-        forget();
+        let invalidate = || changes.iter().for_each(|change| self.invalidate(&change.key));
+        invalidate();
         let done = self.inner.exchange(changes);
-        forget();
+        invalidate();
         done
     }
 }
 
 /// The name of a key in the pool.
-fn name(space: &str, key: &str) -> String {
-    let mut name = String::with_capacity(space.len() + key.len());
-    name.push_str(space);
+fn name(namespace: &str, key: &str) -> String {
+    let mut name = String::with_capacity(namespace.len() + key.len());
+    name.push_str(namespace);
     name.push_str(key);
     name
 }

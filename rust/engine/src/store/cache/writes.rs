@@ -3,39 +3,39 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::cache_pool::{Asked, Memory};
-use super::entry::{Answer, Part, Same, Whole};
-use super::lru::Shelf;
+use super::cache_pool::{CacheMemory, RequestTime};
+use super::entry::{CacheEntry, EntryKind, ValueId, WholeValue};
+use super::lru::Lru;
 use super::name;
 use crate::error::Result;
-use crate::store::{self, joined, Change, Object, Put, Told, Version};
+use crate::store::{self, joined, AsyncPut, Change, Completion, ValueReader, Version};
 
 /// Starts writes of the inner store, and caches the values.
 pub(super) struct CachedPut {
-    inner: Arc<dyn Put>,
-    memory: Arc<Memory>,
-    space: Arc<str>,
+    inner: Arc<dyn AsyncPut>,
+    memory: Arc<CacheMemory>,
+    namespace: Arc<str>,
 }
 
 impl CachedPut {
-    pub(super) fn new(inner: Arc<dyn Put>, memory: Arc<Memory>, space: Arc<str>) -> Self {
-        CachedPut { inner, memory, space }
+    pub(super) fn new(inner: Arc<dyn AsyncPut>, memory: Arc<CacheMemory>, namespace: Arc<str>) -> Self {
+        CachedPut { inner, memory, namespace }
     }
 }
 
-impl Put for CachedPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
-        let name = name(&self.space, key);
-        let ((), changing) = Changing::begin(&self.memory, &self.space, name, |_| ());
+impl AsyncPut for CachedPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
+        let name = name(&self.namespace, key);
+        let ((), changing) = UpdateInProgress::start(&self.memory, &self.namespace, name, |_| ());
         let (new, limit) = (value.clone(), self.memory.limit);
-        let told = told.then(move |told, done| {
+        let completion = completion.chain(move |completion, result| {
             let size = new.len() as u64;
-            let written = || Written::Ranges { size, ranges: vec![(0, new.to_vec())] };
-            let known = done.as_ref().ok().filter(|_| size <= limit);
-            changing.end(known.map(|version| (written(), *version)));
-            told.tell(done);
+            let of_written = || WrittenValue::Ranges { size, ranges: vec![(0, new.to_vec())] };
+            let new_value = result.as_ref().ok().filter(|_| size <= limit);
+            changing.end(new_value.map(|version| (of_written(), *version)));
+            completion.complete(result);
         });
-        self.inner.put(key, value, told);
+        self.inner.put(key, value, completion);
     }
 }
 
@@ -43,59 +43,68 @@ impl Put for CachedPut {
 ///
 /// It invalidates the key before, so that a reader of the old value never mixes it with the new
 /// one; and after, even if nothing changed: the caller may have relied on an outdated entry.
-pub(super) struct Changing {
-    memory: Arc<Memory>,
-    space: Arc<str>,
+pub(super) struct UpdateInProgress {
+    memory: Arc<CacheMemory>,
+    namespace: Arc<str>,
     name: String,
-    asked: Asked,
-    known: Option<(Written, Option<Version>)>,
+    request_time: RequestTime,
+    new_value: Option<(WrittenValue, Option<Version>)>,
 }
 
-impl Changing {
+impl UpdateInProgress {
     /// Look at the cached entry, and invalidate it.
-    pub(super) fn begin<T>(
-        memory: &Arc<Memory>,
-        space: &Arc<str>,
+    pub(super) fn start<T>(
+        memory: &Arc<CacheMemory>,
+        namespace: &Arc<str>,
         name: String,
-        look: impl FnOnce(&Shelf) -> T,
+        inspect: impl FnOnce(&Lru) -> T,
     ) -> (T, Self) {
-        let time = Instant::now();
-        let (found, epoch) = memory.with(|shelf| {
-            let found = look(shelf);
-            shelf.forget(space, &name);
-            (found, shelf.epoch(&name))
+        let requested_at = Instant::now();
+        let (cached, epoch) = memory.with(|lru| {
+            let cached = inspect(lru);
+            lru.invalidate(namespace, &name);
+            (cached, lru.epoch(&name))
         });
-        let (memory, space) = (memory.clone(), space.clone());
-        (found, Changing { memory, space, name, asked: Asked { epoch, time }, known: None })
+        let (memory, namespace) = (memory.clone(), namespace.clone());
+        (
+            cached,
+            UpdateInProgress {
+                memory,
+                namespace,
+                name,
+                request_time: RequestTime { epoch, requested_at },
+                new_value: None,
+            },
+        )
     }
 
     /// Cache the new value; None: it is unknown.
-    pub(super) fn end(mut self, known: Option<(Written, Option<Version>)>) {
-        self.known = known;
+    pub(super) fn end(mut self, new_value: Option<(WrittenValue, Option<Version>)>) {
+        self.new_value = new_value;
     }
 }
 
-impl Drop for Changing {
+impl Drop for UpdateInProgress {
     fn drop(&mut self) {
-        let (alone, epoch) = self.memory.with(|shelf| {
-            let alone = shelf.epoch(&self.name) == self.asked.epoch;
-            shelf.forget(&self.space, &self.name);
-            (alone, shelf.epoch(&self.name))
+        let (is_only_update, epoch) = self.memory.with(|lru| {
+            let is_only_update = lru.epoch(&self.name) == self.request_time.epoch;
+            lru.invalidate(&self.namespace, &self.name);
+            (is_only_update, lru.epoch(&self.name))
         });
         // The order of concurrent updates is unknown.
-        if let (true, Some((written, version))) = (alone, self.known.take()) {
-            let asked = Asked { epoch, ..self.asked };
-            written.each(version, |part, answer| self.memory.keep(&self.name, part, answer, asked));
+        if let (true, Some((of_written, version))) = (is_only_update, self.new_value.take()) {
+            let request_time = RequestTime { epoch, ..self.request_time };
+            of_written.each(version, |kind, entry| self.memory.insert(&self.name, kind, entry, request_time));
         }
     }
 }
 
 /// What is known about a written value.
-pub(super) enum Written {
+pub(super) enum WrittenValue {
     Unknown,
     Absent,
     /// The value is unchanged.
-    Same(Arc<Whole>),
+    Unchanged(Arc<WholeValue>),
     /// The size, and the ranges whose bytes are known.
     Ranges {
         size: u64,
@@ -103,46 +112,55 @@ pub(super) enum Written {
     },
 }
 
-impl Written {
+impl WrittenValue {
     /// The cacheable part of a change; `whole` is the current value, if it is cached.
-    pub(super) fn of(change: &Change<'_>, whole: Option<&dyn Object>, limit: u64) -> Result<Written> {
+    pub(super) fn of(
+        change: &Change<'_>,
+        whole: Option<&dyn ValueReader>,
+        limit: u64,
+    ) -> Result<WrittenValue> {
         let parts = match change {
-            Change::Delete => return Ok(Written::Absent),
-            Change::Keep => return Ok(Written::Unknown),
+            Change::Delete => return Ok(WrittenValue::Absent),
+            Change::Keep => return Ok(WrittenValue::Unknown),
             Change::Write(parts) => parts,
         };
-        let known = |part: &store::Part<'_>| whole.is_some() || !matches!(part, store::Part::Current { .. });
-        let total = |parts: &[store::Part<'_>]| parts.iter().map(store::Part::size).sum::<u64>();
+        let new_value = |kind: &store::ValuePart<'_>| {
+            whole.is_some() || !matches!(kind, store::ValuePart::Current { .. })
+        };
+        let total = |parts: &[store::ValuePart<'_>]| parts.iter().map(store::ValuePart::size).sum::<u64>();
         let mut ranges = Vec::new();
         let mut size = 0;
-        for run in parts.chunk_by(|one, next| known(one) == known(next)) {
+        for run in parts.chunk_by(|one, next| new_value(one) == new_value(next)) {
             let bytes = total(run);
-            if run.iter().all(known) && bytes <= limit {
+            if run.iter().all(new_value) && bytes <= limit {
                 ranges.push((size, joined(run, whole)?));
             }
             size += bytes;
         }
-        Ok(Written::Ranges { size, ranges })
+        Ok(WrittenValue::Ranges { size, ranges })
     }
 
-    /// Pass each entry of the new value to `keep`.
-    fn each(self, version: Option<Version>, keep: impl Fn(Part, Answer)) {
+    /// Pass each entry of the new value to `insert`.
+    fn each(self, version: Option<Version>, insert: impl Fn(EntryKind, CacheEntry)) {
         match self {
-            Written::Unknown => {}
-            Written::Absent => keep(Part::Value, Answer::Absent),
-            Written::Same(whole) => keep(Part::Value, Answer::Whole(whole)),
-            Written::Ranges { size, mut ranges } => match &mut ranges[..] {
+            WrittenValue::Unknown => {}
+            WrittenValue::Absent => insert(EntryKind::Value, CacheEntry::Absent),
+            WrittenValue::Unchanged(whole) => insert(EntryKind::Value, CacheEntry::Whole(whole)),
+            WrittenValue::Ranges { size, mut ranges } => match &mut ranges[..] {
                 [(0, bytes)] if bytes.len() as u64 == size => {
-                    let (bytes, same) = (std::mem::take(bytes), Same::written(version));
-                    let whole = Whole { bytes, same };
-                    keep(Part::Value, Answer::Whole(Arc::new(whole)));
+                    let (bytes, value_id) = (std::mem::take(bytes), ValueId::of_written(version));
+                    let whole = WholeValue { bytes, value_id };
+                    insert(EntryKind::Value, CacheEntry::Whole(Arc::new(whole)));
                 }
                 // Without a version, the other ranges may belong to another value.
                 _ if version.is_some() => {
-                    keep(Part::Value, Answer::Opened { size, same: Box::new(Same::written(version)) });
+                    insert(
+                        EntryKind::Value,
+                        CacheEntry::Exists { size, value_id: Box::new(ValueId::of_written(version)) },
+                    );
                     for (offset, bytes) in ranges {
-                        let part = Part::Range { offset, count: bytes.len() as u64 };
-                        keep(part, Answer::Range(Arc::new(bytes)));
+                        let kind = EntryKind::Range { offset, count: bytes.len() as u64 };
+                        insert(kind, CacheEntry::Range(Arc::new(bytes)));
                     }
                 }
                 _ => {}

@@ -21,12 +21,12 @@ enum Entry {
 }
 
 /// Every key below the folder `path`, whose keys start with `prefix`; unsorted.
-pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> {
-    let mut found = Vec::new();
+pub(super) fn list_keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> {
+    let mut metadata = Vec::new();
     let mut open = vec![(path, prefix.to_owned())];
     while let Some((path, prefix)) = open.pop() {
         each_entry(&path, usize::MAX, |entry| match entry {
-            Entry::Value(name) => found.push(format!("{prefix}{name}")),
+            Entry::Value(name) => metadata.push(format!("{prefix}{name}")),
             Entry::Folder(name) => {
                 let below = format!("{prefix}{name}/");
                 open.push((path.join(name), below));
@@ -34,12 +34,12 @@ pub(super) fn keys(path: PathBuf, prefix: &str) -> Result<Vec<String>, Failure> 
         })
         .map_err(|error| Failure::new("list", &path, error))?;
     }
-    Ok(found)
+    Ok(metadata)
 }
 
 /// One level below the folder `path`, whose keys start with `prefix`, of its first `limit` entries;
 /// sorted.
-pub(super) fn level(path: &Path, prefix: &str, limit: usize) -> Result<Listing, Failure> {
+pub(super) fn list_level(path: &Path, prefix: &str, limit: usize) -> Result<Listing, Failure> {
     let mut listing = Listing::default();
     each_entry(path, limit, |entry| match entry {
         Entry::Value(name) => listing.keys.push(format!("{prefix}{name}")),
@@ -66,17 +66,17 @@ fn each_entry(path: &Path, limit: usize, mut visit: impl FnMut(Entry)) -> io::Re
         if name.ends_with(LOCK_SUFFIX) {
             continue;
         }
-        let mut kind = entry.file_type()?;
-        if kind.is_symlink() {
+        let mut file_type = entry.file_type()?;
+        if file_type.is_symlink() {
             match fs::metadata(entry.path()) {
-                Ok(target) if target.is_dir() && leads_back(path, &target)? => continue,
-                Ok(target) => kind = target.file_type(),
+                Ok(target) if target.is_dir() && is_ancestor(path, &target)? => continue,
+                Ok(target) => file_type = target.file_type(),
                 Err(_) => continue, // dangling or a loop: open() treats it as absent, too
             }
         }
-        if kind.is_dir() {
+        if file_type.is_dir() {
             visit(Entry::Folder(name));
-        } else if kind.is_file() {
+        } else if file_type.is_file() {
             visit(Entry::Value(name));
         }
     }
@@ -84,10 +84,10 @@ fn each_entry(path: &Path, limit: usize, mut visit: impl FnMut(Entry)) -> io::Re
 }
 
 /// Whether the folder `target` is `path` or a folder above it.
-fn leads_back(path: &Path, target: &Metadata) -> io::Result<bool> {
+fn is_ancestor(path: &Path, target: &Metadata) -> io::Result<bool> {
     for folder in path.ancestors().filter(|folder| !folder.as_os_str().is_empty()) {
-        let found = fs::metadata(folder)?;
-        if (found.dev(), found.ino()) == (target.dev(), target.ino()) {
+        let metadata = fs::metadata(folder)?;
+        if (metadata.dev(), metadata.ino()) == (target.dev(), target.ino()) {
             return Ok(true);
         }
     }
@@ -101,19 +101,20 @@ pub(super) fn is_absence(error: &io::Error) -> bool {
 }
 
 /// How often a folder is emptied again because other processes write into it.
-const ROUNDS: u32 = 20;
+const MAX_ROUNDS: u32 = 20;
 
 /// The suffix of the hidden folder into which a folder is moved for removal.
-const DISCARDED: &str = ".__deleted.__lock";
+const DISCARDED_SUFFIX: &str = ".__deleted.__lock";
 
 /// Remove the folder `path` atomically for readers, and for processes after a crash: first move it
 /// into a hidden folder beside it. Folders that a killed process left there are removed as well.
-pub(super) fn discard(path: &Path) -> Result<bool, Failure> {
+pub(super) fn remove_atomically(path: &Path) -> Result<bool, Failure> {
     let mut hidden = path.as_os_str().to_owned();
-    hidden.push(DISCARDED);
+    hidden.push(DISCARDED_SUFFIX);
     let hidden = PathBuf::from(hidden);
-    let moved = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) && move_into(path, &hidden);
-    if !moved {
+    let is_moved =
+        fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir()) && move_into(path, &hidden);
+    if !is_moved {
         remove(&hidden)?;
         return remove(path);
     }
@@ -124,7 +125,7 @@ pub(super) fn discard(path: &Path) -> Result<bool, Failure> {
 /// Move the folder `path` into the folder `hidden`. False: it was not moved, or another process
 /// moved it.
 fn move_into(path: &Path, hidden: &Path) -> bool {
-    for _ in 0..ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         match fs::create_dir(hidden) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return false,
             _ => {}
@@ -143,13 +144,13 @@ fn move_into(path: &Path, hidden: &Path) -> bool {
 /// changed, because `path` is neither a folder nor a link, or cannot be renamed (a mount point, or
 /// a folder of a lower overlay layer).
 pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
-    let done = match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() || found.is_symlink() => platform::exchange(staged, path),
+    let result = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() || metadata.is_symlink() => platform::exchange(staged, path),
         Ok(_) => return Ok(false),
         Err(error) if is_absence(&error) => fs::rename(staged, path),
         Err(error) => Err(error),
     };
-    match done {
+    match result {
         Ok(()) => Ok(true),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EXDEV | libc::EPERM)) => {
             Ok(false)
@@ -164,13 +165,13 @@ pub(super) fn exchange(staged: &Path, path: &Path) -> Result<bool, Failure> {
 pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
     let fail = |error| Failure::new("remove", path, error);
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => {}
-        Ok(found) if found.is_symlink() => return remove_link(path),
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(metadata) if metadata.is_symlink() => return remove_link(path),
         Ok(_) => return Ok(false), // a value: no key lies below it
         Err(error) if is_absence(&error) => return Ok(false),
         Err(error) => return Err(fail(error)),
     }
-    for round in 0..ROUNDS {
+    for round in 0..MAX_ROUNDS {
         empty(path)?;
         match fs::remove_dir(path) {
             Ok(()) => return Ok(true),
@@ -188,7 +189,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
 /// Remove the symbolic link `path`; false: it is none.
 pub(super) fn remove_link(path: &Path) -> Result<bool, Failure> {
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_symlink() => {}
+        Ok(metadata) if metadata.is_symlink() => {}
         Err(error) if !is_absence(&error) => return Err(Failure::new("remove", path, error)),
         _ => return Ok(false),
     }
@@ -205,7 +206,7 @@ pub(super) fn dangling_link(path: &Path) -> Option<&Path> {
 pub(super) fn empty(path: &Path) -> Result<(), Failure> {
     let fail = |error| Failure::new("remove", path, error);
     let mut folders = Vec::new();
-    for entry in in_order(path).map_err(fail)? {
+    for entry in documents_first(path).map_err(fail)? {
         let path = entry.path();
         if entry.file_type().map_err(fail)?.is_dir() {
             folders.push(path);
@@ -220,7 +221,7 @@ pub(super) fn empty(path: &Path) -> Result<(), Failure> {
 }
 
 /// The entries of a folder, documents first; none if it does not exist.
-pub(super) fn in_order(path: &Path) -> io::Result<Vec<DirEntry>> {
+pub(super) fn documents_first(path: &Path) -> io::Result<Vec<DirEntry>> {
     let mut entries = match fs::read_dir(path) {
         Ok(entries) => entries.collect::<io::Result<Vec<DirEntry>>>()?,
         Err(error) if is_absence(&error) => Vec::new(),
@@ -231,29 +232,31 @@ pub(super) fn in_order(path: &Path) -> io::Result<Vec<DirEntry>> {
 }
 
 /// Remove the folder `path` if it contains only folders.
-pub(super) fn remove_hollow(path: &Path) -> io::Result<()> {
+pub(super) fn remove_empty_tree(path: &Path) -> io::Result<()> {
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if !entry.file_type()?.is_dir() {
             return Err(ErrorKind::DirectoryNotEmpty.into());
         }
-        remove_hollow(&entry.path())?;
+        remove_empty_tree(&entry.path())?;
     }
     fs::remove_dir(path)
 }
 
 /// Whether the folder `path` contains only folders; false if that is unknown.
-pub(super) fn is_hollow(path: &Path) -> bool {
+pub(super) fn is_empty_tree(path: &Path) -> bool {
     let Ok(entries) = fs::read_dir(path) else { return false };
     entries.into_iter().all(|entry| {
-        entry.is_ok_and(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_hollow(&entry.path()))
+        entry.is_ok_and(|entry| {
+            entry.file_type().is_ok_and(|file_type| file_type.is_dir()) && is_empty_tree(&entry.path())
+        })
     })
 }
 
-fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
-    match done {
+fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
+    match result {
         Err(error) if is_absence(&error) => Ok(()),
-        done => done,
+        result => result,
     }
 }
 
@@ -261,10 +264,10 @@ fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
 /// that got new entries, outermost first.
 pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.is_dir()).collect();
-    let mut grown = Vec::with_capacity(missing.len());
+    let mut changed_folders = Vec::with_capacity(missing.len());
     for folder in missing.iter().rev() {
         match fs::create_dir(folder) {
-            Ok(()) => grown.push(folder.parent().unwrap_or(path).to_owned()),
+            Ok(()) => changed_folders.push(folder.parent().unwrap_or(path).to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => break,
             Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
             Err(_) if folder.symlink_metadata().is_ok() && !folder.is_dir() => {
@@ -273,7 +276,7 @@ pub(super) fn create_folders(path: &Path) -> io::Result<Vec<PathBuf>> {
             Err(_) => {}
         }
     }
-    Ok(grown)
+    Ok(changed_folders)
 }
 
 /// Make the entries of a folder durable.

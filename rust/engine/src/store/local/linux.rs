@@ -47,11 +47,11 @@ pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     let paths = [one, other].map(|path| CString::new(path.as_os_str().as_bytes()));
     let [Ok(first), Ok(second)] = paths else { return Err(io::ErrorKind::InvalidInput.into()) };
     // SAFETY: both strings end in NUL and live longer than the call.
-    let done = unsafe {
+    let result = unsafe {
         let (from, to) = (first.as_ptr(), second.as_ptr());
         libc::renameat2(libc::AT_FDCWD, from, libc::AT_FDCWD, to, libc::RENAME_EXCHANGE)
     };
-    if done == 0 {
+    if result == 0 {
         return Ok(());
     }
     let error = io::Error::last_os_error();
@@ -64,13 +64,13 @@ pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
 /// Copy `size` bytes at `offset` of `from` to `at` of `to`, inside the kernel if possible: Btrfs
 /// and XFS then share the blocks, NFS copies on the server.
 pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
-    let mut done = 0;
-    while done < size {
-        let (Ok(mut source), Ok(mut target)) = (i64::try_from(offset + done), i64::try_from(at + done))
+    let mut result = 0;
+    while result < size {
+        let (Ok(mut source), Ok(mut target)) = (i64::try_from(offset + result), i64::try_from(at + result))
         else {
             return Err(io::ErrorKind::UnexpectedEof.into());
         };
-        let count = (size - done).min(1 << 30) as usize;
+        let count = (size - result).min(1 << 30) as usize;
         // SAFETY: both descriptors are open while the files are borrowed; the
         // offsets live longer than the call.
         let copied = unsafe {
@@ -78,15 +78,15 @@ pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64
             libc::copy_file_range(from, &raw mut source, to, &raw mut target, count, 0)
         };
         match copied {
-            1.. => done += copied as u64,
+            1.. => result += copied as u64,
             // The end of `from`, or a file system that reports it wrongly (some FUSE).
-            0 => return portable::copy_range(from, offset + done, to, at + done, size - done),
+            0 => return portable::copy_range(from, offset + result, to, at + result, size - result),
             _ => {
                 let error = io::Error::last_os_error();
                 match error.raw_os_error() {
                     Some(libc::EINTR) => {}
                     Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => return Err(error),
-                    _ => return portable::copy_range(from, offset + done, to, at + done, size - done),
+                    _ => return portable::copy_range(from, offset + result, to, at + result, size - result),
                 }
             }
         }

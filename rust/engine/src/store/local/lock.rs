@@ -26,7 +26,7 @@ use crate::store::interruptible_wait::Wait;
 use crate::warning::warn;
 
 /// How long to wait for another writer before its lock file is removed with a folder.
-const PATIENCE: Duration = Duration::from_secs(60);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The exclusive right to change one key. Dropping it removes the lock file.
 pub(super) struct Lock {
@@ -50,7 +50,7 @@ impl Drop for Guard {
 }
 
 enum Attempt {
-    Held(u64),
+    Acquired(u64),
     /// The file lost its path during the wait.
     Moved,
 }
@@ -61,83 +61,83 @@ impl Lock {
     pub(super) fn of(target: &Path, settings: &Settings, support: &LockSupport) -> io::Result<Lock> {
         let path = with_suffix(target, "");
         match settings.locking {
-            Locking::System if support.is_lacking() => Lock::guarded(target, settings.patience),
-            Locking::System => match Lock::create(path, settings.patience) {
-                Err(error) if is_unsupported(&error) && support.learn_lacking(target)? => {
-                    Lock::guarded(target, settings.patience)
+            Locking::System if support.is_lacking() => Lock::guarded(target, settings.timeout),
+            Locking::System => match Lock::create(path, settings.timeout) {
+                Err(error) if is_unsupported(&error) && support.record_lacking(target)? => {
+                    Lock::guarded(target, settings.timeout)
                 }
                 Ok(lock) => {
-                    support.learn_present();
+                    support.record_present();
                     Ok(lock)
                 }
                 failed => failed,
             },
-            Locking::File => Lock::claim(path, settings.patience),
-            Locking::Nothing | Locking::InPlace => Lock::make(with_suffix(target, &unused_name())),
+            Locking::File => Lock::create_exclusive(path, settings.timeout),
+            Locking::Nothing | Locking::InPlace => Lock::create_private(with_suffix(target, &unused_name())),
         }
     }
 
     /// Create the file `path` and wait for its lock.
-    pub(super) fn create(path: PathBuf, patience: Duration) -> io::Result<Lock> {
-        let mut wait = Wait::at_most(patience);
+    pub(super) fn create(path: PathBuf, timeout: Duration) -> io::Result<Lock> {
+        let mut wait = Wait::at_most(timeout);
         loop {
-            let (file, made) = open_or_make(&path)?;
-            match hold(&file, &path, &mut wait) {
-                Ok(Attempt::Held(bytes))
+            let (file, is_created) = open_or_create(&path)?;
+            match wait_for_lock(&file, &path, &mut wait) {
+                Ok(Attempt::Acquired(bytes))
                     if bytes > 0 && Owner::of(&path)?.is_some_and(|it| !it.is_dead()) =>
                 {
                     // The owner has found no locks in this file system.
                     drop(file);
-                    a_little(&mut wait)?;
+                    step(&mut wait)?;
                 }
-                Ok(Attempt::Held(stale_bytes)) => {
+                Ok(Attempt::Acquired(stale_bytes)) => {
                     return Ok(Lock { path, file, stale_bytes, has_path: true, guard: None });
                 }
                 Ok(Attempt::Moved) => {}
                 Err(error) => {
-                    if made && is_unsupported(&error) {
+                    if is_created && is_unsupported(&error) {
                         fs::remove_file(&path)?;
                     }
                     return Err(error);
                 }
             }
-            if wait.is_over() {
+            if wait.has_expired() {
                 return Err(io::ErrorKind::TimedOut.into());
             }
         }
     }
 
     /// Wait until `path` can be created.
-    fn claim(path: PathBuf, patience: Duration) -> io::Result<Lock> {
-        let mut wait = Wait::at_most(patience);
+    fn create_exclusive(path: PathBuf, timeout: Duration) -> io::Result<Lock> {
+        let mut wait = Wait::at_most(timeout);
         loop {
             match options().create_new(true).open(&path) {
                 Ok(file) => return Ok(Lock { path, file, stale_bytes: 0, has_path: true, guard: None }),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => a_little(&mut wait)?,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => step(&mut wait)?,
                 Err(error) => return Err(error),
             }
         }
     }
 
     /// Create a file that no other process uses.
-    fn make(path: PathBuf) -> io::Result<Lock> {
+    fn create_private(path: PathBuf) -> io::Result<Lock> {
         let file = options().create_new(true).open(&path)?;
         Ok(Lock { path, file, stale_bytes: 0, has_path: true, guard: None })
     }
 
     /// Wait until the lock file can be created, and create another file for the value.
-    fn guarded(target: &Path, patience: Duration) -> io::Result<Lock> {
+    fn guarded(target: &Path, timeout: Duration) -> io::Result<Lock> {
         let value = with_suffix(target, &unused_name());
         let path = with_suffix(target, "");
         let owner = Owner::current(&value);
-        let mut wait = Wait::at_most(patience);
-        while !make_with(&path, &owner.to_text())? {
+        let mut wait = Wait::at_most(timeout);
+        while !create_with(&path, &owner.to_text())? {
             if !remove_dead(target, &path)? {
-                a_little(&mut wait)?;
+                step(&mut wait)?;
             }
         }
         let guard = Guard(path);
-        let mut lock = Lock::make(value)?;
+        let mut lock = Lock::create_private(value)?;
         lock.guard = Some(guard);
         Ok(lock)
     }
@@ -145,8 +145,8 @@ impl Lock {
     /// Remove a lock file once no process holds it.
     pub(super) fn remove(path: &Path) -> io::Result<()> {
         match options().open(path) {
-            Ok(file) => match hold(&file, path, &mut Wait::at_most(PATIENCE)) {
-                Ok(Attempt::Held(_)) => fs::remove_file(path),
+            Ok(file) => match wait_for_lock(&file, path, &mut Wait::at_most(REMOVE_TIMEOUT)) {
+                Ok(Attempt::Acquired(_)) => fs::remove_file(path),
                 Ok(Attempt::Moved) => Ok(()),
                 Err(error) if is_unsupported(&error) => remove_unlocked(path),
                 Err(error) => Err(error),
@@ -168,7 +168,7 @@ impl Lock {
     }
 
     /// Give up the path: another process removed the file against the protocol.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn give_up_path(&mut self) {
         self.has_path = false;
     }
 }
@@ -196,13 +196,13 @@ impl LockSupport {
         self.0.load(Ordering::Relaxed) == LACKING
     }
 
-    fn learn_present(&self) {
+    fn record_present(&self) {
         self.0.store(PRESENT, Ordering::Relaxed);
     }
 
     /// Record that locks are not supported. False: they were before, so lock files would not
     /// exclude other writers.
-    fn learn_lacking(&self, target: &Path) -> io::Result<bool> {
+    fn record_lacking(&self, target: &Path) -> io::Result<bool> {
         match self.0.compare_exchange(0, LACKING, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
                 let message = format!(
@@ -213,7 +213,7 @@ impl LockSupport {
                 );
                 warn(&message).map_err(io::Error::other).map(|()| true)
             }
-            Err(known) => Ok(known == LACKING),
+            Err(state) => Ok(state == LACKING),
         }
     }
 }
@@ -238,11 +238,11 @@ fn is_unsupported(error: &io::Error) -> bool {
 }
 
 /// Open a lock file, and tell whether that created it.
-fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
+fn open_or_create(path: &Path) -> io::Result<(File, bool)> {
     loop {
         match options().create_new(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|file| (file, true)),
+            is_created => return is_created.map(|file| (file, true)),
         }
         match options().open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -252,11 +252,11 @@ fn open_or_make(path: &Path) -> io::Result<(File, bool)> {
 }
 
 /// Create a file with the content `text` atomically; false: the file exists.
-fn make_with(path: &Path, text: &str) -> io::Result<bool> {
-    let draft = with_suffix(path, &unused_name());
-    options().create_new(true).open(&draft)?.write_all(text.as_bytes())?;
-    let linked = fs::hard_link(&draft, path);
-    fs::remove_file(&draft)?;
+fn create_with(path: &Path, text: &str) -> io::Result<bool> {
+    let draft_path = with_suffix(path, &unused_name());
+    options().create_new(true).open(&draft_path)?.write_all(text.as_bytes())?;
+    let linked = fs::hard_link(&draft_path, path);
+    fs::remove_file(&draft_path)?;
     match linked {
         Ok(()) => return Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
@@ -265,7 +265,7 @@ fn make_with(path: &Path, text: &str) -> io::Result<bool> {
     }
     match options().create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        made => made?.write_all(text.as_bytes()).map(|()| true),
+        is_created => is_created?.write_all(text.as_bytes()).map(|()| true),
     }
 }
 
@@ -276,17 +276,17 @@ fn remove_dead(target: &Path, path: &Path) -> io::Result<bool> {
     if is_dead()?.is_none() {
         return Ok(false);
     }
-    let taking = with_suffix(target, "_takeover");
-    if !make_with(&taking, &Owner::current(path).to_text())? {
+    let takeover = with_suffix(target, "_takeover");
+    if !create_with(&takeover, &Owner::current(path).to_text())? {
         return Ok(false);
     }
-    let _taking = Guard(taking);
+    let _takeover = Guard(takeover);
     // Another process may have removed the file and created its own in between.
     let Some(owner) = is_dead()? else { return Ok(true) };
     if owner.value.ends_with(LOCK_SUFFIX) && !owner.value.contains('/') {
-        absent_is_fine(fs::remove_file(path.with_file_name(&owner.value)))?;
+        ignore_absence(fs::remove_file(path.with_file_name(&owner.value)))?;
     }
-    absent_is_fine(fs::remove_file(path))?;
+    ignore_absence(fs::remove_file(path))?;
     remove_drafts(path)?;
     Ok(true)
 }
@@ -298,16 +298,16 @@ fn remove_drafts(path: &Path) -> io::Result<()> {
     start.push("_");
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let (name, draft) = (entry.file_name(), entry.path());
+        let (name, draft_path) = (entry.file_name(), entry.path());
         let bytes = name.as_encoded_bytes();
         let is_draft = bytes.starts_with(start.as_encoded_bytes()) && bytes.ends_with(LOCK_SUFFIX.as_bytes());
         // A process that still writes to an empty draft creates another one.
-        let is_left = || match Owner::of(&draft)? {
+        let is_abandoned = || match Owner::of(&draft_path)? {
             Some(owner) => Ok::<_, io::Error>(owner.is_dead()),
-            None => Ok(entry.metadata().is_ok_and(|found| found.len() == 0)),
+            None => Ok(entry.metadata().is_ok_and(|metadata| metadata.len() == 0)),
         };
-        if is_draft && is_left()? {
-            absent_is_fine(fs::remove_file(draft))?;
+        if is_draft && is_abandoned()? {
+            ignore_absence(fs::remove_file(draft_path))?;
         }
     }
     Ok(())
@@ -315,17 +315,17 @@ fn remove_drafts(path: &Path) -> io::Result<()> {
 
 /// Remove a lock file in a file system without locks, once no process owns it.
 fn remove_unlocked(path: &Path) -> io::Result<()> {
-    let mut wait = Wait::at_most(PATIENCE);
+    let mut wait = Wait::at_most(REMOVE_TIMEOUT);
     while Owner::of(path)?.is_some_and(|owner| !owner.is_dead()) {
-        a_little(&mut wait)?;
+        step(&mut wait)?;
     }
-    absent_is_fine(fs::remove_file(path))
+    ignore_absence(fs::remove_file(path))
 }
 
-fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
-    match done {
+fn ignore_absence(result: io::Result<()>) -> io::Result<()> {
+    match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
+        result => result,
     }
 }
 
@@ -336,9 +336,9 @@ fn options() -> OpenOptions {
     options
 }
 
-fn with_suffix(target: &Path, own: &str) -> PathBuf {
+fn with_suffix(target: &Path, infix: &str) -> PathBuf {
     let mut name = target.as_os_str().to_owned();
-    name.push(own);
+    name.push(infix);
     name.push(LOCK_SUFFIX);
     name.into()
 }
@@ -352,30 +352,30 @@ pub(super) fn unused_name() -> String {
 }
 
 /// Wait for the lock on `file`, or until `path` is another file.
-fn hold(file: &File, path: &Path, wait: &mut Wait) -> io::Result<Attempt> {
+fn wait_for_lock(file: &File, path: &Path, wait: &mut Wait) -> io::Result<Attempt> {
     loop {
         let locked = platform::try_lock(file)?;
-        let ours = file.metadata()?;
-        if !ours.is_file() {
+        let locked_file = file.metadata()?;
+        if !locked_file.is_file() {
             return Err(io::Error::other("the lock file is not a regular file"));
         }
         match fs::symlink_metadata(path) {
-            Ok(found) if (found.dev(), found.ino()) == (ours.dev(), ours.ino()) => {
+            Ok(metadata) if (metadata.dev(), metadata.ino()) == (locked_file.dev(), locked_file.ino()) => {
                 if locked {
-                    return Ok(Attempt::Held(ours.len()));
+                    return Ok(Attempt::Acquired(locked_file.len()));
                 }
             }
             Ok(_) => return Ok(Attempt::Moved),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Attempt::Moved),
             Err(error) => return Err(error),
         }
-        a_little(wait)?;
+        step(wait)?;
     }
 }
 
-fn a_little(wait: &mut Wait) -> io::Result<()> {
-    match wait.is_over() {
+fn step(wait: &mut Wait) -> io::Result<()> {
+    match wait.has_expired() {
         true => Err(io::ErrorKind::TimedOut.into()),
-        false => wait.a_little().map_err(io::Error::other),
+        false => wait.step().map_err(io::Error::other),
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 const MAGIC: &str = "tessarr lock file";
 
 /// Longer files are values.
-const MOST_BYTES: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 /// The content of a lock file.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct Owner {
     machine: String,
     process: u32,
     /// The start time of the process: another process may get its number.
-    begun: String,
+    started: String,
     /// The name of the file that becomes the value.
     pub(super) value: String,
 }
@@ -26,20 +26,20 @@ impl Owner {
     /// This process, which writes the value into the file `value`.
     pub(super) fn current(value: &Path) -> Owner {
         let process = std::process::id();
-        let begun = start_time(process).unwrap_or_default();
+        let started = start_time(process).unwrap_or_default();
         let value = value.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        Owner { machine: machine(), process, begun, value }
+        Owner { machine: machine(), process, started, value }
     }
 
     /// The content of a lock file.
     pub(super) fn to_text(&self) -> String {
-        format!("{MAGIC}\n{}\n{}\n{}\n{}\n", self.machine, self.process, self.begun, self.value)
+        format!("{MAGIC}\n{}\n{}\n{}\n{}\n", self.machine, self.process, self.started, self.value)
     }
 
     /// Parse the file at `path`; None: it is not a lock file, or does not exist.
     pub(super) fn of(path: &Path) -> io::Result<Option<Owner>> {
         match fs::symlink_metadata(path) {
-            Ok(found) if found.is_file() && found.len() <= MOST_BYTES => {}
+            Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_BYTES => {}
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => return Ok(None),
         }
@@ -50,20 +50,20 @@ impl Owner {
         };
         let mut lines = text.lines();
         let parts = (lines.next(), lines.next(), lines.next(), lines.next(), lines.next());
-        let (Some(MAGIC), Some(machine), Some(process), Some(begun), Some(value)) = parts else {
+        let (Some(MAGIC), Some(machine), Some(process), Some(started), Some(value)) = parts else {
             return Ok(None);
         };
         let Ok(process) = process.parse() else { return Ok(None) };
-        Ok(Some(Owner { machine: machine.into(), process, begun: begun.into(), value: value.into() }))
+        Ok(Some(Owner { machine: machine.into(), process, started: started.into(), value: value.into() }))
     }
 
     /// Whether the process has certainly ended; for another machine this is never certain.
     pub(super) fn is_dead(&self) -> bool {
-        if self.machine.is_empty() || self.begun.is_empty() || self.machine != machine() {
+        if self.machine.is_empty() || self.started.is_empty() || self.machine != machine() {
             return false;
         }
         match start_time(self.process) {
-            Ok(begun) => begun != self.begun,
+            Ok(started) => started != self.started,
             Err(error) => error.kind() == ErrorKind::NotFound,
         }
     }
@@ -72,11 +72,11 @@ impl Owner {
 /// An identifier of this boot of the machine; empty if the system has none.
 fn machine() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    match (boot.trim(), space.to_string_lossy()) {
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    match (boot.trim(), namespace.to_string_lossy()) {
         ("", _) => String::new(),
-        (_, space) if space.is_empty() => String::new(),
-        (boot, space) => format!("{boot} {space}"),
+        (_, namespace) if namespace.is_empty() => String::new(),
+        (boot, namespace) => format!("{boot} {namespace}"),
     }
 }
 
@@ -105,13 +105,13 @@ mod tests {
         assert_eq!(own.value, "value");
         let mut child = std::process::Command::new("sleep").arg("60").spawn()?;
         let other =
-            Owner { process: child.id(), begun: start_time(child.id())?, ..Owner::current(Path::new("v")) };
+            Owner { process: child.id(), started: start_time(child.id())?, ..Owner::current(Path::new("v")) };
         assert!(!other.is_dead());
         child.kill()?;
         child.wait()?;
         assert!(other.is_dead());
         // A process that got the number of another one.
-        assert!(Owner { begun: "1".into(), ..Owner::current(Path::new("v")) }.is_dead());
+        assert!(Owner { started: "1".into(), ..Owner::current(Path::new("v")) }.is_dead());
         assert!(!Owner { machine: "another".into(), ..other }.is_dead());
         Ok(())
     }

@@ -9,22 +9,22 @@ use std::ptr::NonNull;
 /// If another process truncates the file in place, reading the missing part kills this process:
 /// hence the mode is off by default. Values that are replaced by `rename` (by all writers except
 /// those in place) do not change.
-pub(super) struct Map {
+pub(super) struct Mmap {
     start: NonNull<u8>,
     size: usize,
 }
 
 // SAFETY: the memory is only read; dropping the last reference unmaps it.
-unsafe impl Send for Map {}
+unsafe impl Send for Mmap {}
 // SAFETY: as above.
-unsafe impl Sync for Map {}
+unsafe impl Sync for Mmap {}
 
-impl Map {
+impl Mmap {
     /// The first `size` bytes of `file`; None if the system cannot map them.
-    pub(super) fn of(file: &File, size: u64) -> Option<Map> {
+    pub(super) fn of(file: &File, size: u64) -> Option<Mmap> {
         let size = usize::try_from(size).ok()?;
         if size == 0 {
-            return Some(Map { start: NonNull::dangling(), size });
+            return Some(Mmap { start: NonNull::dangling(), size });
         }
         // SAFETY: a new mapping of an open file, at an address that the system chooses.
         let start = unsafe {
@@ -34,7 +34,7 @@ impl Map {
         if start == libc::MAP_FAILED {
             return None;
         }
-        NonNull::new(start.cast()).map(|start| Map { start, size })
+        NonNull::new(start.cast()).map(|start| Mmap { start, size })
     }
 
     /// The bytes.
@@ -44,7 +44,7 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for Mmap {
     fn drop(&mut self) {
         if self.size > 0 {
             // SAFETY: `of` has mapped this memory, and no reference to it remains.

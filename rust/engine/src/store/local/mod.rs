@@ -28,15 +28,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use super::key_locks::{Held, KeyLocks};
-use super::wrappers::counting::{Counts, Tally};
+use super::key_locks::{KeyGuard, KeyLocks};
+use super::wrappers::counting::{Counters, Counts};
 use super::wrappers::Call;
 use super::{joined, no_current};
-use super::{AtPath, Change, Listing, Made, Need, Object, Part, Store, Updater, Version, Want};
+use super::{
+    Change, Listing, PathKind, ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValuePart,
+    ValueReader, Version,
+};
 use crate::error::{Error, Kind, Result};
 use lock::{Lock, LockSupport};
-use opened_file::{open_value, LocalObject, Mark};
-pub use settings::{Locking, Reading, Settings};
+use opened_file::{open_value, LocalValue, ModificationMark};
+pub use settings::{Locking, ReadMode, Settings};
 
 /// How often a write starts again because its folder or lock file vanished.
 const ATTEMPTS: usize = 100;
@@ -50,14 +53,14 @@ pub struct LocalStore {
 }
 
 /// Keys, by path, that threads of this process are changing without a lock file.
-static CHANGING: LazyLock<KeyLocks> = LazyLock::new(KeyLocks::new);
+static IN_PROCESS_LOCKS: LazyLock<KeyLocks> = LazyLock::new(KeyLocks::new);
 
 /// Counts of the calls to all local stores.
-static ASKED: LazyLock<Tally> = LazyLock::new(Tally::default);
+static COUNTERS: LazyLock<Counters> = LazyLock::new(Counters::default);
 
 /// The number of calls to all local stores of this process.
-pub fn asked_of_files() -> Counts {
-    ASKED.counts()
+pub fn local_counts() -> Counts {
+    COUNTERS.counts()
 }
 
 /// The outcome of a change.
@@ -126,7 +129,7 @@ impl LocalStore {
         &self,
         lock: Option<Lock>,
         path: &Path,
-        current: Option<&LocalObject>,
+        current: Option<&LocalValue>,
         change: &Change<'_>,
         versioned: bool,
     ) -> Result<Applied> {
@@ -143,8 +146,8 @@ impl LocalStore {
             },
             Change::Write(parts) => match lock {
                 None => self.write_in_place(path, parts, current)?,
-                Some(lock) => match self.write_aside(lock, path, parts, current, versioned)? {
-                    Applied::Done(found) => version = found,
+                Some(lock) => match self.write_by_rename(lock, path, parts, current, versioned)? {
+                    Applied::Done(metadata) => version = metadata,
                     lost => return Ok(lost),
                 },
             },
@@ -157,41 +160,46 @@ impl LocalStore {
     }
 
     /// Write the lock file, and rename it to the value.
-    fn write_aside(
+    fn write_by_rename(
         &self,
         mut lock: Lock,
         path: &Path,
-        parts: &[Part<'_>],
-        current: Option<&LocalObject>,
+        parts: &[ValuePart<'_>],
+        current: Option<&LocalValue>,
         versioned: bool,
     ) -> Result<Applied> {
         keep_permissions(path, &lock.file).map_err(|error| Failure::new("replace", path, error))?;
         write_parts(&lock, parts, current)?;
-        let mark = if versioned { Mark::on(&lock.file) } else { None };
+        let mark = if versioned { ModificationMark::set_on(&lock.file) } else { None };
         self.synchronise(&lock.file, path)?;
         match rename(&mut lock, path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                lock.forget();
+                lock.give_up_path();
                 Ok(Applied::LockLost)
             }
-            done => {
-                done.map_err(|error| Failure::new("replace", path, error))?;
+            result => {
+                result.map_err(|error| Failure::new("replace", path, error))?;
                 Ok(Applied::Done(mark.and_then(|mark| mark.version(&lock.file))))
             }
         }
     }
 
-    fn write_in_place(&self, path: &Path, parts: &[Part<'_>], current: Option<&LocalObject>) -> Result<()> {
-        let whole = joined(parts, current.map(|object| object as &dyn Object))?;
-        let grown = self.create_folder_of(path)?;
+    fn write_in_place(
+        &self,
+        path: &Path,
+        parts: &[ValuePart<'_>],
+        current: Option<&LocalValue>,
+    ) -> Result<()> {
+        let bytes = joined(parts, current.map(|object| object as &dyn ValueReader))?;
+        let new_folders = self.create_folder_of(path)?;
         let file = File::create(path).or_else(|error| match error.kind() {
-            ErrorKind::IsADirectory if folders::remove_hollow(path).is_ok() => File::create(path),
+            ErrorKind::IsADirectory if folders::remove_empty_tree(path).is_ok() => File::create(path),
             _ => Err(error),
         });
-        let done = file.and_then(|mut file| file.write_all(&whole).map(|()| file));
-        let file = done.map_err(|error| Failure::new("write", path, error))?;
+        let result = file.and_then(|mut file| file.write_all(&bytes).map(|()| file));
+        let file = result.map_err(|error| Failure::new("write", path, error))?;
         self.synchronise(&file, path)?;
-        self.synchronise_folders(&grown)
+        self.synchronise_folders(&new_folders)
     }
 
     fn synchronise(&self, file: &File, path: &Path) -> Result<()> {
@@ -211,41 +219,46 @@ impl LocalStore {
     }
 
     /// Lock `key` against other threads, for settings without a lock file.
-    fn turn(&self, key: &str) -> Result<Option<Held>> {
+    fn lock_in_process(&self, key: &str) -> Result<Option<KeyGuard>> {
         match self.settings.locking {
             Locking::System | Locking::File => Ok(None),
-            Locking::Nothing | Locking::InPlace => CHANGING.hold(key).map(Some),
+            Locking::Nothing | Locking::InPlace => IN_PROCESS_LOCKS.lock(key).map(Some),
         }
     }
 
     /// Implements `update`; its errors name no key. New folders are synchronised last: by then most
     /// file systems have done so with the file.
-    fn update_unnamed<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        self.check_writable()?;
-        let mut grown = Vec::new();
-        let done = self.update_in_folders(key, need, updater, &mut grown);
-        let synchronised = self.synchronise_folders(&grown);
-        done.and_then(|made| synchronised.map(|()| made))
-    }
-
-    fn update_in_folders<'a>(
+    fn update_without_key<'a>(
         &self,
         key: &str,
-        need: Need,
+        options: UpdateOptions,
         updater: &mut Updater<'_, 'a>,
-        grown: &mut Vec<PathBuf>,
-    ) -> Result<Made<'a>> {
+    ) -> Result<UpdateOutcome<'a>> {
+        self.check_writable()?;
+        let mut new_folders = Vec::new();
+        let result = self.update_creating_folders(key, options, updater, &mut new_folders);
+        let synchronised = self.synchronise_folders(&new_folders);
+        result.and_then(|outcome| synchronised.map(|()| outcome))
+    }
+
+    fn update_creating_folders<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+        new_folders: &mut Vec<PathBuf>,
+    ) -> Result<UpdateOutcome<'a>> {
         let path = self.path(key);
         // A change that needs no current value is computed before the lock is taken. Deleting an
         // absent key needs no lock: a locked delete would not change more.
-        let mut early = if need.current { None } else { Some(updater(None)?) };
-        match &early {
+        let mut unconditional = if options.current { None } else { Some(updater(None)?) };
+        match &unconditional {
             Some(Change::Keep) => return Ok(Change::Keep.into()),
             Some(Change::Delete) if !path.is_file() => return Ok(Change::Delete.into()),
             _ => {}
         }
         let name = path.to_string_lossy();
-        let _turn = self.turn(&name)?;
+        let _guard = self.lock_in_process(&name)?;
         let mut if_absent = None;
         for _ in 0..ATTEMPTS {
             let lock = match self.lock(&path) {
@@ -253,56 +266,56 @@ impl LocalStore {
                     // The folder is missing, so the key is absent: a change that stores nothing
                     // needs no folder. A new value is written if the key is still absent under the
                     // lock.
-                    if need.current && if_absent.is_none() {
+                    if options.current && if_absent.is_none() {
                         match updater(None)? {
                             Change::Write(parts) => if_absent = Some(Change::Write(parts)),
-                            nothing => return Ok(nothing.into()),
+                            change => return Ok(change.into()),
                         }
                     }
-                    grown.append(&mut self.create_folder_of(&path)?);
+                    new_folders.append(&mut self.create_folder_of(&path)?);
                     continue;
                 }
-                done => done.map_err(|error| self.unlocked(&path, error))?,
+                result => result.map_err(|error| self.lock_error(&path, error))?,
             };
-            let (current, change) = match early.take() {
+            let (current, change) = match unconditional.take() {
                 Some(change) => (None, change),
                 None => {
-                    let current = opened(&path, Reading::Plain)?;
+                    let current = open_path(&path, ReadMode::Plain)?;
                     let change = match (&current, if_absent.take()) {
                         (None, Some(change)) => change,
-                        _ => updater(current.as_ref().map(|object| object as &dyn Object))?,
+                        _ => updater(current.as_ref().map(|object| object as &dyn ValueReader))?,
                     };
                     (current, change)
                 }
             };
             if let Applied::Done(version) =
-                self.apply(lock, &path, current.as_ref(), &change, need.version)?
+                self.apply(lock, &path, current.as_ref(), &change, options.version)?
             {
-                return Ok(Made { change, version });
+                return Ok(UpdateOutcome { change, version });
             }
-            early = if need.current { None } else { Some(change) };
+            unconditional = if options.current { None } else { Some(change) };
         }
-        Err(vanishing("replace", &path).into())
+        Err(vanishing_error("replace", &path).into())
     }
 
     /// The error of a key that could not be locked.
-    fn unlocked(&self, path: &Path, error: io::Error) -> Error {
+    fn lock_error(&self, path: &Path, error: io::Error) -> Error {
         if error.kind() != ErrorKind::TimedOut {
             return Failure::new("lock", path, error).into();
         }
-        let waited = self.settings.patience.as_secs_f64();
-        let left = match self.settings.locking {
+        let waited = self.settings.timeout.as_secs_f64();
+        let hint = match self.settings.locking {
             Locking::File => "; if it is none, remove the lock file",
             _ => "",
         };
-        let message = format!("cannot lock {path:?}: another writer holds it for more than {waited} s{left}");
+        let message = format!("cannot lock {path:?}: another writer holds it for more than {waited} s{hint}");
         Error::new(Kind::Store { retryable: true, errno: Some(libc::ETIMEDOUT) }, message)
     }
 }
 
 impl Store for LocalStore {
-    fn open(&self, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
-        ASKED.count(Call::Open, 0);
+    fn open(&self, key: &str, _want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        COUNTERS.count(Call::Open, 0);
         self.keys().check(key)?;
         thread_local! {
             static PATH: RefCell<PathBuf> = RefCell::default();
@@ -311,22 +324,27 @@ impl Store for LocalStore {
             path.as_mut_os_string().clear();
             path.push(&self.root);
             path.push(key);
-            match opened(path, self.settings.reading) {
-                Ok(object) => Ok(object.map(|object| Box::new(object) as Box<dyn Object>)),
+            match open_path(path, self.settings.read_mode) {
+                Ok(object) => Ok(object.map(|object| Box::new(object) as Box<dyn ValueReader>)),
                 Err(error) => Err(error.at_key(key)),
             }
         })
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
         self.keys().check(key)?;
-        let made = self.update_unnamed(key, need, updater).map_err(|error| error.at_key(key))?;
-        match &made.change {
-            Change::Keep => ASKED.count(Call::Open, 0),
-            Change::Delete => ASKED.count(Call::Update, 0),
-            Change::Write(parts) => ASKED.count(Call::Update, parts.iter().map(Part::size).sum()),
+        let outcome = self.update_without_key(key, options, updater).map_err(|error| error.at_key(key))?;
+        match &outcome.change {
+            Change::Keep => COUNTERS.count(Call::Open, 0),
+            Change::Delete => COUNTERS.count(Call::Update, 0),
+            Change::Write(parts) => COUNTERS.count(Call::Update, parts.iter().map(ValuePart::size).sum()),
         }
-        Ok(made)
+        Ok(outcome)
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -334,60 +352,60 @@ impl Store for LocalStore {
         self.check_writable()?;
         let path = self.path(key);
         let name = path.to_string_lossy();
-        if let Some(_held) = self.turn(&name)? {
+        if let Some(_guard) = self.lock_in_process(&name)? {
             return work();
         }
         for _ in 0..ATTEMPTS {
             match self.lock(&path) {
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                    let grown = self.create_folder_of(&path)?;
-                    self.synchronise_folders(&grown)?;
+                    let new_folders = self.create_folder_of(&path)?;
+                    self.synchronise_folders(&new_folders)?;
                 }
-                done => {
-                    let _held = done.map_err(|error| self.unlocked(&path, error))?;
+                result => {
+                    let _guard = result.map_err(|error| self.lock_error(&path, error))?;
                     return work();
                 }
             }
         }
-        Err(vanishing("lock", &path).into())
+        Err(vanishing_error("lock", &path).into())
     }
 
-    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
+    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
         self.keys().check(key)?;
         let path = self.path(key);
         Ok(Some(match fs::metadata(&path) {
-            Ok(found) if found.is_file() => AtPath::Value,
-            Ok(found) if !found.is_dir() => AtPath::Special,
-            Ok(_) if folders::is_hollow(&path) => AtPath::EmptyFolder,
-            Ok(_) => AtPath::Folder,
-            Err(error) if folders::is_absence(&error) => AtPath::Nothing,
+            Ok(metadata) if metadata.is_file() => PathKind::Value,
+            Ok(metadata) if !metadata.is_dir() => PathKind::Special,
+            Ok(_) if folders::is_empty_tree(&path) => PathKind::EmptyFolder,
+            Ok(_) => PathKind::Folder,
+            Err(error) if folders::is_absence(&error) => PathKind::Nothing,
             // An unreadable entry may be a value.
-            Err(_) => AtPath::Value,
+            Err(_) => PathKind::Value,
         }))
     }
 
     fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
         self.keys().check_prefix(prefix)?;
         // Permissions of a folder and its files may differ.
-        Ok(folders::level(&self.path(prefix), prefix, limit).ok())
+        Ok(folders::list_level(&self.path(prefix), prefix, limit).ok())
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        ASKED.count(Call::List, 0);
+        COUNTERS.count(Call::List, 0);
         self.keys().check_prefix(prefix)?;
-        let mut keys = folders::keys(self.path(prefix), prefix)?;
+        let mut keys = folders::list_keys(self.path(prefix), prefix)?;
         keys.sort_unstable();
         Ok(keys)
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        ASKED.count(Call::ListDir, 0);
+        COUNTERS.count(Call::ListDir, 0);
         self.keys().check_prefix(prefix)?;
-        Ok(folders::level(&self.path(prefix), prefix, usize::MAX)?)
+        Ok(folders::list_level(&self.path(prefix), prefix, usize::MAX)?)
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        ASKED.count(Call::DeletePrefix, 0);
+        COUNTERS.count(Call::DeletePrefix, 0);
         self.keys().check_prefix(prefix)?;
         self.check_writable()?;
         let Some(folder) = prefix.strip_suffix('/') else {
@@ -395,22 +413,22 @@ impl Store for LocalStore {
             return self.synchronise_folders(std::slice::from_ref(&self.root));
         };
         let folder = self.path(folder);
-        if folders::discard(&folder)? {
+        if folders::remove_atomically(&folder)? {
             self.synchronise_folders(&[folder.parent().unwrap_or(&self.root).to_owned()])?;
         }
         Ok(())
     }
 
-    fn deletes_at_once(&self, prefix: &str) -> bool {
+    fn deletes_atomically(&self, prefix: &str) -> bool {
         !prefix.is_empty()
     }
 
-    fn replaces_at_once(&self, prefix: &str) -> bool {
+    fn replaces_atomically(&self, prefix: &str) -> bool {
         !prefix.is_empty() && !self.read_only()
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        ASKED.count(Call::Update, 0);
+        COUNTERS.count(Call::Update, 0);
         self.keys().check_prefix(staged)?;
         self.keys().check_prefix(prefix)?;
         self.check_writable()?;
@@ -418,19 +436,19 @@ impl Store for LocalStore {
             return Ok(false);
         };
         let folder = self.path(folder);
-        let grown = self.create_folder_of(&folder)?;
-        let done = folders::exchange(&self.path(staged), &folder)?;
-        self.synchronise_folders(&grown)?;
+        let new_folders = self.create_folder_of(&folder)?;
+        let result = folders::exchange(&self.path(staged), &folder)?;
+        self.synchronise_folders(&new_folders)?;
         self.synchronise_folders(&[folder.parent().unwrap_or(&self.root).to_owned()])?;
-        Ok(done)
+        Ok(result)
     }
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         let folder = self.path(prefix.strip_suffix('/').unwrap_or_default());
-        if prefix.is_empty() || !folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+        if prefix.is_empty() || !folder.symlink_metadata().is_ok_and(|metadata| metadata.is_dir()) {
             return self.delete_prefix(prefix);
         }
-        ASKED.count(Call::DeletePrefix, 0);
+        COUNTERS.count(Call::DeletePrefix, 0);
         self.keys().check_prefix(prefix)?;
         self.check_writable()?;
         Ok(folders::empty(&folder)?)
@@ -452,7 +470,7 @@ impl Store for LocalStore {
         self.settings.read_only
     }
 
-    fn at_hand(&self) -> bool {
+    fn is_local(&self) -> bool {
         true
     }
 
@@ -466,25 +484,25 @@ impl Store for LocalStore {
 }
 
 /// Write the new value into the lock file.
-fn write_parts(lock: &Lock, parts: &[Part<'_>], current: Option<&LocalObject>) -> Result<()> {
+fn write_parts(lock: &Lock, parts: &[ValuePart<'_>], current: Option<&LocalValue>) -> Result<()> {
     let fail = |error| Failure::new("write", lock.path(), error);
     if lock.stale_bytes > 0 {
         lock.file.set_len(0).map_err(fail)?;
     }
-    let mut at = 0;
+    let mut position = 0;
     let mut pending: Vec<IoSlice<'_>> = Vec::with_capacity(parts.len());
     for part in parts {
         match part {
-            Part::Owned(bytes) => pending.push(IoSlice::new(bytes)),
-            Part::Borrowed(bytes) => pending.push(IoSlice::new(bytes)),
-            Part::Shared(bytes) => pending.push(IoSlice::new(bytes)),
-            Part::Current { offset, size } => {
-                at += write_all(&lock.file, &mut pending).map_err(fail)?;
+            ValuePart::Owned(bytes) => pending.push(IoSlice::new(bytes)),
+            ValuePart::Borrowed(bytes) => pending.push(IoSlice::new(bytes)),
+            ValuePart::Shared(bytes) => pending.push(IoSlice::new(bytes)),
+            ValuePart::Current { offset, size } => {
+                position += write_all(&lock.file, &mut pending).map_err(fail)?;
                 let current = current.ok_or_else(no_current)?;
                 current.check_range(*offset, *size)?;
-                platform::copy_range(&current.file, *offset, &lock.file, at, *size).map_err(fail)?;
-                at += size;
-                io::Seek::seek(&mut &lock.file, io::SeekFrom::Start(at)).map_err(fail)?;
+                platform::copy_range(&current.file, *offset, &lock.file, position, *size).map_err(fail)?;
+                position += size;
+                io::Seek::seek(&mut &lock.file, io::SeekFrom::Start(position)).map_err(fail)?;
             }
         }
     }
@@ -495,14 +513,14 @@ fn write_parts(lock: &Lock, parts: &[Part<'_>], current: Option<&LocalObject>) -
 /// Write all of `pending` at the position of `file` and clear it. Returns the size.
 fn write_all(mut file: &File, pending: &mut Vec<IoSlice<'_>>) -> io::Result<u64> {
     let size = pending.iter().map(|slice| slice.len() as u64).sum();
-    let mut rest = &mut pending[..];
-    let mut left = size;
-    while left > 0 {
-        match file.write_vectored(rest) {
+    let mut remaining_slices = &mut pending[..];
+    let mut hint = size;
+    while hint > 0 {
+        match file.write_vectored(remaining_slices) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => {
-                left -= count as u64;
-                IoSlice::advance_slices(&mut rest, count);
+                hint -= count as u64;
+                IoSlice::advance_slices(&mut remaining_slices, count);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -520,7 +538,7 @@ fn keep_permissions(path: &Path, file: &File) -> io::Result<()> {
                 // The file has another owner, or the file system has no permissions.
                 Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
                 Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
-                done => done,
+                result => result,
             }
         }
         _ => Ok(()),
@@ -531,19 +549,19 @@ fn keep_permissions(path: &Path, file: &File) -> io::Result<()> {
 /// are removed.
 fn rename(lock: &mut Lock, path: &Path) -> io::Result<()> {
     match lock.rename(path) {
-        Err(error) if error.kind() == ErrorKind::IsADirectory => match folders::remove_hollow(path) {
+        Err(error) if error.kind() == ErrorKind::IsADirectory => match folders::remove_empty_tree(path) {
             Ok(()) => lock.rename(path),
             Err(_) => Err(error),
         },
-        done => done,
+        result => result,
     }
 }
 
-fn opened(path: &Path, reading: Reading) -> Result<Option<LocalObject>> {
+fn open_path(path: &Path, reading: ReadMode) -> Result<Option<LocalValue>> {
     Ok(open_value(path, reading).map_err(|error| Failure::new("open", path, error))?)
 }
 
-fn vanishing(action: &'static str, path: &Path) -> Failure {
+fn vanishing_error(action: &'static str, path: &Path) -> Failure {
     let error = io::Error::new(ErrorKind::WouldBlock, "its folder or lock file keeps vanishing");
     Failure::new(action, path, error)
 }
@@ -567,18 +585,18 @@ impl From<Failure> for Error {
             Ok(interruption) => return interruption,
             Err(error) => error,
         };
-        let mut found = Error::io(format_args!("cannot {action} {path:?}"), &error);
-        let no_folder = error.kind() == ErrorKind::NotADirectory;
-        if no_folder || error.raw_os_error() == Some(libc::ELOOP) {
+        let mut metadata = Error::io(format_args!("cannot {action} {path:?}"), &error);
+        let is_no_folder = error.kind() == ErrorKind::NotADirectory;
+        if is_no_folder || error.raw_os_error() == Some(libc::ELOOP) {
             if let Some(link) = folders::dangling_link(&path) {
-                found.message.push_str(&format!(
+                metadata.message.push_str(&format!(
                     ": {link:?} is a symbolic link that leads nowhere; remove the link, or restore what it leads to"
                 ));
-            } else if no_folder {
-                found.message.push_str(": a file is where a folder should be");
+            } else if is_no_folder {
+                metadata.message.push_str(": a file is where a folder should be");
             }
         }
-        Error { file: Some(Box::new(path)), ..found }
+        Error { file: Some(Box::new(path)), ..metadata }
     }
 }
 

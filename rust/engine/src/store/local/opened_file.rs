@@ -6,58 +6,58 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::super::{past_the_end, How, Object, Version};
-use super::mmap::Map;
-use super::{folders, platform, Reading, ASKED};
+use super::super::{past_the_end, ReadFlags, ValueReader, Version};
+use super::mmap::Mmap;
+use super::{folders, platform, ReadMode, COUNTERS};
 use crate::error::{Error, Result};
 use crate::scratch::sized;
 use crate::store::Call;
 
 /// An open file. Replacing the value gives its path to another file, so this one does not change.
-pub(super) struct LocalObject {
+pub(super) struct LocalValue {
     pub(super) file: File,
-    state: State,
-    view: View,
+    state: FileState,
+    access: FileAccess,
 }
 
 /// How bytes of the file are read.
-enum View {
+enum FileAccess {
     Plain,
-    Mapped(Map),
+    Mapped(Mmap),
     Direct,
 }
 
 /// Open the value at `path`; None unless it is a regular file. A plain read makes three system
 /// calls: open, statx and close.
-pub(super) fn open_value(path: &Path, reading: Reading) -> io::Result<Option<LocalObject>> {
-    let (file, direct) = match open(path, reading == Reading::Direct) {
+pub(super) fn open_value(path: &Path, read_mode: ReadMode) -> io::Result<Option<LocalValue>> {
+    let (file, direct) = match open(path, read_mode == ReadMode::Direct) {
         Ok(opened) => opened,
         Err(error) if folders::is_absence(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
-    let found = file.metadata()?;
-    if !found.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Ok(None);
     }
-    let view = match reading {
-        Reading::Mapped => Map::of(&file, found.len()).map_or(View::Plain, View::Mapped),
-        _ if direct => View::Direct,
-        _ => View::Plain,
+    let access = match read_mode {
+        ReadMode::Mapped => Mmap::of(&file, metadata.len()).map_or(FileAccess::Plain, FileAccess::Mapped),
+        _ if direct => FileAccess::Direct,
+        _ => FileAccess::Plain,
     };
-    Ok(Some(LocalObject { state: State::of(&found), file, view }))
+    Ok(Some(LocalValue { state: FileState::of(&metadata), file, access }))
 }
 
 /// The file, and whether it bypasses the page cache.
 fn open(path: &Path, direct: bool) -> io::Result<(File, bool)> {
     // Without O_NONBLOCK opening a pipe would wait for its writer; regular files ignore the flag.
-    let plainly = |flags| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | flags).open(path);
+    let open_with = |flags| OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | flags).open(path);
     if direct && platform::DIRECT != 0 {
-        match plainly(platform::DIRECT) {
+        match open_with(platform::DIRECT) {
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {} // the file system does not support it
             opened => return Ok((opened?, true)),
         }
     }
-    Ok((plainly(0)?, false))
+    Ok((open_with(0)?, false))
 }
 
 /// A file that changed this recently could change again with the same time stamp.
@@ -71,28 +71,28 @@ pub(super) const RACY: Duration = Duration::from_millis(20);
 
 /// The state of the file when it was opened or written.
 #[derive(Clone, Copy)]
-struct State {
+struct FileState {
     size: u64,
     stamps: Version,
     /// The stamps are too recent to be a version.
     racy: bool,
 }
 
-impl State {
-    fn of(found: &Metadata) -> Self {
+impl FileState {
+    fn of(metadata: &Metadata) -> Self {
         let stamp = |seconds: i64, nanoseconds: i64| {
             let seconds = u64::try_from(seconds).unwrap_or(0);
             seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds as u64)
         };
-        let modified = stamp(found.mtime(), found.mtime_nsec());
-        let changed = stamp(found.ctime(), found.ctime_nsec());
+        let modified = stamp(metadata.mtime(), metadata.mtime_nsec());
+        let changed = stamp(metadata.ctime(), metadata.ctime_nsec());
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let racy_since = now.saturating_sub(RACY).as_nanos();
         // The second stamp is mixed over all bits, so that two shifts do not cancel out.
         let mixed = modified ^ changed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        State {
-            size: found.len(),
-            stamps: Version::of([found.dev(), found.ino(), found.len(), mixed]),
+        FileState {
+            size: metadata.len(),
+            stamps: Version::of([metadata.dev(), metadata.ino(), metadata.len(), mixed]),
             racy: u128::from(modified.max(changed)) >= racy_since,
         }
     }
@@ -100,43 +100,43 @@ impl State {
 
 /// The modification time of a file that no other process has seen yet, between two ticks of the
 /// clock from which the kernel takes the times of all other changes.
-pub(super) struct Mark(SystemTime);
+pub(super) struct ModificationMark(SystemTime);
 
-impl Mark {
+impl ModificationMark {
     /// Set it on `file`; None if that is not possible.
-    pub(super) fn on(file: &File) -> Option<Mark> {
+    pub(super) fn set_on(file: &File) -> Option<ModificationMark> {
         let now = SystemTime::now();
-        file.set_modified(now).ok().map(|()| Mark(now))
+        file.set_modified(now).ok().map(|()| ModificationMark(now))
     }
 
     /// The version of the file, if it has not changed since.
     pub(super) fn version(&self, file: &File) -> Option<Version> {
-        let found = file.metadata().ok()?;
-        (found.modified().ok()? == self.0).then(|| State::of(&found).stamps)
+        let metadata = file.metadata().ok()?;
+        (metadata.modified().ok()? == self.0).then(|| FileState::of(&metadata).stamps)
     }
 }
 
 /// Direct reads need whole blocks at addresses aligned to blocks.
 const BLOCK: usize = 4096;
 
-impl LocalObject {
+impl LocalValue {
     /// Fill `out` through a buffer of whole blocks.
     fn read_blocks(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let ahead = offset as usize % BLOCK;
-        let count = (ahead + out.len()).next_multiple_of(BLOCK);
-        let mut room = Vec::new();
-        let room = sized(&mut room, count + BLOCK)?;
-        let first = room.as_ptr().align_offset(BLOCK);
-        let room = &mut room[first..first + count];
-        let mut done = 0;
-        while done < ahead + out.len() {
-            match self.file.read_at(&mut room[done..], offset - ahead as u64 + done as u64) {
+        let skipped = offset as usize % BLOCK;
+        let count = (skipped + out.len()).next_multiple_of(BLOCK);
+        let mut buffer = Vec::new();
+        let buffer = sized(&mut buffer, count + BLOCK)?;
+        let first = buffer.as_ptr().align_offset(BLOCK);
+        let buffer = &mut buffer[first..first + count];
+        let mut filled = 0;
+        while filled < skipped + out.len() {
+            match self.file.read_at(&mut buffer[filled..], offset - skipped as u64 + filled as u64) {
                 Ok(0) => return Err(Error::data("the file became shorter while it was read")),
-                Ok(found) => done += found,
+                Ok(metadata) => filled += metadata,
                 Err(error) => return Err(Error::io("cannot read by blocks", &error)),
             }
         }
-        out.copy_from_slice(&room[ahead..ahead + out.len()]);
+        out.copy_from_slice(&buffer[skipped..skipped + out.len()]);
         Ok(())
     }
 
@@ -148,7 +148,7 @@ impl LocalObject {
     }
 }
 
-impl Object for LocalObject {
+impl ValueReader for LocalValue {
     fn size(&self) -> u64 {
         self.state.size
     }
@@ -162,33 +162,34 @@ impl Object for LocalObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_as(offset, out, How::default())
+        self.read_with(offset, out, ReadFlags::default())
     }
 
-    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
+    fn read_with(&self, offset: u64, out: &mut [u8], how: ReadFlags) -> Result<()> {
         self.check_range(offset, out.len() as u64)?;
-        ASKED.count(if how.more { Call::ReadMore } else { Call::Read }, out.len() as u64);
-        let done = match &self.view {
-            View::Plain => self.file.read_exact_at(out, offset),
-            View::Mapped(map) => return super::super::read_from(map.bytes(), offset, out),
-            View::Direct => return self.read_blocks(offset, out),
+        COUNTERS
+            .count(if how.continues_request { Call::ReadContinued } else { Call::Read }, out.len() as u64);
+        let filled = match &self.access {
+            FileAccess::Plain => self.file.read_exact_at(out, offset),
+            FileAccess::Mapped(mmap) => return super::super::read_from(mmap.bytes(), offset, out),
+            FileAccess::Direct => return self.read_blocks(offset, out),
         };
-        done.map_err(|error| match error.kind() {
+        filled.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof => Error::data("the file became shorter while it was read"),
             _ => Error::io("cannot read", &error),
         })
     }
 
     fn bytes(&self) -> Option<&[u8]> {
-        match &self.view {
-            View::Mapped(map) => Some(map.bytes()),
+        match &self.access {
+            FileAccess::Mapped(mmap) => Some(mmap.bytes()),
             _ => None,
         }
     }
 
     fn file(&self) -> Option<&File> {
-        match self.view {
-            View::Direct => None, // direct reads need whole blocks
+        match self.access {
+            FileAccess::Direct => None, // direct reads need whole blocks
             _ => Some(&self.file),
         }
     }

@@ -44,13 +44,13 @@ pub(super) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
 /// `ErrorKind::UnexpectedEof`.
 pub(super) fn copy_range(from: &File, offset: u64, to: &File, at: u64, size: u64) -> io::Result<()> {
     let mut buffer = vec![0; size.min(1 << 20) as usize];
-    let mut done = 0;
-    while done < size {
-        let count = (size - done).min(buffer.len() as u64) as usize;
-        let piece = &mut buffer[..count];
-        from.read_exact_at(piece, offset + done)?;
-        to.write_all_at(piece, at + done)?;
-        done += count as u64;
+    let mut copied = 0;
+    while copied < size {
+        let count = (size - copied).min(buffer.len() as u64) as usize;
+        let block = &mut buffer[..count];
+        from.read_exact_at(block, offset + copied)?;
+        to.write_all_at(block, at + copied)?;
+        copied += count as u64;
     }
     Ok(())
 }

@@ -10,12 +10,12 @@ pub struct Settings {
     /// Return from a change when it has reached the disk.
     pub durable: bool,
     /// How values are read.
-    pub reading: Reading,
+    pub read_mode: ReadMode,
     /// How writers of one key exclude each other.
     pub locking: Locking,
     /// How long to wait for another writer of a key. A write takes seconds at most; a longer wait
     /// means a stopped process or a broken network file system.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 impl Default for Settings {
@@ -23,16 +23,16 @@ impl Default for Settings {
         Settings {
             read_only: false,
             durable: false,
-            reading: Reading::Plain,
+            read_mode: ReadMode::Plain,
             locking: Locking::System,
-            patience: Duration::from_secs(60),
+            timeout: Duration::from_secs(60),
         }
     }
 }
 
 /// How values are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reading {
+pub enum ReadMode {
     /// Through the page cache.
     Plain,
     /// As mapped memory, without a copy.

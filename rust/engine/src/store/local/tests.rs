@@ -73,7 +73,7 @@ fn documents_are_removed_before_chunks_beside_them() {
     for name in [".zarray", ".zattrs", "zarr.json"] {
         fs::write(folder.0.join(name), b"").unwrap();
     }
-    let found = folders::in_order(&folder.0).unwrap();
+    let found = folders::documents_first(&folder.0).unwrap();
     let mut first: Vec<_> = found[..3].iter().map(|entry| entry.file_name().into_string().unwrap()).collect();
     first.sort_unstable();
     assert_eq!(first, [".zarray", ".zattrs", "zarr.json"]);
@@ -100,15 +100,15 @@ fn many_changes_wait_for_the_disk_together() {
     let durable = Arc::new(LocalStore::new(&folder.0, settings).unwrap());
     put(&durable, "new/folders/key", b"v").unwrap();
     assert_eq!(get(&durable, "new/folders/key").as_deref(), Some(&b"v"[..]));
-    fsync::LATELY_US.store(1000, Ordering::Relaxed);
-    assert_eq!((durable.concurrency(), durable.write_concurrency()), (0, fsync::TOGETHER));
+    fsync::AVERAGE_WAIT_US.store(1000, Ordering::Relaxed);
+    assert_eq!((durable.concurrency(), durable.write_concurrency()), (0, fsync::CONCURRENT_WRITES));
     assert_eq!(store(&folder).write_concurrency(), 0);
     for over in [
         Arc::new(PrefixStore::new(durable.clone(), "a/").unwrap()) as Arc<dyn Store>,
         Arc::new(StagedStore::new(durable.clone(), false)),
         Arc::new(SplitStore::new(Arc::new(MemoryStore::new()), durable, false)),
     ] {
-        assert_eq!((over.concurrency(), over.write_concurrency()), (0, fsync::TOGETHER));
+        assert_eq!((over.concurrency(), over.write_concurrency()), (0, fsync::CONCURRENT_WRITES));
     }
 }
 
@@ -130,7 +130,7 @@ fn a_fresh_file_has_no_version_and_an_old_one_has() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"v").unwrap();
-    let version = || store.open("k", Want::Whole).unwrap().unwrap().version();
+    let version = || store.open("k", ReadHint::Whole).unwrap().unwrap().version();
     assert_eq!(version(), None);
     std::thread::sleep(2 * RACY);
     let first = version();
@@ -152,7 +152,7 @@ fn a_value_from_the_future_has_no_version() {
     let later = SystemTime::now() + Duration::from_secs(1000);
     File::options().write(true).open(folder.0.join("k")).unwrap().set_modified(later).unwrap();
     std::thread::sleep(2 * RACY);
-    assert_eq!(store.open("k", Want::Whole).unwrap().unwrap().version(), None);
+    assert_eq!(store.open("k", ReadHint::Whole).unwrap().unwrap().version(), None);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_file_that_shrinks_while_it_is_read_is_bad_data() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"0123456789").unwrap();
-    let object = store.open("k", Want::Whole).unwrap().unwrap();
+    let object = store.open("k", ReadHint::Whole).unwrap().unwrap();
     File::options().write(true).open(folder.0.join("k")).unwrap().set_len(4).unwrap();
     assert_eq!(super::super::read_all(&*object).unwrap_err().kind, Kind::Data);
 }
@@ -170,10 +170,10 @@ fn no_lock_file_stays_after_success_failure_or_panic() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"v").unwrap();
-    store.update("k", Need::CURRENT, &mut |_| Ok(Change::Keep)).unwrap();
-    store.update("k", Need::CURRENT, &mut |_| Err(Error::data("no"))).unwrap_err();
+    store.update("k", UpdateOptions::READ_CURRENT, &mut |_| Ok(Change::Keep)).unwrap();
+    store.update("k", UpdateOptions::READ_CURRENT, &mut |_| Err(Error::data("no"))).unwrap_err();
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let _ = store.update("k", Need::CURRENT, &mut |_| panic!("in the updater"));
+        let _ = store.update("k", UpdateOptions::READ_CURRENT, &mut |_| panic!("in the updater"));
     }));
     assert!(panicked.is_err());
     assert_eq!(names(&folder.0), ["k"]);
@@ -298,12 +298,12 @@ fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
     put(&store, "a/k", b"old").unwrap();
     let mut seen = Vec::new();
     store
-        .update("a/k", Need::CURRENT, &mut |current| {
+        .update("a/k", UpdateOptions::READ_CURRENT, &mut |current| {
             seen.push(current.map(|object| object.size()));
             if seen.len() == 1 {
                 fs::remove_dir_all(folder.0.join("a")).unwrap();
             }
-            Ok(Change::Write(vec![Part::Borrowed(b"new")]))
+            Ok(Change::Write(vec![ValuePart::Borrowed(b"new")]))
         })
         .unwrap();
     assert_eq!((seen, get(&store, "a/k").as_deref()), (vec![Some(3), None], Some(&b"new"[..])));
@@ -315,14 +315,18 @@ fn a_change_that_stores_nothing_makes_no_folder() {
     let folder = Folder::new();
     let store = LocalStore::new(&folder.0.join("root"), Settings::default()).unwrap();
     for needs_current in [false, true] {
-        store.update("a/k", Need::of_current(needs_current), &mut |_| Ok(Change::Keep)).unwrap();
-        store.update("a/k", Need::of_current(needs_current), &mut |_| Ok(Change::Delete)).unwrap();
+        store
+            .update("a/k", UpdateOptions::reading_current(needs_current), &mut |_| Ok(Change::Keep))
+            .unwrap();
+        store
+            .update("a/k", UpdateOptions::reading_current(needs_current), &mut |_| Ok(Change::Delete))
+            .unwrap();
     }
     assert!(!(&store as &dyn Store).replace("a/k", Some(b"v"), Some(b"w")).unwrap());
     assert_eq!(names(&folder.0), [""; 0]);
     let mut calls = 0;
     store
-        .update("a/b/k", Need::CURRENT, &mut |current| {
+        .update("a/b/k", UpdateOptions::READ_CURRENT, &mut |current| {
             assert!(current.is_none());
             calls += 1;
             Ok(Change::Write(vec![]))

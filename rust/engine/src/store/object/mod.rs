@@ -18,56 +18,56 @@ use hyper::{Method, Request, StatusCode, Uri};
 use crate::pool;
 use crate::store::fork;
 
-mod client;
 mod cookies;
 mod response;
 mod signature;
+mod transport;
 mod upload;
 
-pub use client::aside;
-use client::{Client, Error as SendError};
 use cookies::Cookies;
-use response::{beyond, file, read_past};
+use response::{empty_part_at_end, read_body, read_error_body};
 pub use signature::Signer;
-pub use upload::{Before, Stored};
+pub use transport::run_blocking;
+use transport::{Error as SendError, Transport};
+pub use upload::{PutOutcome, PutPrecondition};
 
 /// How many bytes of an error response are read, and for how long, so that the connection can be
 /// reused.
-const REST: usize = 64 << 10;
-const REST_TIME: Duration = Duration::from_millis(50);
+const MAX_ERROR_BODY: usize = 64 << 10;
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How often a pending request checks whether its caller still needs the response.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Longer entity tags are hashed, as the Python side does.
-const TAG_BYTES: usize = 40;
+const MAX_TAG_BYTES: usize = 40;
 
 /// The circuit breaker: after this many unusable responses in a row no request is sent during
-/// `PAUSE`, then one.
-const ATTEMPTS: u32 = 3;
-const PAUSE: Duration = Duration::from_secs(60);
+/// `BREAKER_PAUSE`, then one.
+const MAX_FAILURES: u32 = 3;
+const BREAKER_PAUSE: Duration = Duration::from_secs(60);
 
 /// Sends HTTP requests with the headers, credentials and time limits of one store.
-pub struct Web {
+pub struct HttpClient {
     headers: HeaderMap,
     cookies: Cookies,
     /// The time limit of a request, including the wait for a permit.
-    patience: Duration,
+    timeout: Duration,
     /// The time limit between two packets of a response.
-    silence: Duration,
+    idle_timeout: Duration,
     signer: Option<Signer>,
     /// The header that names a generation uniquely; None: `ETag` and `Last-Modified`, which may
     /// not.
-    names: Option<HeaderName>,
+    generation_header: Option<HeaderName>,
     /// Whether the status 403 means that the object does not exist.
-    forbids: bool,
+    forbidden_is_absent: bool,
     /// Unusable responses since the last success.
-    unclear: AtomicU32,
+    failures: AtomicU32,
     /// When the circuit breaker allows the next request.
-    again: Mutex<Option<Instant>>,
+    retry_at: Mutex<Option<Instant>>,
 }
 
-impl std::fmt::Debug for Web {
+impl std::fmt::Debug for HttpClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Web").finish_non_exhaustive() // headers may contain secrets
     }
@@ -75,7 +75,7 @@ impl std::fmt::Debug for Web {
 
 /// A part of an object.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ResponseBody {
     /// The bytes: all of the object if the server does not support ranges.
     pub data: Vec<u8>,
     /// The offset of these bytes in the object.
@@ -85,12 +85,12 @@ pub struct Piece {
     /// The generation of the object; empty if the server does not send one.
     pub tag: String,
     /// Whether no other state of the object has this tag.
-    pub lasts: bool,
+    pub is_strong: bool,
 }
 
-impl Piece {
+impl ResponseBody {
     /// Whether these bytes are in the part.
-    pub fn has(&self, offset: u64, count: u64) -> bool {
+    pub fn contains(&self, offset: u64, count: u64) -> bool {
         let end = self.first.saturating_add(self.data.len() as u64);
         count == 0 || self.first <= offset && offset.checked_add(count).is_some_and(|until| until <= end)
     }
@@ -102,9 +102,9 @@ impl Piece {
 
     /// Copy bytes, if they are in the part.
     pub fn copy_to(&self, offset: u64, out: &mut [u8]) -> bool {
-        let at = offset.checked_sub(self.first).and_then(|at| usize::try_from(at).ok());
-        let found = at.and_then(|at| self.data.get(at..)?.get(..out.len()));
-        found.is_some_and(|bytes| {
+        let start = offset.checked_sub(self.first).and_then(|start| usize::try_from(start).ok());
+        let bytes = start.and_then(|start| self.data.get(start..)?.get(..out.len()));
+        bytes.is_some_and(|bytes| {
             out.copy_from_slice(bytes);
             true
         })
@@ -112,7 +112,7 @@ impl Piece {
 
     /// The tag, hashed if it is long.
     pub fn state(&self) -> Cow<'_, [u8]> {
-        match self.tag.len() <= TAG_BYTES {
+        match self.tag.len() <= MAX_TAG_BYTES {
             true => self.tag.as_bytes().into(),
             false => {
                 ring::digest::digest(&ring::digest::SHA256, self.tag.as_bytes()).as_ref().to_vec().into()
@@ -123,7 +123,7 @@ impl Piece {
 
 /// An HTTP status that reports an error.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct HttpError {
     /// The status code.
     pub status: u16,
     /// The reason phrase.
@@ -132,13 +132,13 @@ pub struct Refusal {
     pub headers: Vec<(String, String)>,
 }
 
-impl Refusal {
+impl HttpError {
     fn of(head: &Parts) -> Self {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let known = || head.status.canonical_reason().unwrap_or_default().as_bytes();
         let reason = head.extensions.get().map_or_else(known, ReasonPhrase::as_bytes);
         let headers = head.headers.iter().map(|(name, value)| (name.to_string(), text(value.as_bytes())));
-        Refusal { status: head.status.as_u16(), reason: text(reason), headers: headers.collect() }
+        HttpError { status: head.status.as_u16(), reason: text(reason), headers: headers.collect() }
     }
 
     /// Whether a change may have been applied despite this status: a server failed, or a gateway
@@ -150,110 +150,121 @@ impl Refusal {
 
 /// The result of a read request.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum GetOutcome {
     /// The object exists.
-    Piece(Piece),
+    ResponseBody(ResponseBody),
     /// The object does not exist.
     Absent,
     /// The server refused the request.
-    Refused(Refusal),
+    Refused(HttpError),
     /// The request timed out; it is not retried here.
-    Late,
+    TimedOut,
     /// No response, or one that is not understood.
-    Unclear,
+    Unusable,
 }
 
 /// The result of a request.
-trait Outcome: Send + 'static {
+trait RequestOutcome: Send + 'static {
     /// The request timed out.
-    const LATE: Self;
+    const TIMED_OUT: Self;
     /// The response is not understood.
-    const UNCLEAR: Self;
+    const UNUSABLE: Self;
 
     /// Whether the request succeeded.
-    fn is_done(&self) -> bool;
+    fn is_success(&self) -> bool;
 }
 
-impl Outcome for Answer {
-    const LATE: Self = Answer::Late;
-    const UNCLEAR: Self = Answer::Unclear;
+impl RequestOutcome for GetOutcome {
+    const TIMED_OUT: Self = GetOutcome::TimedOut;
+    const UNUSABLE: Self = GetOutcome::Unusable;
 
-    fn is_done(&self) -> bool {
-        matches!(self, Answer::Piece(_))
+    fn is_success(&self) -> bool {
+        matches!(self, GetOutcome::ResponseBody(_))
     }
 }
 
-impl Web {
+impl HttpClient {
     /// Send `headers` with each request, within `timeout`. None: a header is invalid.
-    pub fn new(headers: &[(String, String)], patience: Duration) -> Option<Self> {
+    pub fn new(headers: &[(String, String)], timeout: Duration) -> Option<Self> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().ok()?;
             all.append(name, HeaderValue::from_str(value).ok()?);
         }
-        let plain = HeaderValue::from_static("identity"); // ranges refer to the unencoded object
-        all.entry(header::ACCEPT_ENCODING).or_insert(plain);
-        let here = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
-        all.entry(header::USER_AGENT).or_insert(here);
+        let identity = HeaderValue::from_static("identity"); // ranges refer to the unencoded object
+        all.entry(header::ACCEPT_ENCODING).or_insert(identity);
+        let user_agent = HeaderValue::from_static(concat!("tessarr/", env!("CARGO_PKG_VERSION")));
+        all.entry(header::USER_AGENT).or_insert(user_agent);
         all.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-        let (cookies, unclear, again) = (Cookies::default(), AtomicU32::new(0), Mutex::default());
-        let (silence, signer, names, forbids) = (Duration::MAX, None, None, false);
-        Some(Web { headers: all, cookies, patience, silence, signer, names, forbids, unclear, again })
+        let (cookies, failures, retry_at) = (Cookies::default(), AtomicU32::new(0), Mutex::default());
+        let (idle_timeout, signer, generation_header, forbidden_is_absent) =
+            (Duration::MAX, None, None, false);
+        Some(HttpClient {
+            headers: all,
+            cookies,
+            timeout,
+            idle_timeout,
+            signer,
+            generation_header,
+            forbidden_is_absent,
+            failures,
+            retry_at,
+        })
     }
 
     /// Limit the time between packets instead of the time of a request.
-    pub fn lasting(self) -> Self {
-        Web { patience: Duration::MAX, silence: self.patience, ..self }
+    pub fn with_idle_timeout(self) -> Self {
+        HttpClient { timeout: Duration::MAX, idle_timeout: self.timeout, ..self }
     }
 
     /// Sign all requests.
-    pub fn signed(self, signer: Signer) -> Self {
-        Web { signer: Some(signer), ..self }
+    pub fn with_signer(self, signer: Signer) -> Self {
+        HttpClient { signer: Some(signer), ..self }
     }
 
     /// Use `header` as the generation. None: the name is invalid.
-    pub fn naming(self, header: &str) -> Option<Self> {
-        Some(Web { names: Some(header.parse().ok()?), ..self })
+    pub fn with_generation_header(self, header: &str) -> Option<Self> {
+        Some(HttpClient { generation_header: Some(header.parse().ok()?), ..self })
     }
 
     /// Set whether the status 403 means that an object does not exist, as for users without list
     /// permission.
-    pub fn forbidding(self, forbids: bool) -> Self {
-        Web { forbids, ..self }
+    pub fn with_forbidden_as_absent(self, forbidden_is_absent: bool) -> Self {
+        HttpClient { forbidden_is_absent, ..self }
     }
 
     /// Whether the circuit breaker allows a request. After a pause it allows only one caller.
-    pub fn may_ask(&self) -> bool {
-        self.asks(|now| Some(now + PAUSE)) // the others wait for the result of this request
+    pub fn try_admit(&self) -> bool {
+        self.is_admitted(|now| Some(now + BREAKER_PAUSE)) // the others wait for the result of this request
     }
 
     /// Whether the circuit breaker would allow a request.
-    pub fn would_ask(&self) -> bool {
-        self.asks(|_| None)
+    pub fn is_available(&self) -> bool {
+        self.is_admitted(|_| None)
     }
 
-    fn asks(&self, next: impl FnOnce(Instant) -> Option<Instant>) -> bool {
-        if self.unclear.load(Ordering::Relaxed) < ATTEMPTS {
+    fn is_admitted(&self, next: impl FnOnce(Instant) -> Option<Instant>) -> bool {
+        if self.failures.load(Ordering::Relaxed) < MAX_FAILURES {
             return true;
         }
         let now = Instant::now();
         let _gate = fork::gate();
-        let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
-        let may = again.is_none_or(|again| again <= now);
-        if may {
-            *again = next(now).or(*again);
+        let mut retry_at = self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_allowed = retry_at.is_none_or(|retry_at| retry_at <= now);
+        if is_allowed {
+            *retry_at = next(now).or(*retry_at);
         }
-        may
+        is_allowed
     }
 
     /// Record whether a response was usable.
-    fn note(&self, is_clear: bool) {
-        if is_clear {
-            self.unclear.store(0, Ordering::Relaxed);
-        } else if self.unclear.fetch_add(1, Ordering::Relaxed) + 1 >= ATTEMPTS {
+    fn record(&self, is_usable: bool) {
+        if is_usable {
+            self.failures.store(0, Ordering::Relaxed);
+        } else if self.failures.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_FAILURES {
             let _gate = fork::gate();
-            let mut again = self.again.lock().unwrap_or_else(PoisonError::into_inner);
-            *again = Some(Instant::now() + PAUSE);
+            let mut retry_at = self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
+            *retry_at = Some(Instant::now() + BREAKER_PAUSE);
         }
     }
 
@@ -264,99 +275,119 @@ impl Web {
         self: &Arc<Self>,
         url: &str,
         range: Option<&str>,
-        wanted: impl Fn() -> bool + Send + 'static,
-        told: impl FnOnce(Answer) + Send + 'static,
+        is_active: impl Fn() -> bool + Send + 'static,
+        on_done: impl FnOnce(GetOutcome) + Send + 'static,
     ) {
         let parsed: Option<Uri> = url.parse().ok();
         let range = range.map(HeaderValue::from_str).transpose().ok();
-        let (Some(client), Some(url), Some(range)) = (Client::get(), parsed, range) else {
-            self.note(false);
-            return told(Answer::Unclear);
+        let (Some(transport), Some(url), Some(range)) = (Transport::get(), parsed, range) else {
+            self.record(false);
+            return on_done(GetOutcome::Unusable);
         };
-        let (web, file) = (self.clone(), url.clone());
-        self.begin(client, url, wanted, told, async move { web.answer(client, &file, range).await });
+        let (http, read_body) = (self.clone(), url.clone());
+        self.start(transport, url, is_active, on_done, async move {
+            http.outcome(transport, &read_body, range).await
+        });
     }
 
     /// Run a request when it has a permit, and pass its result to `on_done` as long as it is
     /// needed.
-    fn begin<T: Outcome>(
+    fn start<T: RequestOutcome>(
         self: &Arc<Self>,
-        client: &'static Client,
+        transport: &'static Transport,
         url: Uri,
-        wanted: impl Fn() -> bool + Send + 'static,
-        told: impl FnOnce(T) + Send + 'static,
+        is_active: impl Fn() -> bool + Send + 'static,
+        on_done: impl FnOnce(T) + Send + 'static,
         work: impl Future<Output = Option<T>> + Send + 'static,
     ) {
-        let web = self.clone();
-        client.begin(async move {
-            let asked = async {
-                let _turn = client.turn(&url).await;
+        let http = self.clone();
+        transport.spawn(async move {
+            let attempt = async {
+                let _permit = transport.acquire(&url).await;
                 work.await
             };
-            let mut asked = std::pin::pin!(tokio::time::timeout(web.patience, asked));
-            let answer = loop {
-                match tokio::time::timeout(LOOK_EVERY, asked.as_mut()).await {
-                    Ok(answer) => break answer.unwrap_or(Some(T::LATE)),
-                    Err(_) if wanted() => {}
+            let mut attempt = std::pin::pin!(tokio::time::timeout(http.timeout, attempt));
+            let outcome = loop {
+                match tokio::time::timeout(CHECK_INTERVAL, attempt.as_mut()).await {
+                    Ok(outcome) => break outcome.unwrap_or(Some(T::TIMED_OUT)),
+                    Err(_) if is_active() => {}
                     Err(_) => return,
                 }
             };
-            match &answer {
-                None => web.note(false),
-                Some(answer) if answer.is_done() => web.note(true),
+            match &outcome {
+                None => http.record(false),
+                Some(outcome) if outcome.is_success() => http.record(true),
                 Some(_) => {} // a server that redirects elsewhere still reports missing objects itself
             }
             // The panic hook reports a panic.
             let _ = pool::guarded(|| {
-                told(answer.unwrap_or(T::UNCLEAR));
+                on_done(outcome.unwrap_or(T::UNUSABLE));
                 Ok(())
             });
         });
     }
 
     /// None: the response is not understood.
-    async fn answer(&self, client: &Client, url: &Uri, range: Option<HeaderValue>) -> Option<Answer> {
-        let answer = self.asked(client, url, range.as_ref()).await;
-        if range.is_some() && matches!(&answer, Some(Answer::Refused(refusal)) if refusal.status == 416) {
-            return self.asked(client, url, None).await; // the server has not sent the size
+    async fn outcome(
+        &self,
+        transport: &Transport,
+        url: &Uri,
+        range: Option<HeaderValue>,
+    ) -> Option<GetOutcome> {
+        let outcome = self.attempt(transport, url, range.as_ref()).await;
+        if range.is_some() && matches!(&outcome, Some(GetOutcome::Refused(refusal)) if refusal.status == 416)
+        {
+            return self.attempt(transport, url, None).await; // the server has not sent the size
         }
-        answer
+        outcome
     }
 
-    async fn asked(&self, client: &Client, url: &Uri, range: Option<&HeaderValue>) -> Option<Answer> {
+    async fn attempt(
+        &self,
+        transport: &Transport,
+        url: &Uri,
+        range: Option<&HeaderValue>,
+    ) -> Option<GetOutcome> {
         let request = || {
             let range = range.map(|range| (header::RANGE, range.clone()));
             self.request(url, Method::GET, Bytes::new(), range)
         };
-        let sent = |request, anew| tokio::time::timeout(self.silence, client.send(request, anew));
-        let Ok(answer) = sent(request()?, false).await else { return Some(Answer::Late) };
-        let mut answer = answer?;
-        if match &answer {
-            Ok(answer) => answer.status() == StatusCode::REQUEST_TIMEOUT,
-            Err(error) => was_closed(error),
-        } {
-            let Ok(again) = sent(request()?, true).await else { return Some(Answer::Late) };
-            answer = again?;
-        }
-        let (head, body) = match answer {
-            Ok(answer) => answer.into_parts(),
-            Err(error) => return is_late(&error).then_some(Answer::Late),
+        let sent = |request, new_connection| {
+            tokio::time::timeout(self.idle_timeout, transport.send(request, new_connection))
         };
-        self.cookies.keep(url.path(), &head.headers);
+        let Ok(outcome) = sent(request()?, false).await else { return Some(GetOutcome::TimedOut) };
+        let mut outcome = outcome?;
+        if match &outcome {
+            Ok(outcome) => outcome.status() == StatusCode::REQUEST_TIMEOUT,
+            Err(error) => is_closed_connection(error),
+        } {
+            let Ok(retry_at) = sent(request()?, true).await else { return Some(GetOutcome::TimedOut) };
+            outcome = retry_at?;
+        }
+        let (head, body) = match outcome {
+            Ok(outcome) => outcome.into_parts(),
+            Err(error) => return is_connect_timeout(&error).then_some(GetOutcome::TimedOut),
+        };
+        self.cookies.store(url.path(), &head.headers);
         match head.status {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => {
-                file(&head, body, self.names.as_ref(), self.silence).await.map(Answer::Piece)
+                read_body(&head, body, self.generation_header.as_ref(), self.idle_timeout)
+                    .await
+                    .map(GetOutcome::ResponseBody)
             }
             status => {
                 // If more follows, or takes longer, the connection is closed.
-                let words = tokio::time::timeout(REST_TIME, read_past(body)).await.unwrap_or_default();
+                let error_body =
+                    tokio::time::timeout(ERROR_BODY_TIMEOUT, read_error_body(body)).await.unwrap_or_default();
                 match status {
-                    StatusCode::NOT_FOUND => Some(Answer::Absent),
-                    StatusCode::FORBIDDEN if self.forbids => Some(Answer::Absent),
+                    StatusCode::NOT_FOUND => Some(GetOutcome::Absent),
+                    StatusCode::FORBIDDEN if self.forbidden_is_absent => Some(GetOutcome::Absent),
                     _ if status.is_client_error() || status.is_server_error() => {
-                        let beyond = |range| beyond(&head, &words, range, self.names.as_ref());
-                        let piece = range.and_then(beyond).map(Answer::Piece);
-                        Some(piece.unwrap_or_else(|| Answer::Refused(Refusal::of(&head))))
+                        let empty_part_at_end = |range| {
+                            empty_part_at_end(&head, &error_body, range, self.generation_header.as_ref())
+                        };
+                        let body_part = range.and_then(empty_part_at_end).map(GetOutcome::ResponseBody);
+                        Some(body_part.unwrap_or_else(|| GetOutcome::Refused(HttpError::of(&head))))
                     }
                     _ => None, // a redirect, or an unexpected status
                 }
@@ -388,20 +419,20 @@ impl Web {
 }
 
 /// Whether the connection was closed before a response arrived, as idle connections often are.
-fn was_closed(error: &SendError) -> bool {
+fn is_closed_connection(error: &SendError) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
     cause.is_some_and(|cause| !cause.is_parse() && !cause.is_user())
 }
 
 /// Whether connecting timed out.
-fn is_late(error: &SendError) -> bool {
+fn is_connect_timeout(error: &SendError) -> bool {
     let mut cause = error.source();
-    while let Some(found) = cause {
-        let found_io = found.downcast_ref::<io::Error>();
-        if found_io.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+    while let Some(source) = cause {
+        let io_error = source.downcast_ref::<io::Error>();
+        if io_error.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut) {
             return true;
         }
-        cause = found.source();
+        cause = source.source();
     }
     false
 }

@@ -8,21 +8,21 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::response::Parts;
 use hyper::StatusCode;
 
-use super::Piece;
+use super::ResponseBody;
 
 /// The maximum size for which memory is reserved from `Content-Length` alone.
-const BELIEVED: u64 = 64 << 20;
+const MAX_RESERVED: u64 = 64 << 20;
 
 /// Times in headers are whole seconds: only an object older than this gets another time when it
 /// changes.
 const RACY: Duration = Duration::from_secs(2);
 
 /// Read an error response so that its connection can be reused; a long one closes it.
-pub(super) async fn read_past(mut body: Incoming) -> Vec<u8> {
+pub(super) async fn read_error_body(mut body: Incoming) -> Vec<u8> {
     let mut data = Vec::new();
     while let Some(Ok(frame)) = body.frame().await {
         data.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
-        if data.len() > super::REST {
+        if data.len() > super::MAX_ERROR_BODY {
             break;
         }
     }
@@ -30,70 +30,71 @@ pub(super) async fn read_past(mut body: Incoming) -> Vec<u8> {
 }
 
 /// Read the object in a response; None: the response is not understood.
-pub(super) async fn file(
+pub(super) async fn read_body(
     head: &Parts,
     mut body: Incoming,
-    names: Option<&HeaderName>,
-    silence: Duration,
-) -> Option<Piece> {
-    let told = Headers::of(&head.headers)?;
-    let coded = |coding: &str| !coding.eq_ignore_ascii_case("identity");
-    if told.coding.is_some_and(coded) || told.transfer.is_some_and(|how| !how.eq_ignore_ascii_case("chunked"))
+    generation_header: Option<&HeaderName>,
+    idle_timeout: Duration,
+) -> Option<ResponseBody> {
+    let headers = Headers::of(&head.headers)?;
+    let is_encoded = |content_encoding: &str| !content_encoding.eq_ignore_ascii_case("identity");
+    if headers.content_encoding.is_some_and(is_encoded)
+        || headers.transfer_encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case("chunked"))
     {
         return None;
     }
     let mut data = Vec::new();
     let size = body.size_hint().exact().unwrap_or(0);
-    data.try_reserve_exact(size.min(BELIEVED) as usize).ok()?;
-    while let Some(frame) = tokio::time::timeout(silence, body.frame()).await.ok()? {
+    data.try_reserve_exact(size.min(MAX_RESERVED) as usize).ok()?;
+    while let Some(frame) = tokio::time::timeout(idle_timeout, body.frame()).await.ok()? {
         let Ok(bytes) = frame.ok()?.into_data() else { continue };
         data.try_reserve(bytes.len()).ok()?;
         data.extend_from_slice(&bytes);
     }
     let count = data.len() as u64;
     let (first, size) = match head.status {
-        StatusCode::PARTIAL_CONTENT => range_of(told.range?, count)?,
+        StatusCode::PARTIAL_CONTENT => range_of(headers.range?, count)?,
         _ => (0, count),
     };
-    let (tag, lasts) = told.state(head, names)?;
-    Some(Piece { data, first, size, tag, lasts })
+    let (tag, is_strong) = headers.generation(head, generation_header)?;
+    Some(ResponseBody { data, first, size, tag, is_strong })
 }
 
 /// An empty part at the end of an object, for a range beyond its end. The server tells the size in
 /// a header, or in the body as S3 does.
-pub(super) fn beyond(
+pub(super) fn empty_part_at_end(
     head: &Parts,
-    words: &[u8],
+    error_body: &[u8],
     range: &HeaderValue,
-    names: Option<&HeaderName>,
-) -> Option<Piece> {
+    generation_header: Option<&HeaderName>,
+) -> Option<ResponseBody> {
     if head.status != StatusCode::RANGE_NOT_SATISFIABLE {
         return None;
     }
-    let told = Headers::of(&head.headers)?;
-    let size = match told.range {
+    let headers = Headers::of(&head.headers)?;
+    let size = match headers.range {
         Some(range) => {
             let (unit, size) = range.split_once(" */")?;
             number(size).filter(|_| unit.eq_ignore_ascii_case("bytes"))?
         }
         None => {
-            let (_, words) = std::str::from_utf8(words).ok()?.split_once("<ActualObjectSize>")?;
-            number(words.split_once("</ActualObjectSize>")?.0)?
+            let (_, error_body) = std::str::from_utf8(error_body).ok()?.split_once("<ActualObjectSize>")?;
+            number(error_body.split_once("</ActualObjectSize>")?.0)?
         }
     };
     let (begin, _) = range.to_str().ok()?.strip_prefix("bytes=")?.split_once('-')?;
     // The last N bytes are out of range only in an empty object.
     let begin = if begin.is_empty() { 0 } else { number(begin)? };
-    let (tag, lasts) = told.state(head, names)?;
+    let (tag, is_strong) = headers.generation(head, generation_header)?;
     // An empty object may be requested for its generation.
-    let suffices = size <= begin && (size > 0 || !tag.is_empty());
-    suffices.then_some(Piece { data: Vec::new(), first: size, size, tag, lasts })
+    let is_beyond = size <= begin && (size > 0 || !tag.is_empty());
+    is_beyond.then_some(ResponseBody { data: Vec::new(), first: size, size, tag, is_strong })
 }
 
 /// The headers that describe an object.
 struct Headers<'h> {
-    coding: Option<&'h str>,
-    transfer: Option<&'h str>,
+    content_encoding: Option<&'h str>,
+    transfer_encoding: Option<&'h str>,
     range: Option<&'h str>,
     tag: Option<&'h str>,
     modified: Option<&'h str>,
@@ -104,15 +105,15 @@ impl<'h> Headers<'h> {
     /// None: a header is repeated or not plain text, so that clients may read it differently.
     fn of(headers: &'h HeaderMap) -> Option<Self> {
         let text = |name: HeaderName| headers.get(name).map(HeaderValue::to_str).transpose().ok();
-        let only = |name: HeaderName| {
+        let only_value = |name: HeaderName| {
             let mut all = headers.get_all(name).iter();
             let first = all.next().map(HeaderValue::to_str).transpose().ok()?;
             all.next().is_none().then_some(first)
         };
         Some(Headers {
-            coding: only(header::CONTENT_ENCODING)?,
-            transfer: only(header::TRANSFER_ENCODING)?,
-            range: only(header::CONTENT_RANGE)?,
+            content_encoding: only_value(header::CONTENT_ENCODING)?,
+            transfer_encoding: only_value(header::TRANSFER_ENCODING)?,
+            range: only_value(header::CONTENT_RANGE)?,
             tag: text(header::ETAG)?,
             modified: text(header::LAST_MODIFIED)?,
             now: text(header::DATE)?,
@@ -120,37 +121,37 @@ impl<'h> Headers<'h> {
     }
 
     /// The generation, and whether it is unique. None: a header is invalid.
-    fn state(&self, head: &Parts, names: Option<&HeaderName>) -> Option<(String, bool)> {
-        let (tag, lasts) = match names {
+    fn generation(&self, head: &Parts, generation_header: Option<&HeaderName>) -> Option<(String, bool)> {
+        let (tag, is_strong) = match generation_header {
             Some(name) => (head.headers.get(name).map_or(Ok(""), HeaderValue::to_str).ok()?.to_owned(), true),
-            None => self.usual()?,
+            None => self.standard_generation()?,
         };
-        let lasts = lasts && !tag.is_empty() && !tag.starts_with("W/");
-        Some((tag, lasts))
+        let is_strong = is_strong && !tag.is_empty() && !tag.starts_with("W/");
+        Some((tag, is_strong))
     }
 
     /// The generation from `ETag` and `Last-Modified`.
-    fn usual(&self) -> Option<(String, bool)> {
-        let old = is_old(self.modified, self.now)?;
+    fn standard_generation(&self) -> Option<(String, bool)> {
+        let is_stable = is_older_than_clock_tick(self.modified, self.now)?;
         let tag = match (self.tag.filter(|tag| !tag.is_empty()), self.modified) {
             (Some(tag), _) => tag.to_owned(),
-            (None, Some(modified)) if old => format!("W/{modified}"), // otherwise it may be the time of the response
+            (None, Some(modified)) if is_stable => format!("W/{modified}"), // otherwise it may be the time of the response
             _ => String::new(),
         };
-        Some((tag, old))
+        Some((tag, is_stable))
     }
 }
 
 /// Parse a number that consists of digits alone.
 fn number(text: &str) -> Option<u64> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| plain)
+    let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_digits)
 }
 
 /// Parse `Content-Range`: the offset of a part of at most `count` bytes, and the size of the
 /// object.
-fn range_of(told: &str, count: u64) -> Option<(u64, u64)> {
-    let (unit, rest) = told.split_once(' ')?;
+fn range_of(headers: &str, count: u64) -> Option<(u64, u64)> {
+    let (unit, rest) = headers.split_once(' ')?;
     let (range, size) = rest.split_once('/')?;
     let (first, last) = range.split_once('-')?;
     let (first, last, size) = (number(first)?, number(last)?, number(size)?);
@@ -160,7 +161,7 @@ fn range_of(told: &str, count: u64) -> Option<(u64, u64)> {
 
 /// Whether the object is old enough that another change gets another time: many servers derive tags
 /// from the time. None: a date is not in the HTTP format.
-pub(super) fn is_old(modified: Option<&str>, now: Option<&str>) -> Option<bool> {
+pub(super) fn is_older_than_clock_tick(modified: Option<&str>, now: Option<&str>) -> Option<bool> {
     let time = |text: Option<&str>| {
         let Some(text) = text else { return Some(None) };
         let time: SystemTime = httpdate::parse_http_date(text).ok()?;

@@ -8,7 +8,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::Request;
 use ring::{digest, hmac};
 
-use crate::store::Slot;
+use crate::store::SwapCell;
 
 const DATE: HeaderName = HeaderName::from_static("x-amz-date");
 const CONTENT: HeaderName = HeaderName::from_static("x-amz-content-sha256");
@@ -23,34 +23,34 @@ pub struct Signer {
     token: Option<HeaderValue>,
     region: String,
     /// The day, and the signing key of that day.
-    day: Slot<(String, hmac::Key)>,
+    signing_key: SwapCell<(String, hmac::Key)>,
 }
 
 impl Signer {
     /// Create a signer. None: the token is not a valid header.
     pub fn new(name: &str, secret: &str, token: Option<&str>, region: &str) -> Option<Self> {
         let token = token.map(HeaderValue::from_str).transpose().ok()?;
-        let day = Slot::default();
+        let signing_key = SwapCell::default();
         Some(Signer {
             name: name.to_owned(),
             secret: secret.to_owned(),
             token,
             region: region.to_owned(),
-            day,
+            signing_key,
         })
     }
 
     /// Sign a request whose path is encoded as S3 requires. None: a value is not a valid header.
     pub(super) fn sign<B>(&self, request: &mut Request<B>, body: &[u8], now: SystemTime) -> Option<()> {
-        let time = written(now);
+        let time = format_time(now);
         let day = time.get(..8)?;
         let uri = request.uri();
-        let host = match uri.port_u16().filter(|&port| Some(port) != usual(uri.scheme_str())) {
+        let host = match uri.port_u16().filter(|&port| Some(port) != default_port(uri.scheme_str())) {
             Some(port) => format!("{}:{port}", uri.host()?),
             None => uri.host()?.to_owned(),
         };
         let query = uri.query().unwrap_or_default();
-        let mut told = format!("{}\n{}\n{query}\n", request.method(), uri.path());
+        let mut canonical_request = format!("{}\n{}\n{query}\n", request.method(), uri.path());
         let content = hash(body);
         let headers = request.headers_mut();
         headers.insert(header::HOST, HeaderValue::from_str(&host).ok()?);
@@ -60,18 +60,19 @@ impl Signer {
             headers.insert(TOKEN, token.clone());
         }
         let is_signed = |name: &HeaderName| *name == header::HOST || name.as_str().starts_with("x-amz-");
-        let mut names: Vec<HeaderName> = headers.keys().filter(|name| is_signed(name)).cloned().collect();
-        names.sort_unstable_by(|one, other| one.as_str().cmp(other.as_str()));
-        let signed = names.iter().map(HeaderName::as_str).collect::<Vec<_>>().join(";");
-        for name in &names {
+        let mut signed_headers: Vec<HeaderName> =
+            headers.keys().filter(|name| is_signed(name)).cloned().collect();
+        signed_headers.sort_unstable_by(|left, right| left.as_str().cmp(right.as_str()));
+        let signed = signed_headers.iter().map(HeaderName::as_str).collect::<Vec<_>>().join(";");
+        for name in &signed_headers {
             let values = headers.get_all(name).iter().map(|value| value.to_str().map(str::trim));
             let values = values.collect::<Result<Vec<_>, _>>().ok()?.join(",");
-            let _ = writeln!(told, "{name}:{values}"); // writing to a string cannot fail
+            let _ = writeln!(canonical_request, "{name}:{values}"); // writing to a string cannot fail
         }
-        let _ = write!(told, "\n{signed}\n{content}");
+        let _ = write!(canonical_request, "\n{signed}\n{content}");
         let scope = format!("{day}/{}/s3/aws4_request", self.region);
-        let told = format!("{METHOD}\n{time}\n{scope}\n{}", hash(told.as_bytes()));
-        let signature = hex(hmac::sign(&self.key(day), told.as_bytes()).as_ref());
+        let canonical_request = format!("{METHOD}\n{time}\n{scope}\n{}", hash(canonical_request.as_bytes()));
+        let signature = hex(hmac::sign(&self.key(day), canonical_request.as_bytes()).as_ref());
         let name = &self.name;
         let text =
             format!("{METHOD} Credential={name}/{scope}, SignedHeaders={signed}, Signature={signature}");
@@ -83,20 +84,20 @@ impl Signer {
 
     /// The signing key of a day.
     fn key(&self, day: &str) -> hmac::Key {
-        if let Some(known) = self.day.get().filter(|known| known.0 == day) {
-            return known.1.clone();
+        if let Some(cached) = self.signing_key.get().filter(|cached| cached.0 == day) {
+            return cached.1.clone();
         }
-        let key = |secret: &[u8]| hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let first = key(format!("AWS4{}", self.secret).as_bytes());
+        let new_key = |secret: &[u8]| hmac::Key::new(hmac::HMAC_SHA256, secret);
+        let first = new_key(format!("AWS4{}", self.secret).as_bytes());
         let parts = [day, &self.region, "s3", "aws4_request"];
-        let made = parts.iter().fold(first, |made, part| key(hmac::sign(&made, part.as_bytes()).as_ref()));
-        self.day.set(Some(Arc::new((day.to_owned(), made.clone()))));
-        made
+        let key = parts.iter().fold(first, |key, part| new_key(hmac::sign(&key, part.as_bytes()).as_ref()));
+        self.signing_key.set(Some(Arc::new((day.to_owned(), key.clone()))));
+        key
     }
 }
 
 /// The default port of a scheme.
-fn usual(scheme: Option<&str>) -> Option<u16> {
+fn default_port(scheme: Option<&str>) -> Option<u16> {
     match scheme {
         Some("http") => Some(80),
         Some("https") => Some(443),
@@ -116,7 +117,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// A time in the form `20260131T235959Z`.
-fn written(time: SystemTime) -> String {
+fn format_time(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (days, second) = (seconds / 86400, seconds % 86400);
     let (year, month, day) = date(days);
@@ -171,7 +172,7 @@ mod tests {
             (1_735_689_599, "20241231T235959Z"),
             (4_107_542_400, "21000301T000000Z"),
         ] {
-            assert_eq!(written(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+            assert_eq!(format_time(UNIX_EPOCH + Duration::from_secs(seconds)), text);
         }
     }
 }

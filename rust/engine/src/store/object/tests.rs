@@ -6,7 +6,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError};
 use std::sync::Barrier;
 use std::thread::{spawn, JoinHandle};
 
-use super::response::is_old;
+use super::response::is_older_than_clock_tick;
 use super::*;
 
 /// A server that sends the next of these responses to each request, on one connection, and then
@@ -28,23 +28,29 @@ fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>)
     (url, serving)
 }
 
-fn web() -> Arc<Web> {
+fn http() -> Arc<HttpClient> {
     web_of("X-Mine", "1", 300).unwrap().into()
 }
 
-fn web_of(name: &str, value: &str, seconds: u64) -> Option<Web> {
-    Web::new(&[(name.to_owned(), value.to_owned())], Duration::from_secs(seconds))
+fn web_of(name: &str, value: &str, seconds: u64) -> Option<HttpClient> {
+    HttpClient::new(&[(name.to_owned(), value.to_owned())], Duration::from_secs(seconds))
 }
 
 /// The result of a request.
-fn got(web: &Arc<Web>, url: &str, range: Option<&str>) -> Answer {
-    let (tell, told) = channel();
-    web.get(url, range, || true, move |answer| tell.send(answer).unwrap());
-    told.recv().unwrap()
+fn get_outcome(http: &Arc<HttpClient>, url: &str, range: Option<&str>) -> GetOutcome {
+    let (sender, receiver) = channel();
+    http.get(url, range, || true, move |answer| sender.send(answer).unwrap());
+    receiver.recv().unwrap()
 }
 
-fn piece(data: &[u8], first: u64, size: u64, tag: &str, lasts: bool) -> Answer {
-    Answer::Piece(Piece { data: data.to_vec(), first, size, tag: tag.to_owned(), lasts })
+fn piece(data: &[u8], first: u64, size: u64, tag: &str, is_strong: bool) -> GetOutcome {
+    GetOutcome::ResponseBody(ResponseBody {
+        data: data.to_vec(),
+        first,
+        size,
+        tag: tag.to_owned(),
+        is_strong,
+    })
 }
 
 #[test]
@@ -54,10 +60,10 @@ fn gives_files_and_parts_of_them_on_one_connection() {
         "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\nContent-Range: Bytes 1-2/9\r\n\r\nbc",
         "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
     ]);
-    let web = web();
-    assert_eq!(got(&web, &url, None), piece(b"abc", 0, 3, "\"x\"", true));
-    assert_eq!(got(&web, &url, Some("bytes=1-2")), piece(b"bc", 1, 9, "", false));
-    assert_eq!(got(&web, &url, None), Answer::Absent);
+    let http = http();
+    assert_eq!(get_outcome(&http, &url, None), piece(b"abc", 0, 3, "\"x\"", true));
+    assert_eq!(get_outcome(&http, &url, Some("bytes=1-2")), piece(b"bc", 1, 9, "", false));
+    assert_eq!(get_outcome(&http, &url, None), GetOutcome::Absent);
     let asked = serving.join().unwrap();
     assert!(asked[0].starts_with("GET /a HTTP/1.1\n") && !asked[0].contains("bytes="), "{}", asked[0]);
     assert!(asked[1].to_lowercase().contains("range: bytes=1-2"), "{}", asked[1]);
@@ -84,9 +90,9 @@ fn a_connection_that_was_closed_is_made_again() {
             }
         }
     });
-    let web = web();
+    let http = http();
     for _ in 0..3 {
-        assert_eq!(got(&web, &url, None), piece(b"abc", 0, 3, "", false));
+        assert_eq!(get_outcome(&http, &url, None), piece(b"abc", 0, 3, "", false));
     }
     drop(serving);
 }
@@ -99,9 +105,9 @@ fn a_file_without_bytes_has_no_ranges() {
         "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 0\r\n\r\n",
     ]);
-    let web = web();
-    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
-    assert_eq!(got(&web, &url, Some("bytes=0-9")), piece(b"", 0, 0, "\"x\"", true));
+    let http = http();
+    assert_eq!(get_outcome(&http, &url, Some("bytes=0-9")), piece(b"", 0, 0, "", false));
+    assert_eq!(get_outcome(&http, &url, Some("bytes=0-9")), piece(b"", 0, 0, "\"x\"", true));
     assert_eq!(serving.join().unwrap().len(), 4);
 }
 
@@ -113,11 +119,11 @@ fn who_tells_the_size_with_a_refusal_is_asked_once() {
         "HTTP/1.1 416 No\r\nContent-Range: bytes */0\r\nETag: W/\"x\"\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 416 No\r\nContent-Length: 46\r\n\r\n<E><ActualObjectSize>3</ActualObjectSize></E>\n",
     ]);
-    let web = web();
-    assert_eq!(got(&web, &url, Some("bytes=9-12")), piece(b"", 9, 9, "\"x\"", true));
-    assert_eq!(got(&web, &url, Some("bytes=99-")), piece(b"", 9, 9, "", false));
-    assert_eq!(got(&web, &url, Some("bytes=-5")), piece(b"", 0, 0, "W/\"x\"", false));
-    assert_eq!(got(&web, &url, Some("bytes=5-")), piece(b"", 3, 3, "", false));
+    let http = http();
+    assert_eq!(get_outcome(&http, &url, Some("bytes=9-12")), piece(b"", 9, 9, "\"x\"", true));
+    assert_eq!(get_outcome(&http, &url, Some("bytes=99-")), piece(b"", 9, 9, "", false));
+    assert_eq!(get_outcome(&http, &url, Some("bytes=-5")), piece(b"", 0, 0, "W/\"x\"", false));
+    assert_eq!(get_outcome(&http, &url, Some("bytes=5-")), piece(b"", 3, 3, "", false));
     assert_eq!(serving.join().unwrap().len(), 4);
 }
 
@@ -132,9 +138,9 @@ fn who_tells_no_size_with_a_refusal_or_another_one_is_asked_for_all() {
         "HTTP/1.1 416 No\r\nContent-Range: bytes */3\r\nContent-Length: 0\r\n\r\n",
         WHOLE,
     ]);
-    let web = web();
+    let http = http();
     for range in ["bytes=8-12", "bytes=8-12", "bytes=-5"] {
-        assert_eq!(got(&web, &url, Some(range)), piece(b"abc", 0, 3, "", false));
+        assert_eq!(get_outcome(&http, &url, Some(range)), piece(b"abc", 0, 3, "", false));
     }
     assert_eq!(serving.join().unwrap().len(), 6);
 }
@@ -148,9 +154,9 @@ fn cookies_are_sent_back() {
         "HTTP/1.1 404 No\r\nSet-Cookie: b=; Expires=Tue, 03 Nov 2020 10:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
     ]);
-    let web = Arc::new(web_of("Cookie", "own=0", 300).unwrap());
+    let http = Arc::new(web_of("Cookie", "own=0", 300).unwrap());
     for _ in 0..5 {
-        got(&web, &url, None);
+        get_outcome(&http, &url, None);
     }
     let asked = serving.join().unwrap();
     let sent = |head: &String| {
@@ -169,15 +175,15 @@ fn other_answers_are_told_as_what_they_are() {
         "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/*\r\nContent-Length: 2\r\n\r\nbc",
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
     ]);
-    let web = web();
+    let http = http();
     let headers = vec![("content-length".to_owned(), "0".to_owned())];
-    let refusal = Refusal { status: 503, reason: "Busy".to_owned(), headers };
-    assert_eq!(got(&web, &url, None), Answer::Refused(refusal));
-    assert_eq!(got(&web, &url, None), Answer::Unclear);
-    assert_eq!(got(&web, &url, None), Answer::Unclear);
-    assert_eq!(got(&web, &url, None), Answer::Unclear); // it ends too early
+    let refusal = HttpError { status: 503, reason: "Busy".to_owned(), headers };
+    assert_eq!(get_outcome(&http, &url, None), GetOutcome::Refused(refusal));
+    assert_eq!(get_outcome(&http, &url, None), GetOutcome::Unusable);
+    assert_eq!(get_outcome(&http, &url, None), GetOutcome::Unusable);
+    assert_eq!(get_outcome(&http, &url, None), GetOutcome::Unusable); // it ends too early
     assert_eq!(serving.join().unwrap().len(), 4);
-    assert!(!web.may_ask());
+    assert!(!http.try_admit());
 }
 
 #[test]
@@ -186,8 +192,11 @@ fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
         "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 5\r\n\r\nthere",
         "HTTP/1.1 200 OK\r\nETag: \"\u{e9}\"\r\nContent-Length: 1\r\n\r\na",
     ]);
-    let web = web();
-    assert_eq!((got(&web, &url, None), got(&web, &url, None)), (Answer::Unclear, Answer::Unclear));
+    let http = http();
+    assert_eq!(
+        (get_outcome(&http, &url, None), get_outcome(&http, &url, None)),
+        (GetOutcome::Unusable, GetOutcome::Unusable)
+    );
     drop(serving);
 }
 
@@ -196,13 +205,13 @@ fn what_is_nowhere_says_nothing_of_what_is_elsewhere() {
     const ELSEWHERE: &str = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
     const ABSENT: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
     let (url, serving) = server(&[ELSEWHERE, ABSENT, ELSEWHERE, ABSENT, ELSEWHERE]);
-    let web = web();
-    for expected in [Answer::Unclear, Answer::Absent, Answer::Unclear, Answer::Absent] {
-        assert_eq!(got(&web, &url, None), expected);
-        assert!(web.may_ask());
+    let http = http();
+    for expected in [GetOutcome::Unusable, GetOutcome::Absent, GetOutcome::Unusable, GetOutcome::Absent] {
+        assert_eq!(get_outcome(&http, &url, None), expected);
+        assert!(http.try_admit());
     }
-    assert_eq!(got(&web, &url, None), Answer::Unclear);
-    assert!(!web.may_ask());
+    assert_eq!(get_outcome(&http, &url, None), GetOutcome::Unusable);
+    assert!(!http.try_admit());
     serving.join().unwrap();
 }
 
@@ -211,12 +220,12 @@ fn who_never_answers_is_not_asked_for_ever() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
     drop(listener);
-    let web = web();
-    for _ in 0..ATTEMPTS {
-        assert!(web.may_ask());
-        assert_eq!(got(&web, &url, None), Answer::Unclear);
+    let http = http();
+    for _ in 0..MAX_FAILURES {
+        assert!(http.try_admit());
+        assert_eq!(get_outcome(&http, &url, None), GetOutcome::Unusable);
     }
-    assert!(!web.may_ask());
+    assert!(!http.try_admit());
 }
 
 #[test]
@@ -228,9 +237,9 @@ fn what_is_no_part_of_a_file_is_none() {
         "HTTP/1.1 200 OK\r\nContent-Encoding: identity\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 0\r\n\r\n",
     ]);
-    let web = web();
+    let http = http();
     for _ in 0..5 {
-        assert_eq!(got(&web, &url, Some("bytes=1-2")), Answer::Unclear);
+        assert_eq!(get_outcome(&http, &url, Some("bytes=1-2")), GetOutcome::Unusable);
     }
     drop(serving);
 }
@@ -240,14 +249,14 @@ fn an_empty_tag_is_none() {
     let (url, serving) =
         server(&["HTTP/1.1 200 OK\r\nETag: \r\nLast-Modified: Tue, 03 Nov 2026 10:00:00 GMT\r\n\
          Date: Tue, 03 Nov 2026 10:00:09 GMT\r\nContent-Length: 1\r\n\r\na"]);
-    assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "W/Tue, 03 Nov 2026 10:00:00 GMT", false));
+    assert_eq!(get_outcome(&http(), &url, None), piece(b"a", 0, 1, "W/Tue, 03 Nov 2026 10:00:00 GMT", false));
     drop(serving);
 }
 
 #[test]
 fn who_says_no_need_not_say_all_of_it() {
     let (url, serving) = server(&["HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nn", ""]);
-    assert_eq!(got(&web(), &url, None), Answer::Absent);
+    assert_eq!(get_outcome(&http(), &url, None), GetOutcome::Absent);
     drop(serving);
 }
 
@@ -280,42 +289,42 @@ fn closing(first: &'static str, last: &'static str) -> String {
 fn connections_that_are_closed_meanwhile_are_replaced() {
     let first = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
     for last in ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"] {
-        let (web, url) = (web(), closing(first, last));
-        let (tell, told) = channel();
+        let (http, url) = (http(), closing(first, last));
+        let (sender, receiver) = channel();
         for _ in 0..3 {
-            let tell = tell.clone();
-            web.get(&url, None, || true, move |answer| tell.send(answer).unwrap());
+            let sender = sender.clone();
+            http.get(&url, None, || true, move |answer| sender.send(answer).unwrap());
         }
-        drop(tell);
-        let mut answers: Vec<_> = told.iter().collect();
-        answers.extend((0..3).map(|_| got(&web, &url, None)));
+        drop(sender);
+        let mut answers: Vec<_> = receiver.iter().collect();
+        answers.extend((0..3).map(|_| get_outcome(&http, &url, None)));
         assert!(answers.iter().all(|answer| *answer == piece(b"a", 0, 1, "", false)), "{last}: {answers:?}");
     }
 }
 
 #[test]
 fn whose_answers_were_unclear_is_asked_once_after_a_while() {
-    let web = web();
-    let again = |ago: Duration| *web.again.lock().unwrap() = Instant::now().checked_sub(ago);
-    (0..ATTEMPTS).for_each(|_| web.note(false));
-    assert!(!web.may_ask());
+    let http = http();
+    let again = |ago: Duration| *http.retry_at.lock().unwrap() = Instant::now().checked_sub(ago);
+    (0..MAX_FAILURES).for_each(|_| http.record(false));
+    assert!(!http.try_admit());
     again(Duration::ZERO);
-    assert!(web.would_ask() && web.would_ask());
-    assert_eq!((web.may_ask(), web.may_ask()), (true, false));
-    assert!(!web.would_ask());
-    web.note(false);
-    assert!(!web.may_ask());
+    assert!(http.is_available() && http.is_available());
+    assert_eq!((http.try_admit(), http.try_admit()), (true, false));
+    assert!(!http.is_available());
+    http.record(false);
+    assert!(!http.try_admit());
     again(Duration::ZERO);
-    assert!(web.may_ask());
-    web.note(true);
-    assert!(web.may_ask() && web.may_ask());
+    assert!(http.try_admit());
+    http.record(true);
+    assert!(http.try_admit() && http.try_admit());
 }
 
 #[test]
 fn who_takes_too_long_is_late() {
     let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na", "", ""]);
-    let web = Arc::new(web_of("X", "1", 0).unwrap());
-    assert_eq!(got(&web, &url, None), Answer::Late);
+    let http = Arc::new(web_of("X", "1", 0).unwrap());
+    assert_eq!(get_outcome(&http, &url, None), GetOutcome::TimedOut);
     drop(serving);
 }
 
@@ -323,9 +332,9 @@ fn who_takes_too_long_is_late() {
 fn what_nobody_wants_any_more_is_not_waited_for() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
-    let (tell, told) = channel();
-    web().get(&nowhere, None, || false, move |answer| tell.send(answer).unwrap());
-    assert_eq!(told.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
+    let (sender, receiver) = channel();
+    http().get(&nowhere, None, || false, move |answer| sender.send(answer).unwrap());
+    assert_eq!(receiver.recv_timeout(Duration::from_secs(60)), Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]
@@ -333,34 +342,50 @@ fn nobody_waits_for_other_servers() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
     let patient = Arc::new(web_of("X", "1", 20).unwrap());
-    let (tell, told) = channel();
-    for _ in 0..2 * client::REQUESTS {
-        let tell = tell.clone();
+    let (sender, receiver) = channel();
+    for _ in 0..2 * transport::MAX_REQUESTS {
+        let sender = sender.clone();
         patient.get(
             &nowhere,
             None,
             || true,
             move |answer| {
-                let _ = tell.send(answer);
+                let _ = sender.send(answer);
             },
         );
     }
     let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"]);
-    assert_eq!(got(&web(), &url, None), piece(b"a", 0, 1, "", false));
-    assert!(told.try_recv().is_err());
+    assert_eq!(get_outcome(&http(), &url, None), piece(b"a", 0, 1, "", false));
+    assert!(receiver.try_recv().is_err());
     serving.join().unwrap();
 }
 
 #[test]
 fn tags_last_if_files_are_old() {
     let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
-    assert_eq!((is_old(None, None), is_old(Some(then), Some(later))), (Some(true), Some(true)));
-    assert_eq!((is_old(Some(then), Some(then)), is_old(Some(later), Some(then))), (Some(false), Some(false)));
-    assert_eq!((is_old(Some(then), None), is_old(None, Some("now"))), (Some(false), Some(true)));
+    assert_eq!(
+        (is_older_than_clock_tick(None, None), is_older_than_clock_tick(Some(then), Some(later))),
+        (Some(true), Some(true))
+    );
+    assert_eq!(
+        (is_older_than_clock_tick(Some(then), Some(then)), is_older_than_clock_tick(Some(later), Some(then))),
+        (Some(false), Some(false))
+    );
+    assert_eq!(
+        (is_older_than_clock_tick(Some(then), None), is_older_than_clock_tick(None, Some("now"))),
+        (Some(false), Some(true))
+    );
     for odd in
         ["yesterday", "Tue, 3 Nov 2026 10:00:00 GMT", "03 Nov 2026 10:00:00 GMT", &then.replace("GMT", "UTC")]
     {
-        assert_eq!((is_old(Some(odd), Some(later)), is_old(Some(then), Some(odd))), (None, None), "{odd}");
+        assert_eq!(
+            (
+                is_older_than_clock_tick(Some(odd), Some(later)),
+                is_older_than_clock_tick(Some(then), Some(odd))
+            ),
+            (None, None),
+            "{odd}"
+        );
     }
 }
 
@@ -372,53 +397,58 @@ fn headers_that_are_none_are_refused() {
 
 #[test]
 fn pieces_know_what_they_have() {
-    let piece = Piece { data: vec![0; 4], first: 2, size: 9, tag: String::new(), lasts: false };
-    assert!(piece.has(2, 4) && piece.has(3, 1) && piece.has(100, 0));
-    assert!(!piece.has(1, 2) && !piece.has(3, 4) && !piece.has(u64::MAX, 1));
+    let piece = ResponseBody { data: vec![0; 4], first: 2, size: 9, tag: String::new(), is_strong: false };
+    assert!(piece.contains(2, 4) && piece.contains(3, 1) && piece.contains(100, 0));
+    assert!(!piece.contains(1, 2) && !piece.contains(3, 4) && !piece.contains(u64::MAX, 1));
 }
 
 /// The result of an upload.
-fn put(web: &Arc<Web>, url: &str, before: Before) -> Stored {
-    let (tell, told) = channel();
-    web.put(url, b"abc".to_vec().into(), before, move |done| tell.send(done).unwrap());
-    told.recv().unwrap()
+fn put(http: &Arc<HttpClient>, url: &str, before: PutPrecondition) -> PutOutcome {
+    let (sender, receiver) = channel();
+    http.put(url, b"abc".to_vec().into(), before, move |done| sender.send(done).unwrap());
+    receiver.recv().unwrap()
 }
 
 #[test]
 fn files_are_stored_if_they_are_as_expected() {
-    let web = Arc::new(web_of("X-Mine", "1", 300).unwrap().naming("etag").unwrap());
+    let http = Arc::new(web_of("X-Mine", "1", 300).unwrap().with_generation_header("etag").unwrap());
     for (answer, before, expected) in [
-        ("200 OK\r\nETag: \"x\"", Before::Absent, Stored::Done("\"x\"".to_owned())),
-        ("412 Otherwise", Before::Absent, Stored::Otherwise),
-        ("404 Nowhere", Before::Tagged(b"x".to_vec()), Stored::Otherwise),
-        ("200 OK", Before::Anything, Stored::Done(String::new())),
-        ("307 Elsewhere", Before::Absent, Stored::Unclear),
+        ("200 OK\r\nETag: \"x\"", PutPrecondition::Absent, PutOutcome::Done("\"x\"".to_owned())),
+        ("412 Otherwise", PutPrecondition::Absent, PutOutcome::PreconditionFailed),
+        ("404 Nowhere", PutPrecondition::HasTag(b"x".to_vec()), PutOutcome::PreconditionFailed),
+        ("200 OK", PutPrecondition::Anything, PutOutcome::Done(String::new())),
+        ("307 Elsewhere", PutPrecondition::Absent, PutOutcome::Unusable),
     ] {
         let (url, asked) = storing(Some(answer));
-        assert_eq!(put(&web, &url, before), expected, "{answer}");
+        assert_eq!(put(&http, &url, before), expected, "{answer}");
         let asked = asked.join().unwrap().to_lowercase();
         assert!(asked.starts_with("put /a http/1.1\n") && asked.contains("content-length: 3"), "{asked}");
     }
     let conflict = "409 No\r\nContent-Length: 26\r\n\r\nConditionalRequestConflict";
-    assert_eq!(put(&web, &storing(Some(conflict)).0, Before::Absent), Stored::Otherwise);
-    for (answer, before) in
-        [("412 No", Before::Anything), ("404 No", Before::Absent), ("409 No", Before::Absent)]
-    {
-        let done = put(&web, &storing(Some(answer)).0, before);
-        assert!(matches!(done, Stored::Refused(_)), "{done:?}");
+    assert_eq!(
+        put(&http, &storing(Some(conflict)).0, PutPrecondition::Absent),
+        PutOutcome::PreconditionFailed
+    );
+    for (answer, before) in [
+        ("412 No", PutPrecondition::Anything),
+        ("404 No", PutPrecondition::Absent),
+        ("409 No", PutPrecondition::Absent),
+    ] {
+        let done = put(&http, &storing(Some(answer)).0, before);
+        assert!(matches!(done, PutOutcome::Refused(_)), "{done:?}");
     }
 }
 
 #[test]
 fn what_may_be_stored_already_is_not_said_to_be_otherwise() {
-    let web = web();
-    assert_eq!(put(&web, &storing(None).0, Before::Absent), Stored::Lost);
-    assert_eq!(put(&web, &storing(None).0, Before::Tagged(b"x".to_vec())), Stored::Lost);
-    assert_eq!(put(&web, &storing(None).0, Before::Anything), Stored::Unclear);
+    let http = http();
+    assert_eq!(put(&http, &storing(None).0, PutPrecondition::Absent), PutOutcome::Lost);
+    assert_eq!(put(&http, &storing(None).0, PutPrecondition::HasTag(b"x".to_vec())), PutOutcome::Lost);
+    assert_eq!(put(&http, &storing(None).0, PutPrecondition::Anything), PutOutcome::Unusable);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(put(&web, &format!("http://{nobody}/a"), Before::Absent), Stored::Unclear);
-    let bad = Before::Tagged(b"a\nb".to_vec());
-    assert_eq!(put(&web, &storing(None).0, bad), Stored::Unclear);
+    assert_eq!(put(&http, &format!("http://{nobody}/a"), PutPrecondition::Absent), PutOutcome::Unusable);
+    let bad = PutPrecondition::HasTag(b"a\nb".to_vec());
+    assert_eq!(put(&http, &storing(None).0, bad), PutOutcome::Unusable);
 }
 
 /// A server that sends this status to one request, or closes the connection without a response.
@@ -458,8 +488,8 @@ fn what_comes_slowly_is_waited_for_where_that_lasts() {
             std::mem::forget(stream);
         }
     });
-    let lasting = Arc::new(web_of("X-Mine", "1", 2).unwrap().lasting());
-    assert_eq!(got(&lasting, &url, None), piece(b"xxxx", 0, 4, "", false));
-    assert_eq!(got(&lasting, &url, None), Answer::Unclear);
-    assert_eq!(got(&web_of("X-Mine", "1", 2).unwrap().into(), &url, None), Answer::Late);
+    let with_idle_timeout = Arc::new(web_of("X-Mine", "1", 2).unwrap().with_idle_timeout());
+    assert_eq!(get_outcome(&with_idle_timeout, &url, None), piece(b"xxxx", 0, 4, "", false));
+    assert_eq!(get_outcome(&with_idle_timeout, &url, None), GetOutcome::Unusable);
+    assert_eq!(get_outcome(&web_of("X-Mine", "1", 2).unwrap().into(), &url, None), GetOutcome::TimedOut);
 }

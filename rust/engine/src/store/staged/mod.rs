@@ -1,4 +1,4 @@
-//! Staged changes of a transaction, over another store.
+//! StagedKey changes of a transaction, over another store.
 //!
 //! Readers of the staged store see its changes; readers of the inner store do not. A commit
 //! compares every value that a change was decided on before it applies the change.
@@ -10,87 +10,90 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::exchange::{Expected, New};
+use super::exchange::{Expected, NewValue};
 use super::key_locks::KeyLocks;
-use super::memory::take_or_join;
-use super::{folder_of, fork, through, Unversioned, ATTEMPTS, REPLACED};
-use super::{AtPath, Change, KeyRange, Listing, Made, Need, Object, SharedStore, Store, Updater, Want};
+use super::memory::into_shared_bytes;
+use super::{folder_of, fork, with_coalescing, Unversioned, ATTEMPTS, REPLACED};
+use super::{
+    Change, CoalescingStore, KeyRange, Listing, PathKind, ReadHint, Store, UpdateOptions, UpdateOutcome,
+    Updater, ValueReader,
+};
 use crate::error::{Error, Kind, Result};
 
-use self::whole_value::WholeObject;
-use super::change::Known;
+use self::whole_value::WholeValueReader;
+use super::change::Precondition;
 
-pub use self::commit::{Outcome, Redo};
+pub use self::commit::{CommitOutcome, Redo};
 
 /// Stages changes of another store.
 #[derive(Debug)]
 pub struct StagedStore {
     inner: Arc<dyn Store>,
-    stage: Arc<Mutex<Stage>>,
-    changing: Arc<KeyLocks>,
+    stage: Arc<Mutex<StagedChanges>>,
+    key_locks: Arc<KeyLocks>,
     /// Whether a commit compares keys that were only read, too.
     repeatable: bool,
 }
 
 #[derive(Debug, Default)]
-struct Stage {
-    keys: BTreeMap<String, Staged>,
+struct StagedChanges {
+    keys: BTreeMap<String, StagedKey>,
     /// Deletions, which happened before the writes in `keys`.
-    deleted: Vec<Deleted>,
+    deleted: Vec<DeletedRange>,
     /// The number of deletions so far.
     deletions: u64,
     /// Later changes are refused.
     closed: bool,
     /// The outcome of a commit.
-    outcome: Option<Outcome>,
+    outcome: Option<CommitOutcome>,
 }
 
 /// The keys that begin with a text and are in a range.
 #[derive(Debug)]
-struct Deleted {
+struct DeletedRange {
     start: String,
     first: Vec<u8>,
     end: Vec<u8>,
 }
 
-impl Deleted {
+impl DeletedRange {
     fn range(&self) -> KeyRange<'_> {
         KeyRange { first: &self.first, end: &self.end }
     }
 
-    fn has(&self, key: &str) -> bool {
+    fn contains(&self, key: &str) -> bool {
         key.starts_with(&self.start) && self.range().holds(key)
     }
 
-    fn has_all(&self, other: &Deleted) -> bool {
+    fn contains_range(&self, other: &DeletedRange) -> bool {
         let ends_later = self.end.is_empty() || !other.end.is_empty() && other.end <= self.end;
         other.start.starts_with(&self.start) && self.first <= other.first && ends_later
     }
 }
 
 #[derive(Clone, Debug)]
-struct Staged {
+struct StagedKey {
     expected: Expected,
     /// The precondition is required by the user: it must hold whatever else happens to the key.
-    asked: bool,
-    new: New,
+    required: bool,
+    new: NewValue,
 }
 
 /// The state of a key in the staged store.
-struct Current {
-    object: Option<Box<dyn Object>>,
+struct CurrentState {
+    object: Option<Box<dyn ValueReader>>,
     /// Its state in the inner store, if that was read.
-    found: Option<Expected>,
+    stored: Option<Expected>,
     /// The number of deletions before.
     deletions: u64,
 }
 
 /// Whether a deletion covers `key`.
-fn hides(deleted: &[Deleted], key: &str) -> bool {
-    deleted.iter().any(|deleted| deleted.has(key))
+fn covers(deleted: &[DeletedRange], key: &str) -> bool {
+    deleted.iter().any(|deleted| deleted.contains(key))
 }
 
-impl Stage {
+impl StagedChanges {
     fn check_open(&self) -> Result<()> {
         match self.closed {
             false => Ok(()),
@@ -99,51 +102,51 @@ impl Stage {
     }
 
     /// Whether a deletion hides the value of `key` in the inner store.
-    fn hides(&self, key: &str) -> bool {
-        hides(&self.deleted, key)
+    fn covers(&self, key: &str) -> bool {
+        covers(&self.deleted, key)
     }
 
     /// Drop the change of a key that is deleted with others. The precondition remains if it is
     /// required, or if reads must repeat.
-    fn forget(&mut self, key: &str, repeatable: bool) -> Option<New> {
-        let stays = |it: &Staged| it.asked || (repeatable && it.expected != Expected::Anything);
-        let staged = self.keys.get_mut(key).filter(|it| stays(it));
+    fn unstage(&mut self, key: &str, repeatable: bool) -> Option<NewValue> {
+        let is_kept = |it: &StagedKey| it.required || (repeatable && it.expected != Expected::Anything);
+        let staged = self.keys.get_mut(key).filter(|it| is_kept(it));
         match staged {
-            Some(staged) => Some(std::mem::replace(&mut staged.new, New::Nothing)),
+            Some(staged) => Some(std::mem::replace(&mut staged.new, NewValue::Absent)),
             None => self.keys.remove(key).map(|staged| staged.new),
         }
     }
 
     /// Keys with a required precondition.
-    fn asked(&self) -> BTreeSet<String> {
-        self.keys.iter().filter(|(_, it)| it.asked).map(|(key, _)| key.clone()).collect()
+    fn required(&self) -> BTreeSet<String> {
+        self.keys.iter().filter(|(_, it)| it.required).map(|(key, _)| key.clone()).collect()
     }
 
-    fn below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s String, &'s Staged)> {
+    fn keys_below<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s String, &'s StagedKey)> {
         let from = (Bound::Included(prefix), Bound::Unbounded);
         self.keys.range::<str, _>(from).take_while(move |(key, _)| key.starts_with(prefix))
     }
 }
 
 impl StagedStore {
-    /// Stage changes of `inner`.
+    /// StagedChanges changes of `inner`.
     pub fn new(inner: Arc<dyn Store>, repeatable: bool) -> Self {
         fork::register();
-        StagedStore { inner, stage: Arc::default(), changing: Arc::new(KeyLocks::new()), repeatable }
+        StagedStore { inner, stage: Arc::default(), key_locks: Arc::new(KeyLocks::new()), repeatable }
     }
 
     /// The same staged changes on top of a wrapper of the inner store.
-    pub fn over(&self, inner: Arc<dyn Store>) -> Self {
-        let (stage, changing) = (self.stage.clone(), self.changing.clone());
-        StagedStore { inner, stage, changing, repeatable: self.repeatable }
+    pub fn with_inner(&self, inner: Arc<dyn Store>) -> Self {
+        let (stage, key_locks) = (self.stage.clone(), self.key_locks.clone());
+        StagedStore { inner, stage, key_locks, repeatable: self.repeatable }
     }
 
     /// Identifies the set of staged changes, as long as one of its stores lives.
-    pub fn number(&self) -> usize {
+    pub fn id(&self) -> usize {
         Arc::as_ptr(&self.stage) as usize
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Stage) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut StagedChanges) -> T) -> T {
         let _gate = fork::gate();
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         work(&mut stage)
@@ -152,7 +155,8 @@ impl StagedStore {
     /// The number of staged changes.
     pub fn changes(&self) -> usize {
         self.with(|stage| {
-            let written = stage.keys.values().filter(|staged| !matches!(staged.new, New::Same)).count();
+            let written =
+                stage.keys.values().filter(|staged| !matches!(staged.new, NewValue::Unchanged)).count();
             written + stage.deleted.len()
         })
     }
@@ -160,62 +164,64 @@ impl StagedStore {
     /// Whether a change of `key` is staged.
     pub fn replaces(&self, key: &str) -> bool {
         self.with(|stage| match stage.keys.get(key) {
-            Some(Staged { new: New::Value(_) | New::Nothing, .. }) => true,
-            _ => stage.hides(key),
+            Some(StagedKey { new: NewValue::Value(_) | NewValue::Absent, .. }) => true,
+            _ => stage.covers(key),
         })
     }
 
     /// Whether the staged value of `key` does not depend on what others store before the commit.
     pub fn overwrites(&self, key: &str) -> bool {
         self.with(|stage| match stage.keys.get(key) {
-            Some(Staged { new: New::Same, .. }) | None => stage.hides(key),
-            Some(staged) => staged.asked || staged.expected == Expected::Anything,
+            Some(StagedKey { new: NewValue::Unchanged, .. }) | None => stage.covers(key),
+            Some(staged) => staged.required || staged.expected == Expected::Anything,
         })
     }
 
     /// Whether at most one key changes, to a value of at most `limit` bytes.
-    pub fn is_small(&self, most: usize) -> bool {
+    pub fn is_small(&self, limit: usize) -> bool {
         self.with(|stage| {
-            let small = |staged: &Staged| !matches!(&staged.new, New::Value(bytes) if bytes.len() > most);
+            let small =
+                |staged: &StagedKey| !matches!(&staged.new, NewValue::Value(bytes) if bytes.len() > limit);
             stage.deleted.is_empty() && stage.keys.len() <= 1 && stage.keys.values().all(small)
         })
     }
 
-    /// Stage a change with the precondition that the inner store holds `seen`. False, without
+    /// StagedChanges a change with the precondition that the inner store holds `stored`. False, without
     /// effect: the key was changed here, or read in another state.
-    pub fn assume(&self, key: &str, seen: Expected, new: New) -> Result<bool> {
-        let _held = self.changing.hold(key)?;
-        self.assume_held(key, seen, new)
+    pub fn stage_if(&self, key: &str, stored: Expected, new: NewValue) -> Result<bool> {
+        let _guard = self.key_locks.lock(key)?;
+        self.stage_if_locked(key, stored, new)
     }
 
-    fn assume_held(&self, key: &str, seen: Expected, new: New) -> Result<bool> {
+    fn stage_if_locked(&self, key: &str, stored: Expected, new: NewValue) -> Result<bool> {
         self.keys().check(key)?;
-        if !matches!(new, New::Same) {
+        if !matches!(new, NewValue::Unchanged) {
             self.check_writable(key)?;
         }
-        let fits = |it: &Staged| matches!(it.new, New::Same) && it.expected == seen;
-        let untouched = |stage: &Stage| stage.keys.get(key).is_none_or(fits) && !stage.hides(key);
-        let Some(deletions) = self.with(|stage| untouched(stage).then_some(stage.deletions)) else {
+        let is_unchanged = |it: &StagedKey| matches!(it.new, NewValue::Unchanged) && it.expected == stored;
+        let is_unchanged_here =
+            |stage: &StagedChanges| stage.keys.get(key).is_none_or(is_unchanged) && !stage.covers(key);
+        let Some(deletions) = self.with(|stage| is_unchanged_here(stage).then_some(stage.deletions)) else {
             return Ok(false);
         };
-        self.stage(key, Some(seen), new, Some(deletions))
+        self.stage_change(key, Some(stored), new, Some(deletions))
     }
 
-    /// Stage the required precondition that the inner store holds `expected`. False, without
+    /// StagedChanges the required precondition that the inner store holds `expected`. False, without
     /// effect, as for [`Self::stage_if`].
-    pub fn expect(&self, key: &str, asked: Expected) -> Result<bool> {
-        let _held = self.changing.hold(key)?;
-        let done = self.assume_held(key, asked, New::Same)?;
+    pub fn stage_precondition(&self, key: &str, required: Expected) -> Result<bool> {
+        let _guard = self.key_locks.lock(key)?;
+        let done = self.stage_if_locked(key, required, NewValue::Unchanged)?;
         if done {
-            self.ask(key);
+            self.require_precondition(key);
         }
         Ok(done)
     }
 
-    /// Stage the precondition that a key which is only read holds `seen`, or a value that `Redo`
+    /// StagedChanges the precondition that a key which is only read holds `stored`, or a value that `Redo`
     /// accepts. False, without effect: the key was changed here, or read in another state.
-    pub fn rely(&self, key: &str, seen: Expected) -> Result<bool> {
-        self.assume(key, seen, New::Same)
+    pub fn stage_read(&self, key: &str, stored: Expected) -> Result<bool> {
+        self.stage_if(key, stored, NewValue::Unchanged)
     }
 
     fn check_writable(&self, key: &str) -> Result<()> {
@@ -225,42 +231,50 @@ impl StagedStore {
         }
     }
 
-    /// The current state of a key; `whole`: the caller reads all of it.
-    fn current(&self, key: &str, want: Want, whole: bool) -> Result<Current> {
+    /// The current state of a key; `reads_whole`: the caller reads all of it.
+    fn current_state(&self, key: &str, hint: ReadHint, reads_whole: bool) -> Result<CurrentState> {
         for _ in 1..ATTEMPTS {
-            match self.current_now(key, want, whole) {
+            match self.read_current_state(key, hint, reads_whole) {
                 Err(error) if error.code == Some(REPLACED) => {} // the value was replaced during the comparison
-                found => return found,
+                stored => return stored,
             }
         }
-        self.current_now(key, want, whole)
+        self.read_current_state(key, hint, reads_whole)
     }
 
-    fn current_now(&self, key: &str, want: Want, whole: bool) -> Result<Current> {
+    fn read_current_state(&self, key: &str, hint: ReadHint, reads_whole: bool) -> Result<CurrentState> {
         let (staged, hidden, deletions) =
-            self.with(|stage| (stage.keys.get(key).cloned(), stage.hides(key), stage.deletions));
-        let here = |object| Ok(Current { object, found: None, deletions });
+            self.with(|stage| (stage.keys.get(key).cloned(), stage.covers(key), stage.deletions));
+        let without_stored = |object| Ok(CurrentState { object, stored: None, deletions });
         match staged {
-            Some(Staged { new: New::Value(bytes), .. }) => return here(Some(Box::new(Unversioned(bytes)))),
-            Some(Staged { new: New::Nothing, .. }) => return here(None),
-            _ if hidden => return here(None),
+            Some(StagedKey { new: NewValue::Value(bytes), .. }) => {
+                return without_stored(Some(Box::new(Unversioned(bytes))))
+            }
+            Some(StagedKey { new: NewValue::Absent, .. }) => return without_stored(None),
+            _ if hidden => return without_stored(None),
             _ => {}
         }
-        let object = self.inner.open(key, want)?;
-        let object = if whole { object.map(WholeObject::of) } else { object };
+        let object = self.inner.open(key, hint)?;
+        let object = if reads_whole { object.map(WholeValueReader::of) } else { object };
         // A file that was too recent to have a version may have one now: it is the same value.
-        let found = match staged.map(|staged| staged.expected) {
-            Some(before) if before != Expected::Anything && before.matches(object.as_deref())? => before,
+        let stored = match staged.map(|staged| staged.expected) {
+            Some(earlier) if earlier != Expected::Anything && earlier.matches(object.as_deref())? => earlier,
             _ => Expected::of(object.as_deref())?,
         };
-        Ok(Current { object, found: Some(found), deletions })
+        Ok(CurrentState { object, stored: Some(stored), deletions })
     }
 
-    /// Stage a change of a key, and its state in the inner store when it was first read. False,
+    /// StagedChanges a change of a key, and its state in the inner store when it was first read. False,
     /// without effect: a deletion followed `deletions`, so that the key may differ.
     ///
     /// With repeatable reads, a state that differs from the first one raises an error.
-    fn stage(&self, key: &str, found: Option<Expected>, new: New, deletions: Option<u64>) -> Result<bool> {
+    fn stage_change(
+        &self,
+        key: &str,
+        stored: Option<Expected>,
+        new: NewValue,
+        deletions: Option<u64>,
+    ) -> Result<bool> {
         self.with(|stage| {
             // Checked under the lock: a commit may begin at any time.
             stage.check_open()?;
@@ -272,28 +286,28 @@ impl StagedStore {
                     let differs = |now: &Expected| *now != staged.expected;
                     if self.repeatable
                         && staged.expected != Expected::Anything
-                        && found.as_ref().is_some_and(differs)
+                        && stored.as_ref().is_some_and(differs)
                     {
                         let why = "Generation mismatch: others changed it after this transaction had read it";
                         return Err(Error::new(Kind::Conflict, why).at_key(key));
                     }
-                    if let (Expected::Anything, Some(found)) = (&staged.expected, found) {
+                    if let (Expected::Anything, Some(stored)) = (&staged.expected, stored) {
                         // After a blind write, later reads need no precondition.
-                        if matches!(staged.new, New::Same) {
-                            staged.expected = found;
+                        if matches!(staged.new, NewValue::Unchanged) {
+                            staged.expected = stored;
                         }
                     }
-                    let blind = deletions.is_none();
-                    if blind && !staged.asked && !self.repeatable {
+                    let is_unconditional = deletions.is_none();
+                    if is_unconditional && !staged.required && !self.repeatable {
                         staged.expected = Expected::Anything; // the new value does not depend on the old one
                     }
-                    if !matches!(new, New::Same) {
+                    if !matches!(new, NewValue::Unchanged) {
                         staged.new = new;
                     }
                 }
                 None => {
-                    let expected = found.unwrap_or(Expected::Anything);
-                    stage.keys.insert(key.to_owned(), Staged { expected, asked: false, new });
+                    let expected = stored.unwrap_or(Expected::Anything);
+                    stage.keys.insert(key.to_owned(), StagedKey { expected, required: false, new });
                 }
             }
             Ok(true)
@@ -301,21 +315,22 @@ impl StagedStore {
     }
 
     /// Make the precondition of a key required, even if the key is deleted with others.
-    pub fn ask(&self, key: &str) {
+    pub fn require_precondition(&self, key: &str) {
         self.with(|stage| {
             if let Some(staged) = stage.keys.get_mut(key) {
-                staged.asked = staged.expected != Expected::Anything;
+                staged.required = staged.expected != Expected::Anything;
             }
         });
     }
 
     /// A key whose required precondition does not hold in the inner store.
-    pub fn unmet(&self) -> Result<Option<String>> {
-        let asked =
-            |(key, staged): (&String, &Staged)| staged.asked.then(|| (key.clone(), staged.expected.clone()));
-        let conditions: Vec<_> = self.with(|stage| stage.keys.iter().filter_map(asked).collect());
+    pub fn unmet_precondition(&self) -> Result<Option<String>> {
+        let required = |(key, staged): (&String, &StagedKey)| {
+            staged.required.then(|| (key.clone(), staged.expected.clone()))
+        };
+        let conditions: Vec<_> = self.with(|stage| stage.keys.iter().filter_map(required).collect());
         for (key, expected) in conditions {
-            if !expected.matches(self.inner.open(&key, Want::Nothing)?.as_deref())? {
+            if !expected.matches(self.inner.open(&key, ReadHint::Revalidate)?.as_deref())? {
                 return Ok(Some(key));
             }
         }
@@ -324,7 +339,9 @@ impl StagedStore {
 
     /// Discard all changes; later changes are refused.
     pub fn abort(&self) {
-        let old = self.with(|stage| std::mem::replace(stage, Stage { closed: true, ..Stage::default() }));
+        let old = self.with(|stage| {
+            std::mem::replace(stage, StagedChanges { closed: true, ..StagedChanges::default() })
+        });
         drop(old);
     }
 }
@@ -334,60 +351,76 @@ impl Store for StagedStore {
         Some(&*self.inner)
     }
 
-    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
-        Some(Arc::new(self.over(through(&self.inner, below, shared)?)))
+    fn with_coalescing(
+        &self,
+        keys_below: &Arc<dyn Store>,
+        shared: &Arc<CoalescingStore>,
+    ) -> Option<Arc<dyn Store>> {
+        Some(Arc::new(self.with_inner(with_coalescing(&self.inner, keys_below, shared)?)))
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.keys().check(key)?;
         if !self.repeatable {
             let staged = self.with(|stage| {
-                let found = stage.keys.get(key).filter(|staged| !matches!(staged.new, New::Same)).cloned();
-                (found.is_none() && !stage.hides(key)).then_some(()).ok_or(found)
+                let stored =
+                    stage.keys.get(key).filter(|staged| !matches!(staged.new, NewValue::Unchanged)).cloned();
+                (stored.is_none() && !stage.covers(key)).then_some(()).ok_or(stored)
             });
             return match staged {
-                Ok(()) => self.inner.open(key, want),
-                Err(Some(Staged { new: New::Value(bytes), .. })) => Ok(Some(Box::new(Unversioned(bytes)))),
+                Ok(()) => self.inner.open(key, hint),
+                Err(Some(StagedKey { new: NewValue::Value(bytes), .. })) => {
+                    Ok(Some(Box::new(Unversioned(bytes))))
+                }
                 Err(_) => Ok(None),
             };
         }
         loop {
-            let Current { object, found, deletions } = self.current(key, want, false)?;
-            if found.is_none() || self.stage(key, found, New::Same, Some(deletions))? {
+            let CurrentState { object, stored, deletions } = self.current_state(key, hint, false)?;
+            if stored.is_none() || self.stage_change(key, stored, NewValue::Unchanged, Some(deletions))? {
                 return Ok(object);
             }
         }
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
         self.keys().check(key)?;
         self.check_writable(key)?;
-        let _held = self.changing.hold(key)?;
+        let _guard = self.key_locks.lock(key)?;
         loop {
-            let (object, found, deletions) = match need.current {
+            let (object, stored, deletions) = match options.current {
                 true => {
-                    let want = if need.known == Known::Nothing { Want::Whole } else { Want::Ranges };
-                    let Current { object, found, deletions } = self.current(key, want, true)?;
-                    (object, found, Some(deletions))
+                    let hint = if options.precondition == Precondition::Anything {
+                        ReadHint::Whole
+                    } else {
+                        ReadHint::UnknownRanges
+                    };
+                    let CurrentState { object, stored, deletions } = self.current_state(key, hint, true)?;
+                    (object, stored, Some(deletions))
                 }
                 false => (None, None, None),
             };
-            let current = object.as_deref();
-            let mut change = updater(current)?;
+            let current_state = object.as_deref();
+            let mut change = updater(current_state)?;
             let new = match &mut change {
-                Change::Keep => New::Same,
-                Change::Delete => New::Nothing,
-                Change::Write(parts) => New::Value(take_or_join(parts, current)?),
+                Change::Keep => NewValue::Unchanged,
+                Change::Delete => NewValue::Absent,
+                Change::Write(parts) => NewValue::Value(into_shared_bytes(parts, current_state)?),
             };
-            let changes_nothing = found.is_none() && matches!(new, New::Same);
+            let is_noop = stored.is_none() && matches!(new, NewValue::Unchanged);
             // A deletion of many keys locks none of them.
-            if changes_nothing || self.stage(key, found, new, deletions)? {
+            if is_noop || self.stage_change(key, stored, new, deletions)? {
                 return Ok(change.into());
             }
         }
     }
 
-    fn at_path(&self, _key: &str) -> Result<Option<AtPath>> {
+    fn path_kind(&self, _key: &str) -> Result<Option<PathKind>> {
         Ok(None)
     }
 
@@ -398,7 +431,7 @@ impl Store for StagedStore {
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
         self.with(|stage| stage.check_open())?;
-        let _held = self.changing.hold(key)?;
+        let _guard = self.key_locks.lock(key)?;
         work()
     }
 
@@ -406,9 +439,11 @@ impl Store for StagedStore {
         self.keys().check_prefix(prefix)?;
         let mut keys = self.inner.list(prefix)?;
         self.with(|stage| {
-            let untouched = |key: &str| stage.keys.get(key).is_none_or(|it| matches!(it.new, New::Same));
-            keys.retain(|key| untouched(key) && !stage.hides(key));
-            let written = stage.below(prefix).filter(|(_, staged)| matches!(staged.new, New::Value(_)));
+            let is_unchanged_here =
+                |key: &str| stage.keys.get(key).is_none_or(|it| matches!(it.new, NewValue::Unchanged));
+            keys.retain(|key| is_unchanged_here(key) && !stage.covers(key));
+            let written =
+                stage.keys_below(prefix).filter(|(_, staged)| matches!(staged.new, NewValue::Value(_)));
             keys.extend(written.map(|(key, _)| key.clone()));
         });
         keys.sort_unstable();
@@ -417,22 +452,22 @@ impl Store for StagedStore {
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
         self.keys().check_prefix(prefix)?;
-        let touched = self.with(|stage| {
-            let deleted = |it: &Deleted| it.start.starts_with(prefix) || prefix.starts_with(&it.start);
-            stage.below(prefix).any(|(_, staged)| !matches!(staged.new, New::Same))
+        let is_changed = self.with(|stage| {
+            let deleted = |it: &DeletedRange| it.start.starts_with(prefix) || prefix.starts_with(&it.start);
+            stage.keys_below(prefix).any(|(_, staged)| !matches!(staged.new, NewValue::Unchanged))
                 || stage.deleted.iter().any(deleted)
         });
-        match touched {
+        match is_changed {
             false => self.inner.list_dir(prefix),
             true => Ok(Listing::of(self.list(prefix)?.iter().map(String::as_str), prefix)),
         }
     }
 
-    fn deletes_at_once(&self, _: &str) -> bool {
+    fn deletes_atomically(&self, _: &str) -> bool {
         true // nothing changes before the commit
     }
 
-    fn replaces_at_once(&self, _: &str) -> bool {
+    fn replaces_atomically(&self, _: &str) -> bool {
         false
     }
 
@@ -459,16 +494,16 @@ impl Store for StagedStore {
         if range.is_empty() {
             return Ok(());
         }
-        let deleted = Deleted { start: start.into(), first: range.first.into(), end: range.end.into() };
+        let deleted = DeletedRange { start: start.into(), first: range.first.into(), end: range.end.into() };
         let old = self.with(|stage| {
             stage.check_open()?;
-            let below = stage.below(start).map(|(key, _)| key).filter(|key| deleted.has(key));
-            let gone: Vec<String> = below.cloned().collect();
+            let keys_below = stage.keys_below(start).map(|(key, _)| key).filter(|key| deleted.contains(key));
+            let deleted_keys: Vec<String> = keys_below.cloned().collect();
             stage.deletions += 1;
-            if !stage.deleted.iter().any(|before| before.has_all(&deleted)) {
+            if !stage.deleted.iter().any(|earlier| earlier.contains_range(&deleted)) {
                 stage.deleted.push(deleted);
             }
-            Ok(gone.iter().filter_map(|key| stage.forget(key, self.repeatable)).collect::<Vec<_>>())
+            Ok(deleted_keys.iter().filter_map(|key| stage.unstage(key, self.repeatable)).collect::<Vec<_>>())
         });
         old.map(drop)
     }

@@ -3,25 +3,25 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::error::Result;
-use crate::store::{read_all, read_from, Decoded, Object, Version};
+use crate::store::{read_all, read_from, DecodedCache, ValueReader, Version};
 
 /// A value that one request reads completely when a part of it is needed.
-pub(super) struct WholeObject {
-    object: Box<dyn Object>,
+pub(super) struct WholeValueReader {
+    object: Box<dyn ValueReader>,
     bytes: OnceLock<Vec<u8>>,
     reading: Mutex<()>,
 }
 
-impl WholeObject {
+impl WholeValueReader {
     /// Wrap `object`, unless it is in memory.
-    pub(super) fn of(object: Box<dyn Object>) -> Box<dyn Object> {
+    pub(super) fn of(object: Box<dyn ValueReader>) -> Box<dyn ValueReader> {
         match object.bytes() {
             Some(_) => object,
-            None => Box::new(WholeObject { object, bytes: OnceLock::new(), reading: Mutex::default() }),
+            None => Box::new(WholeValueReader { object, bytes: OnceLock::new(), reading: Mutex::default() }),
         }
     }
 
-    fn all(&self) -> Result<&[u8]> {
+    fn load(&self) -> Result<&[u8]> {
         let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = self.bytes.get() {
             return Ok(bytes);
@@ -31,7 +31,7 @@ impl WholeObject {
     }
 }
 
-impl Object for WholeObject {
+impl ValueReader for WholeValueReader {
     fn size(&self) -> u64 {
         self.object.size()
     }
@@ -45,11 +45,11 @@ impl Object for WholeObject {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        read_from(self.all()?, offset, out)
+        read_from(self.load()?, offset, out)
     }
 
-    fn decoded(&self) -> Option<&dyn Decoded> {
-        self.object.decoded()
+    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
+        self.object.decoded_cache()
     }
 
     fn bytes(&self) -> Option<&[u8]> {

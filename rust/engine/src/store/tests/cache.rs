@@ -14,7 +14,7 @@ fn a_cache_knows_what_it_changed() -> Result<()> {
     assert!((&store as &dyn Store).get("absent")?.is_none());
     append(&store, "absent", b"4")?;
     assert_eq!(counting.counts().looks, 1);
-    let checked = CachePool::new(u64::MAX).store(counting.clone(), 1, Fresh::Now);
+    let checked = CachePool::new(u64::MAX).store(counting.clone(), 1, Freshness::Now);
     let read = |value: &[u8]| {
         let before = counting.counts().opens;
         assert_eq!((&checked as &dyn Store).get("k").unwrap().as_deref(), Some(value));
@@ -94,12 +94,12 @@ fn a_cache_keeps_the_ranges_of_a_large_value() {
     let cache = CachedStore::new(counting.clone(), u64::MAX, None);
     local.put("shard", b"0123456789").unwrap();
     for _ in 0..3 {
-        let object = cache.open("shard", Want::Suffix(4)).unwrap().unwrap();
+        let object = cache.open("shard", ReadHint::Suffix(4)).unwrap().unwrap();
         let mut out = [0; 4];
         object.read_at(6, &mut out).unwrap();
         assert_eq!((&out, object.size()), (b"6789", 10));
     }
-    let object = cache.open("shard", Want::Suffix(2)).unwrap().unwrap();
+    let object = cache.open("shard", ReadHint::Suffix(2)).unwrap().unwrap();
     let mut out = [0; 2];
     object.read_at(7, &mut out).unwrap(); // inside the cached range
     assert_eq!(&out, b"78");
@@ -107,7 +107,7 @@ fn a_cache_keeps_the_ranges_of_a_large_value() {
     local.put("shard", b"others wrote this").unwrap();
     let failed = object.read_at(0, &mut [0; 2]).unwrap_err();
     assert_eq!(failed.kind, Kind::Store { retryable: true, errno: None });
-    let object = cache.open("shard", Want::Ranges).unwrap().unwrap();
+    let object = cache.open("shard", ReadHint::UnknownRanges).unwrap().unwrap();
     assert_eq!(object.size(), 17);
 }
 
@@ -119,12 +119,16 @@ fn what_belongs_together_is_one_read_in_any_order() -> Result<()> {
     for order in [[false, true, true], [true, false, true], [true, true, false]] {
         let counting = Arc::new(CountingStore::new(local.clone()));
         let cache = CachedStore::new(counting.clone(), u64::MAX, None);
-        let known = cache.open("shard", Want::Suffix(2))?.unwrap();
+        let known = cache.open("shard", ReadHint::Suffix(2))?.unwrap();
         known.read_at(8, &mut [0; 2])?;
-        let object = cache.open("shard", Want::Suffix(2))?.unwrap(); // opened below only for another range
+        let object = cache.open("shard", ReadHint::Suffix(2))?.unwrap(); // opened below only for another range
         let before = counting.counts().reads;
         for (number, more) in order.into_iter().enumerate() {
-            object.read_as(number as u64 * 2, &mut [0; 2], How { more, ..How::default() })?;
+            object.read_with(
+                number as u64 * 2,
+                &mut [0; 2],
+                ReadFlags { continues_request: more, ..ReadFlags::default() },
+            )?;
         }
         assert_eq!(counting.counts().reads - before, 1, "{order:?}");
     }
@@ -135,16 +139,16 @@ fn what_belongs_together_is_one_read_in_any_order() -> Result<()> {
 fn a_value_that_is_replaced_between_two_parts_is_read_again() {
     let (_, _, inner) = cached(0);
     let cache: &dyn Store = &CachedStore::new(inner, 20 << 10, None);
-    let suffix = |object: &dyn Object, out: &mut [u8]| object.read_at(object.size() - 4, out);
+    let suffix = |object: &dyn ValueReader, out: &mut [u8]| object.read_at(object.size() - 4, out);
     // The values are too large to be cached completely; their ends are cached.
     let value = |letter: u8| vec![letter; 30 << 10];
     cache.put("shard", &value(b'a')).unwrap();
     for _ in 0..2 {
-        let object = cache.open("shard", Want::Suffix(4)).unwrap().unwrap();
+        let object = cache.open("shard", ReadHint::Suffix(4)).unwrap().unwrap();
         suffix(&*object, &mut [0; 4]).unwrap();
     }
     let mut times = 0;
-    let read = cache.read("shard", Want::Suffix(4), |object| {
+    let read = cache.read("shard", ReadHint::Suffix(4), |object| {
         times += 1;
         let (object, mut out) = (object.unwrap(), [0; 8]);
         suffix(&*object, &mut out[4..])?;
@@ -178,8 +182,8 @@ fn what_another_cache_knew_is_as_old_as_it_is_there() -> Result<()> {
     inner.put("a/absent", b"new")?;
     let (pool, now) = (CachePool::new(u64::MAX), std::time::Instant::now());
     let below = |inner: Arc<dyn Store>| PrefixStore::new(inner, "a/").map(Arc::new);
-    let any = pool.store(below(Arc::new(first))?, 0, Fresh::Always);
-    let late = pool.store(below(counting.clone())?, 0, Fresh::Since(now));
+    let any = pool.store(below(Arc::new(first))?, 0, Freshness::Always);
+    let late = pool.store(below(counting.clone())?, 0, Freshness::Since(now));
     for (key, old) in [("k", Some(&b"old"[..])), ("absent", None)] {
         assert_eq!((&any as &dyn Store).get(key)?.as_deref(), old);
         assert_eq!((&late as &dyn Store).get(key)?.as_deref(), Some(&b"new"[..]));
@@ -195,7 +199,7 @@ fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
     let (cache, _, inner) = cached(u64::MAX);
     let store: &dyn Store = &cache;
     inner.put("k", b"old").unwrap();
-    let object = store.open("k", Want::Ranges).unwrap().unwrap();
+    let object = store.open("k", ReadHint::UnknownRanges).unwrap().unwrap();
     store.put("k", b"new").unwrap();
     assert_eq!(read_all(&*object).unwrap(), b"old");
     assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"new"[..]));
@@ -205,7 +209,7 @@ fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
 fn compared(folder: &Folder) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
     let local = local_in(folder, "root");
     let counting = Arc::new(CountingStore::new(local.clone()));
-    (CachePool::new(u64::MAX).store(counting.clone(), 0, Fresh::Now), counting, local)
+    (CachePool::new(u64::MAX).store(counting.clone(), 0, Freshness::Now), counting, local)
 }
 
 #[test]
@@ -230,11 +234,11 @@ fn what_was_written_is_the_same_when_it_is_read_as_too_young_for_a_version() -> 
     let store: &dyn Store = &cache;
     for value in [&b"small"[..], &vec![1; 1 << 21]] {
         store.put("k", value)?;
-        let seen = Expected::of(store.open("k", Want::Ranges)?.as_deref())?;
-        for want in [Want::Ranges, Want::Whole, Want::Ranges] {
+        let seen = Expected::of(store.open("k", ReadHint::UnknownRanges)?.as_deref())?;
+        for hint in [ReadHint::UnknownRanges, ReadHint::Whole, ReadHint::UnknownRanges] {
             cache.clear();
-            assert!(seen.matches(store.open("k", want)?.as_deref())?);
-            assert!(seen.matches(store.open("k", want)?.as_deref())?);
+            assert!(seen.matches(store.open("k", hint)?.as_deref())?);
+            assert!(seen.matches(store.open("k", hint)?.as_deref())?);
         }
     }
     Ok(())
@@ -247,7 +251,7 @@ fn new_parts_of_what_was_written_are_known_without_reading_them() {
     local.put("k", &[1; 8 << 20]).unwrap(); // not read completely
     append(&cache, "k", b"tail").unwrap();
     let before = counting.counts().reads;
-    let object = cache.open("k", Want::Suffix(4)).unwrap().unwrap();
+    let object = cache.open("k", ReadHint::Suffix(4)).unwrap().unwrap();
     let mut out = [0; 4];
     object.read_at(8 << 20, &mut out).unwrap();
     assert_eq!((&out, counting.counts().reads - before), (b"tail", 0));
@@ -262,11 +266,11 @@ fn what_is_changed_is_not_read_where_it_is_known() {
     let store: &dyn Store = &cache;
     let in_memory = || {
         let mut found = None;
-        let look = &mut |current: Option<&dyn Object>| {
+        let look = &mut |current: Option<&dyn ValueReader>| {
             found = current.unwrap().bytes().map(<[u8]>::to_vec);
             Ok(Change::Keep)
         };
-        store.update("k", Need::CURRENT, look).unwrap();
+        store.update("k", UpdateOptions::READ_CURRENT, look).unwrap();
         found
     };
     store.put("k", b"0123456789").unwrap();
@@ -277,12 +281,12 @@ fn what_is_changed_is_not_read_where_it_is_known() {
 }
 
 /// The reader of a key, and its cache of decoded chunks.
-fn opened(store: &CachedStore, want: Want) -> Box<dyn Object> {
-    store.open("k", want).unwrap().unwrap()
+fn opened(store: &CachedStore, hint: ReadHint) -> Box<dyn ValueReader> {
+    store.open("k", hint).unwrap().unwrap()
 }
 
-fn kept(object: &dyn Object, (offset, size): (u64, u64), level: u64) -> Option<Vec<u8>> {
-    object.decoded().and_then(|chunks| chunks.find(offset, size, level)).map(|bytes| bytes.to_vec())
+fn kept(object: &dyn ValueReader, (offset, size): (u64, u64), level: u64) -> Option<Vec<u8>> {
+    object.decoded_cache().and_then(|chunks| chunks.get(offset, size, level)).map(|bytes| bytes.to_vec())
 }
 
 #[test]
@@ -290,18 +294,18 @@ fn decoded_chunks_stay_with_the_value_that_they_are_of() {
     for size in [10, 2 << 20] {
         let (store, counting, inner) = cached(u64::MAX);
         inner.put("k", &vec![1; size]).unwrap();
-        let object = opened(&store, Want::Ranges);
-        object.decoded().unwrap().keep(2, 3, 7, vec![4, 5]);
-        for want in [Want::Ranges, Want::Whole] {
-            let again = opened(&store, want);
+        let object = opened(&store, ReadHint::UnknownRanges);
+        object.decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]);
+        for hint in [ReadHint::UnknownRanges, ReadHint::Whole] {
+            let again = opened(&store, hint);
             assert_eq!(kept(&*again, (2, 3), 7), Some(vec![4, 5]));
             assert_eq!((kept(&*again, (2, 3), 8), kept(&*again, (2, 4), 7)), (None, None));
         }
         assert_eq!(counting.counts().opens, 1);
         (&store as &dyn Store).put("k", &vec![2; size]).unwrap();
-        assert_eq!(kept(&*opened(&store, Want::Ranges), (2, 3), 7), None);
-        object.decoded().unwrap().keep(2, 3, 7, vec![4, 5]); // of a value that no longer exists
-        assert_eq!(kept(&*opened(&store, Want::Ranges), (2, 3), 7), None);
+        assert_eq!(kept(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
+        object.decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]); // of a value that no longer exists
+        assert_eq!(kept(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
     }
 }
 
@@ -312,11 +316,11 @@ fn decoded_chunks_stay_in_a_cache_that_stands_below_another_one() {
     inner.put("k", &vec![1; 2 << 20]).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(30)); // until the file has a version
     let below: Arc<dyn Store> = Arc::new(CachedStore::new(counting.clone(), u64::MAX, None));
-    let above = || CachePool::new(u64::MAX).store(below.clone(), 0, Fresh::Always);
-    opened(&above(), Want::Suffix(9)).decoded().unwrap().keep(2, 3, 7, vec![4, 5]);
+    let above = || CachePool::new(u64::MAX).store(below.clone(), 0, Freshness::Always);
+    opened(&above(), ReadHint::Suffix(9)).decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]);
     let later = above();
-    for want in [Want::Suffix(9), Want::Ranges] {
-        assert_eq!(kept(&*opened(&later, want), (2, 3), 7), Some(vec![4, 5]));
+    for hint in [ReadHint::Suffix(9), ReadHint::UnknownRanges] {
+        assert_eq!(kept(&*opened(&later, hint), (2, 3), 7), Some(vec![4, 5]));
     }
     assert_eq!((counting.counts().opens, counting.counts().reads), (1, 0));
 }
@@ -327,8 +331,8 @@ fn what_is_compared_through_another_cache_is_not_read() -> Result<()> {
     let (_, counting, inner) = compared(&folder);
     inner.put("k", b"value")?;
     std::thread::sleep(std::time::Duration::from_millis(30)); // until the file has a version
-    let small = CachePool::new(400).store(counting.clone(), 0, Fresh::Now);
-    let store = CachePool::new(u64::MAX).store(Arc::new(small), 0, Fresh::Now);
+    let small = CachePool::new(400).store(counting.clone(), 0, Freshness::Now);
+    let store = CachePool::new(u64::MAX).store(Arc::new(small), 0, Freshness::Now);
     for _ in 0..3 {
         assert_eq!((&store as &dyn Store).get("k")?.as_deref(), Some(&b"value"[..]));
         (&store as &dyn Store).get("others, which take its place")?;
@@ -340,24 +344,24 @@ fn what_is_compared_through_another_cache_is_not_read() -> Result<()> {
 #[test]
 fn decoded_chunks_are_not_those_of_what_others_stored() {
     let (_, counting, inner) = cached(0);
-    let store = CachePool::new(u64::MAX).store(counting, 1, Fresh::Now);
+    let store = CachePool::new(u64::MAX).store(counting, 1, Freshness::Now);
     inner.put("k", b"one").unwrap();
-    opened(&store, Want::Whole).decoded().unwrap().keep(0, 3, 7, vec![4]);
-    assert_eq!(kept(&*opened(&store, Want::Whole), (0, 3), 7), Some(vec![4]));
+    opened(&store, ReadHint::Whole).decoded_cache().unwrap().insert(0, 3, 7, vec![4]);
+    assert_eq!(kept(&*opened(&store, ReadHint::Whole), (0, 3), 7), Some(vec![4]));
     inner.put("k", b"two").unwrap();
-    assert_eq!(kept(&*opened(&store, Want::Whole), (0, 3), 7), None);
+    assert_eq!(kept(&*opened(&store, ReadHint::Whole), (0, 3), 7), None);
 }
 
 #[test]
 fn a_value_goes_before_what_was_decoded_of_all_of_it() {
     let (store, counting, inner) = cached(10_000);
     inner.put("k", &[1; 6000]).unwrap();
-    opened(&store, Want::Whole).decoded().unwrap().keep(0, 6000, 7, vec![2; 8000]);
-    let again = opened(&store, Want::Whole);
+    opened(&store, ReadHint::Whole).decoded_cache().unwrap().insert(0, 6000, 7, vec![2; 8000]);
+    let again = opened(&store, ReadHint::Whole);
     assert_eq!((kept(&*again, (0, 6000), 7), again.bytes()), (Some(vec![2; 8000]), None));
     assert_eq!(counting.counts().opens, 1);
     assert!(store.counts().bytes <= 10_000);
-    assert!(!again.decoded().unwrap().has_room(10_001));
+    assert!(!again.decoded_cache().unwrap().has_room(10_001));
 }
 
 /// Runs a callback once, before a value is opened.
@@ -370,8 +374,8 @@ impl std::fmt::Debug for Between {
     }
 }
 
-impl Watch for Between {
-    fn after(&self, _: Call, _: &str, _: &Done<'_>) -> Result<()> {
+impl StoreObserver for Between {
+    fn after(&self, _: Call, _: &str, _: &CallReport<'_>) -> Result<()> {
         let work = self.0.lock().unwrap().take();
         work.into_iter().for_each(|work| work());
         Ok(())
@@ -380,23 +384,23 @@ impl Watch for Between {
 
 #[test]
 fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_time() {
-    let first_bytes = |object: &dyn Object| {
+    let first_bytes = |object: &dyn ValueReader| {
         let mut out = [0; 4];
         object.read_at(0, &mut out).map(|()| out)
     };
     for newer_first in [false, true] {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
         inner.put("k", &[1; 30 << 10]).unwrap(); // too large to be cached completely
-        let watched = Arc::new(WatchedStore::watched_by(inner.clone(), Between::default()));
-        let store = Arc::new(CachePool::new(20 << 10).store(watched.clone(), 0, Fresh::Always));
+        let watched = Arc::new(InstrumentedStore::observed_by(inner.clone(), Between::default()));
+        let store = Arc::new(CachePool::new(20 << 10).store(watched.clone(), 0, Freshness::Always));
         let newer = Arc::new(Mutex::new(None));
         let (other, found) = (store.clone(), newer.clone());
         let overtake = move || {
             inner.put("k", &[2; 30 << 10]).unwrap();
-            *found.lock().unwrap() = Some(opened(&other, Want::Ranges));
+            *found.lock().unwrap() = Some(opened(&other, ReadHint::UnknownRanges));
         };
-        *watched.watch().0.lock().unwrap() = Some(Box::new(overtake));
-        let older = opened(&store, Want::Ranges);
+        *watched.observer().0.lock().unwrap() = Some(Box::new(overtake));
+        let older = opened(&store, ReadHint::UnknownRanges);
         let newer = newer.lock().unwrap().take().unwrap();
         if newer_first {
             assert_eq!(first_bytes(&*newer).unwrap(), [2; 4]);
@@ -414,11 +418,11 @@ fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
         inner.put("k", &[1; 6000]).unwrap();
         let counting = Arc::new(CountingStore::new(inner));
         let store = CachedStore::new(counting.clone(), 10_000, None);
-        let object = opened(&store, Want::Whole);
+        let object = opened(&store, ReadHint::Whole);
         for &(offset, size) in chunks {
-            object.decoded().unwrap().keep(offset, size, 7, vec![2; bytes]);
+            object.decoded_cache().unwrap().insert(offset, size, 7, vec![2; bytes]);
         }
-        let again = opened(&store, Want::Whole);
+        let again = opened(&store, ReadHint::Whole);
         let found = chunks.iter().filter(|&&chunk| kept(&*again, chunk, 7).is_some()).count();
         assert!(store.counts().bytes <= 10_000);
         (found, again.bytes().is_some(), counting.counts().opens)
@@ -441,7 +445,7 @@ struct Versioned(Mutex<Option<(Vec<u8>, u64)>>);
 
 struct OfVersion(Vec<u8>, Version);
 
-impl Object for OfVersion {
+impl ValueReader for OfVersion {
     fn size(&self) -> u64 {
         self.0.len() as u64
     }
@@ -460,10 +464,10 @@ impl Versioned {
 }
 
 impl Foreign for Versioned {
-    fn get(self: &Arc<Self>, _: &str, _: Want) -> Result<Option<Box<dyn Object>>> {
+    fn get(self: &Arc<Self>, _: &str, _: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         let found = self.0.lock().unwrap().clone();
         let opened = |(bytes, number)| Some(OfVersion(bytes, Versioned::version(number)?));
-        Ok(found.and_then(opened).map(|object| Box::new(object) as Box<dyn Object>))
+        Ok(found.and_then(opened).map(|object| Box::new(object) as Box<dyn ValueReader>))
     }
     fn put(&self, _: &str, data: &[u8]) -> Result<Option<Version>> {
         let mut now = self.0.lock().unwrap();
@@ -475,14 +479,19 @@ impl Foreign for Versioned {
         *self.0.lock().unwrap() = None;
         Ok(())
     }
-    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
+    fn replace(
+        &self,
+        key: &str,
+        data: Option<&[u8]>,
+        expected: Option<&dyn ValueReader>,
+    ) -> Result<ReplaceOutcome> {
         let now = self.0.lock().unwrap().as_ref().and_then(|(_, number)| Versioned::version(*number));
-        if now != expected.and_then(Object::version) {
-            return Ok(Replaced::Not);
+        if now != expected.and_then(ValueReader::version) {
+            return Ok(ReplaceOutcome::Conflict);
         }
         match data {
-            Some(data) => Ok(Replaced::Done(self.put(key, data)?)),
-            None => self.delete(key).map(|()| Replaced::Done(None)),
+            Some(data) => Ok(ReplaceOutcome::Done(self.put(key, data)?)),
+            None => self.delete(key).map(|()| ReplaceOutcome::Done(None)),
         }
     }
     fn compares_versions(&self) -> bool {
@@ -506,11 +515,11 @@ fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
     inner.put("k", b"old")?;
     let store = CachedStore::new(inner, u64::MAX, None);
     for (number, new) in [(0, b"new"), (1, b"two")] {
-        let known = Known::Version(Versioned::version(number).unwrap());
-        let need = Need { current: true, known, ..Need::NOTHING };
-        let made = store.update("k", need, &mut |current| {
-            assert_eq!(current.and_then(Object::version), Versioned::version(number));
-            Ok(Change::Write(vec![Part::Owned(new.to_vec())]))
+        let known = Precondition::Version(Versioned::version(number).unwrap());
+        let options = UpdateOptions { current: true, precondition: known, ..UpdateOptions::UNCONDITIONAL };
+        let made = store.update("k", options, &mut |current| {
+            assert_eq!(current.and_then(ValueReader::version), Versioned::version(number));
+            Ok(Change::Write(vec![ValuePart::Owned(new.to_vec())]))
         })?;
         assert_eq!(made.version, Versioned::version(number + 1));
         assert_eq!((&store as &dyn Store).get("k")?.as_deref(), Some(&new[..]));
@@ -526,11 +535,11 @@ fn a_conflict_with_what_is_remembered_is_looked_at() -> Result<()> {
     assert_eq!((&store as &dyn Store).get("k")?, None);
     inner.put("k", b"old")?;
     let mut seen = Vec::new();
-    store.update("k", Need::CURRENT, &mut |current| {
+    store.update("k", UpdateOptions::READ_CURRENT, &mut |current| {
         seen.push(current.is_some());
         match current {
             None => Err(Error::new(Kind::Conflict, "there is none")),
-            Some(_) => Ok(Change::Write(vec![Part::Owned(b"new".to_vec())])),
+            Some(_) => Ok(Change::Write(vec![ValuePart::Owned(b"new".to_vec())])),
         }
     })?;
     assert_eq!((seen, inner.get("k")?.as_deref()), (vec![false, true], Some(&b"new"[..])));
@@ -545,11 +554,11 @@ fn cached_through() -> Result<(Arc<dyn Store>, CachedStore, Arc<CountingStore>)>
     let counting = Arc::new(CountingStore::new(inner));
     let below: Arc<dyn Store> = counting.clone();
     let cache = |fresh| pool.store(below.clone(), 0, fresh);
-    let shared = Arc::new(SharedStore::new(below.clone()));
+    let shared = Arc::new(CoalescingStore::new(below.clone()));
     shared.expect("k", None);
-    let checked: Arc<dyn Store> = Arc::new(cache(Fresh::Now));
-    let Some(over) = through(&checked, &below, &shared) else { return Err(Error::internal("apart")) };
-    Ok((over, cache(Fresh::Always), counting))
+    let checked: Arc<dyn Store> = Arc::new(cache(Freshness::Now));
+    let Some(over) = with_coalescing(&checked, &below, &shared) else { return Err(Error::internal("apart")) };
+    Ok((over, cache(Freshness::Always), counting))
 }
 
 #[test]
@@ -581,16 +590,16 @@ fn what_was_read_before_a_change_is_not_remembered_after_it() -> Result<()> {
 fn who_asks_later_than_what_is_shared_was_read_is_told_so() -> Result<()> {
     let (inner, pool) = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, CachePool::new(u64::MAX));
     inner.put("k", b"1")?;
-    let shared = Arc::new(SharedStore::new(inner.clone()));
+    let shared = Arc::new(CoalescingStore::new(inner.clone()));
     shared.expect("k", None);
-    let cache: Arc<dyn Store> = Arc::new(pool.store(inner.clone(), 0, Fresh::Now));
-    let over = through(&cache, &inner, &shared).unwrap();
+    let cache: Arc<dyn Store> = Arc::new(pool.store(inner.clone(), 0, Freshness::Now));
+    let over = with_coalescing(&cache, &inner, &shared).unwrap();
     assert_eq!((&*shared as &dyn Store).get("k")?.as_deref(), Some(&b"1"[..]));
     inner.put("k", b"2")?; // by another writer
     std::thread::sleep(std::time::Duration::from_millis(2));
     let later = std::time::Instant::now();
     assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
-    let since = pool.store(inner.clone(), 0, Fresh::Since(later));
+    let since = pool.store(inner.clone(), 0, Freshness::Since(later));
     assert_eq!((&since as &dyn Store).get("k")?.as_deref(), Some(&b"2"[..]));
     Ok(())
 }

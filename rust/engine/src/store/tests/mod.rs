@@ -39,9 +39,9 @@ struct Map {
 }
 
 impl Foreign for Map {
-    fn get(self: &Arc<Self>, key: &str, _want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn get(self: &Arc<Self>, key: &str, _want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         let found = self.items.lock().unwrap().get(key).cloned();
-        Ok(found.map(|bytes| Box::new(Unversioned(Arc::new(bytes))) as Box<dyn Object>))
+        Ok(found.map(|bytes| Box::new(Unversioned(Arc::new(bytes))) as Box<dyn ValueReader>))
     }
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.items.lock().unwrap().insert(key.to_owned(), data.to_owned());
@@ -51,23 +51,28 @@ impl Foreign for Map {
         self.items.lock().unwrap().remove(key);
         Ok(())
     }
-    fn replace(&self, key: &str, data: Option<&[u8]>, expected: Option<&dyn Object>) -> Result<Replaced> {
+    fn replace(
+        &self,
+        key: &str,
+        data: Option<&[u8]>,
+        expected: Option<&dyn ValueReader>,
+    ) -> Result<ReplaceOutcome> {
         if !self.has_replace {
-            return Ok(Replaced::Cannot);
+            return Ok(ReplaceOutcome::Unsupported);
         }
-        let expected = expected.and_then(Object::bytes);
+        let expected = expected.and_then(ValueReader::bytes);
         let mut items = self.items.lock().unwrap();
         if self.others.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok() {
             items.entry(key.to_owned()).or_default().push(b'!');
         }
         if items.get(key).map(Vec::as_slice) != expected {
-            return Ok(Replaced::Not);
+            return Ok(ReplaceOutcome::Conflict);
         }
         match data {
             Some(data) => items.insert(key.to_owned(), data.to_owned()),
             None => items.remove(key),
         };
-        Ok(Replaced::Done(None))
+        Ok(ReplaceOutcome::Done(None))
     }
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
         Ok(self.items.lock().unwrap().keys().filter(|key| key.starts_with(prefix)).rev().cloned().collect())
@@ -99,25 +104,25 @@ fn each(test: impl Fn(&dyn Store)) {
     test(&PrefixStore::new(memory.clone(), "a/b/").unwrap());
     test(&CachedStore::new(Arc::new(MemoryStore::new()), u64::MAX, None));
     test(&CachedStore::new(local_in(&folder, "cached"), 400, None));
-    test(&CachePool::new(u64::MAX).store(local_in(&folder, "checked"), 7, Fresh::Now));
+    test(&CachePool::new(u64::MAX).store(local_in(&folder, "checked"), 7, Freshness::Now));
     test(&StagedStore::new(Arc::new(MemoryStore::new()), false));
     test(&StagedStore::new(local_in(&folder, "staged"), true));
-    test(&SharedStore::new(local_in(&folder, "shared")));
+    test(&CoalescingStore::new(local_in(&folder, "shared")));
     let latency = Latency { concurrency: 4, bytes_per_second: Some(1e12), ..Latency::default() };
-    test(&WatchedStore::watched_by(Arc::new(MemoryStore::new()), latency));
+    test(&InstrumentedStore::observed_by(Arc::new(MemoryStore::new()), latency));
 }
 
 fn local_in(folder: &Folder, name: &str) -> Arc<dyn Store> {
     Arc::new(LocalStore::new(&folder.0.join(name), Settings::default()).unwrap())
 }
 
-fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<Made<'a>> {
-    store.update(key, Need::CURRENT, &mut |current| {
+fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<UpdateOutcome<'a>> {
+    store.update(key, UpdateOptions::READ_CURRENT, &mut |current| {
         let mut parts = Vec::new();
         if let Some(current) = current {
-            parts.push(Part::Current { offset: 0, size: current.size() });
+            parts.push(ValuePart::Current { offset: 0, size: current.size() });
         }
-        parts.push(Part::Borrowed(tail));
+        parts.push(ValuePart::Borrowed(tail));
         Ok(Change::Write(parts))
     })
 }
@@ -143,10 +148,10 @@ fn a_value_is_stored_replaced_and_removed() {
 fn an_opened_value_stays_what_it_was() {
     each(|store| {
         store.put("k", b"first").unwrap();
-        let object = store.open("k", Want::Whole).unwrap().unwrap();
+        let object = store.open("k", ReadHint::Whole).unwrap().unwrap();
         store.put("k", b"second").unwrap();
         assert_eq!(read_all(&*object).unwrap(), b"first");
-        let again = store.open("k", Want::Whole).unwrap().unwrap();
+        let again = store.open("k", ReadHint::Whole).unwrap().unwrap();
         store.delete("k").unwrap();
         assert_eq!(read_all(&*again).unwrap(), b"second");
         assert!(object.version().is_none() || object.version() != again.version());
@@ -157,7 +162,7 @@ fn an_opened_value_stays_what_it_was() {
 fn ranges_are_read_and_ranges_past_the_end_refused() {
     each(|store| {
         store.put("k", b"0123456789").unwrap();
-        let object = store.open("k", Want::Ranges).unwrap().unwrap();
+        let object = store.open("k", ReadHint::UnknownRanges).unwrap().unwrap();
         let mut out = [0; 3];
         object.read_at(7, &mut out).unwrap();
         assert_eq!(&out, b"789");
@@ -173,15 +178,15 @@ fn parts_are_joined_in_order() {
     each(|store| {
         store.put("k", b"0123456789").unwrap();
         let written = store
-            .update("k", Need::CURRENT, &mut |_| {
+            .update("k", UpdateOptions::READ_CURRENT, &mut |_| {
                 Ok(Change::Write(vec![
-                    Part::Owned(b"<".to_vec()),
-                    Part::Current { offset: 8, size: 2 },
-                    Part::Borrowed(b"|"),
-                    Part::Borrowed(b""),
-                    Part::Owned(b"|".to_vec()),
-                    Part::Current { offset: 0, size: 3 },
-                    Part::Current { offset: 10, size: 0 },
+                    ValuePart::Owned(b"<".to_vec()),
+                    ValuePart::Current { offset: 8, size: 2 },
+                    ValuePart::Borrowed(b"|"),
+                    ValuePart::Borrowed(b""),
+                    ValuePart::Owned(b"|".to_vec()),
+                    ValuePart::Current { offset: 0, size: 3 },
+                    ValuePart::Current { offset: 10, size: 0 },
                 ]))
             })
             .unwrap();
@@ -194,19 +199,22 @@ fn parts_are_joined_in_order() {
 fn a_failed_change_leaves_the_old_value() {
     each(|store| {
         store.put("k", b"old").unwrap();
-        let failure = store.update("k", Need::CURRENT, &mut |_| Err(Error::data("no"))).unwrap_err();
+        let failure =
+            store.update("k", UpdateOptions::READ_CURRENT, &mut |_| Err(Error::data("no"))).unwrap_err();
         assert_eq!(failure.kind, Kind::Data);
-        let beyond = Part::Current { offset: 2, size: 2 };
-        let mut beyond = Some(Change::Write(vec![Part::Borrowed(b"new"), beyond]));
-        assert!(store.update("k", Need::CURRENT, &mut |_| Ok(beyond.take().unwrap())).is_err());
+        let beyond = ValuePart::Current { offset: 2, size: 2 };
+        let mut beyond = Some(Change::Write(vec![ValuePart::Borrowed(b"new"), beyond]));
+        assert!(store.update("k", UpdateOptions::READ_CURRENT, &mut |_| Ok(beyond.take().unwrap())).is_err());
         assert!(matches!(
-            store.update("k", Need::CURRENT, &mut |_| Ok(Change::Keep)).unwrap().change,
+            store.update("k", UpdateOptions::READ_CURRENT, &mut |_| Ok(Change::Keep)).unwrap().change,
             Change::Keep
         ));
         assert_eq!(store.get("k").unwrap().as_deref(), Some(&b"old"[..]));
         assert_eq!(store.list("").unwrap(), ["k"]);
-        let mut nothing = Some(Change::Write(vec![Part::Current { offset: 0, size: 1 }]));
-        assert!(store.update("absent", Need::CURRENT, &mut |_| Ok(nothing.take().unwrap())).is_err());
+        let mut nothing = Some(Change::Write(vec![ValuePart::Current { offset: 0, size: 1 }]));
+        assert!(store
+            .update("absent", UpdateOptions::READ_CURRENT, &mut |_| Ok(nothing.take().unwrap()))
+            .is_err());
         assert_eq!(store.get("absent").unwrap(), None);
     });
 }
@@ -261,7 +269,7 @@ fn bad_keys_are_refused_by_every_call() {
         for key in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "a\0b", "x.__lock"] {
             let prefix = format!("{key}/");
             let failures = [
-                store.open(key, Want::Whole).err(),
+                store.open(key, ReadHint::Whole).err(),
                 store.put(key, b"").err(),
                 store.delete(key).err(),
                 store.replace(key, None, None).err(),
@@ -295,9 +303,9 @@ fn an_updater_may_use_other_keys_of_the_store() {
     each(|store| {
         store.put("b", b"2").unwrap();
         store
-            .update("a", Need::CURRENT, &mut |_| {
+            .update("a", UpdateOptions::READ_CURRENT, &mut |_| {
                 store.put("c", b"3")?;
-                Ok(Change::Write(vec![Part::Owned(store.get("b")?.unwrap())]))
+                Ok(Change::Write(vec![ValuePart::Owned(store.get("b")?.unwrap())]))
             })
             .unwrap();
         assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"2"[..]));
@@ -333,7 +341,7 @@ fn a_counting_store_counts() {
     let store = CountingStore::new(Arc::new(MemoryStore::new()));
     append(&store, "k", b"12345").unwrap();
     append(&store, "k", b"6").unwrap();
-    let object = store.open("k", Want::Ranges).unwrap().unwrap();
+    let object = store.open("k", ReadHint::UnknownRanges).unwrap().unwrap();
     object.read_at(1, &mut [0; 4]).unwrap();
     store.list("").unwrap();
     let expected = Counts {
@@ -379,8 +387,8 @@ fn a_prefix_hides_what_is_beside_it() {
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<String>>);
 
-impl Watch for Notes {
-    fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()> {
+impl StoreObserver for Notes {
+    fn after(&self, call: Call, key: &str, done: &CallReport<'_>) -> Result<()> {
         let note = format!("{} {key} {} {}", call.name(), done.bytes, done.error.is_some());
         self.0.lock().unwrap().push(note);
         Ok(())
@@ -389,14 +397,14 @@ impl Watch for Notes {
 
 #[test]
 fn a_watched_store_tells_of_every_call() {
-    let watched = WatchedStore::watched_by(Arc::new(MemoryStore::new()), Notes::default());
+    let watched = InstrumentedStore::observed_by(Arc::new(MemoryStore::new()), Notes::default());
     let store: &dyn Store = &watched;
     store.put("k", b"123").unwrap();
     store.get("k").unwrap();
     store.get("../k").unwrap_err();
     store.list("").unwrap();
     store.delete_prefix("").unwrap();
-    let notes = watched.watch().0.lock().unwrap();
+    let notes = watched.observer().0.lock().unwrap();
     let expected =
         ["update k 3 false", "open k 3 false", "open ../k 0 true", "list  0 false", "delete_prefix  0 false"];
     assert_eq!(notes[..], expected);
@@ -410,10 +418,14 @@ fn a_memory_store_takes_a_full_buffer_and_gives_a_loose_one_back() {
         buffer.resize(100, 7u8);
         let mut buffer = Some(buffer);
         let change = store
-            .update("k", Need::NOTHING, &mut |_| Ok(Change::Write(vec![Part::Owned(buffer.take().unwrap())])))
+            .update("k", UpdateOptions::UNCONDITIONAL, &mut |_| {
+                Ok(Change::Write(vec![ValuePart::Owned(buffer.take().unwrap())]))
+            })
             .unwrap();
         let Change::Write(parts) = change.change else { panic!() };
-        assert!(matches!(&parts[..], [Part::Owned(bytes)] if (bytes.capacity() >= capacity) == given_back));
+        assert!(
+            matches!(&parts[..], [ValuePart::Owned(bytes)] if (bytes.capacity() >= capacity) == given_back)
+        );
         assert_eq!((&store as &dyn Store).get("k").unwrap().unwrap(), vec![7; 100]);
     }
 }
@@ -431,16 +443,16 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
     let inner = local_in(&folder, "asked");
     inner.put("k", &[7; 100])?;
     let counting = Arc::new(CountingStore::new(inner));
-    let shared = SharedStore::new(counting.clone());
-    ["k", "absent"].iter().for_each(|key| shared.expect_want(key, Want::Ranges));
+    let shared = CoalescingStore::new(counting.clone());
+    ["k", "absent"].iter().for_each(|key| shared.expect_hint(key, ReadHint::UnknownRanges));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                let Ok(Some(object)) = shared.open("k", Want::Ranges) else { return };
+                let Ok(Some(object)) = shared.open("k", ReadHint::UnknownRanges) else { return };
                 let mut out = [0; 10];
                 assert!(object.read_at(20, &mut out).is_ok());
                 assert_eq!(out, [7; 10]);
-                assert!(shared.open("absent", Want::Whole).is_ok_and(|found| found.is_none()));
+                assert!(shared.open("absent", ReadHint::Whole).is_ok_and(|found| found.is_none()));
             });
         }
     });
@@ -455,13 +467,13 @@ fn what_nobody_expects_is_asked_of_the_store_below() -> Result<()> {
     let folder = Folder::new();
     let inner = local_in(&folder, "unexpected");
     inner.put("a/k", b"1")?;
-    let shared = SharedStore::new(inner.clone());
-    shared.expect_want("b/k", Want::Whole);
+    let shared = CoalescingStore::new(inner.clone());
+    shared.expect_hint("b/k", ReadHint::Whole);
     assert!(shared.expects("b/k") && shared.expects_below("b/") && !shared.expects_below("a/"));
     assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"1"[..]));
     inner.put("a/k", b"2")?;
     assert_eq!((&shared as &dyn Store).get("a/k")?.as_deref(), Some(&b"2"[..]));
-    assert!(shared.shared_since("a/k").is_none() && shared.shared_since("b/k").is_some());
+    assert!(shared.coalesced_since("a/k").is_none() && shared.coalesced_since("b/k").is_some());
     Ok(())
 }
 
@@ -470,15 +482,20 @@ fn what_nobody_expects_is_asked_of_the_store_below() -> Result<()> {
 struct Interrupted(Arc<dyn Store>, AtomicUsize);
 
 impl Store for Interrupted {
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         match self.1.fetch_add(1, Ordering::SeqCst) {
             0 => Err(Error::new(Kind::Interrupted, "interrupted")),
-            _ => self.0.open(key, want),
+            _ => self.0.open(key, hint),
         }
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        self.0.update(key, need, updater)
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
+        self.0.update(key, options, updater)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -498,7 +515,7 @@ impl Store for Interrupted {
 fn who_is_interrupted_answers_for_nobody_else() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     inner.put("k", b"1")?;
-    let shared = SharedStore::new(Arc::new(Interrupted(inner, AtomicUsize::new(0))));
+    let shared = CoalescingStore::new(Arc::new(Interrupted(inner, AtomicUsize::new(0))));
     shared.expect("k", None);
     let store: &dyn Store = &shared;
     let first = store.get("k").map_err(|error| error.kind);
@@ -513,13 +530,15 @@ fn what_is_expected_is_read_together_where_it_is_close() -> Result<()> {
     let value: Vec<u8> = (0..100_000_u32).map(|k| k as u8).collect();
     inner.put("k", &value)?;
     let counting = Arc::new(CountingStore::new(inner));
-    let shared = SharedStore::new(counting.clone());
+    let shared = CoalescingStore::new(counting.clone());
     let spans = [(0, Some(10)), (4_000, Some(4_100)), (5, Some(3_000)), (-50, None), (99_900, Some(99_980))];
     for span in spans {
         shared.expect("k", Some(span));
     }
     shared.expect("k", Some((200_000, None))); // beyond the end of the value
-    let Ok(Some(object)) = shared.open("k", Want::Ranges) else { return Err(Error::internal("absent")) };
+    let Ok(Some(object)) = shared.open("k", ReadHint::UnknownRanges) else {
+        return Err(Error::internal("absent"));
+    };
     for (first, last) in spans {
         let begin = if first < 0 { value.len() as i64 + first } else { first } as usize;
         let end = last.map_or(value.len(), |last| last as usize);

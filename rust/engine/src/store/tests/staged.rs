@@ -5,14 +5,14 @@ use super::*;
 #[test]
 fn what_was_seen_is_compared_in_the_end() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    for (others, outcome) in [(false, Outcome::Done), (true, Outcome::Conflict("a".to_owned()))] {
+    for (others, outcome) in [(false, CommitOutcome::Done), (true, CommitOutcome::Conflict("a".to_owned()))] {
         inner.put("a", b"1")?;
         let seen = inner.load_version("a", None)?.and_then(|(_, version)| version).unwrap();
         let counted = Arc::new(CountingStore::new(inner.clone()));
         let staged = StagedStore::new(counted.clone(), false);
-        let new = |value: &[u8]| New::Value(Arc::new(value.to_vec()));
-        assert!(staged.assume("a", Expected::Version(seen), new(b"2"))?);
-        assert!(!staged.assume("a", Expected::Version(seen), new(b"3"))?);
+        let new = |value: &[u8]| NewValue::Value(Arc::new(value.to_vec()));
+        assert!(staged.stage_if("a", Expected::Version(seen), new(b"2"))?);
+        assert!(!staged.stage_if("a", Expected::Version(seen), new(b"3"))?);
         assert_eq!((&staged as &dyn Store).get("a")?.as_deref(), Some(&b"2"[..]));
         assert_eq!(counted.counts(), Counts::default());
         if others {
@@ -33,23 +33,25 @@ fn what_was_relied_upon_may_be_replaced_by_what_is_as_good() -> Result<()> {
     let files = || LocalStore::new(&folder.0, Settings::default());
     let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::new()), Arc::new(files()?)];
     for (inner, atomic) in stores.iter().flat_map(|inner| [(inner, false), (inner, true)]) {
-        for (others, outcome) in
-            [("read", Outcome::Done), ("good", Outcome::Done), ("bad", Outcome::Conflict("a".to_owned()))]
-        {
+        for (others, outcome) in [
+            ("read", CommitOutcome::Done),
+            ("good", CommitOutcome::Done),
+            ("bad", CommitOutcome::Conflict("a".to_owned())),
+        ] {
             inner.put("a", b"read")?;
             inner.put("b", b"old")?;
             let staged = StagedStore::new(inner.clone(), false);
             let above: &dyn Store = &staged;
             let seen = || Expected::Bytes(Arc::new(b"read".to_vec()));
-            assert!(staged.rely("a", seen())? && staged.rely("a", seen())?);
+            assert!(staged.stage_read("a", seen())? && staged.stage_read("a", seen())?);
             let other = Expected::Bytes(Arc::new(b"other".to_vec()));
-            assert!(!staged.rely("a", other)?);
+            assert!(!staged.stage_read("a", other)?);
             above.put("b", b"new")?;
-            assert!(!staged.rely("b", seen())?);
+            assert!(!staged.stage_read("b", seen())?);
             inner.put("a", others.as_bytes())?;
-            let redo: Redo<'_> = &|_, now| Ok((now == Some(b"good")).then_some(New::Same));
+            let redo: Redo<'_> = &|_, now| Ok((now == Some(b"good")).then_some(NewValue::Unchanged));
             assert_eq!(staged.commit(atomic, redo)?, outcome);
-            let made: &[u8] = if outcome == Outcome::Done { b"new" } else { b"old" };
+            let made: &[u8] = if outcome == CommitOutcome::Done { b"new" } else { b"old" };
             assert_eq!(inner.get("b")?.as_deref(), Some(made));
             assert_eq!(inner.get("a")?.as_deref(), Some(others.as_bytes()));
         }
@@ -67,8 +69,8 @@ fn what_an_interrupted_commit_left_is_made_when_it_is_called_again() -> Result<(
     inner.put("a", b"other")?;
     assert!(staged.commit(false, &|_, _| Err(Error::new(Kind::Interrupted, "interrupted"))).is_err());
     assert!(above.put("a", b"late").is_err());
-    let again = New::Value(Arc::new(b"again".to_vec()));
-    assert_eq!(staged.commit(false, &|_, _| Ok(Some(again.clone())))?, Outcome::Done);
+    let again = NewValue::Value(Arc::new(b"again".to_vec()));
+    assert_eq!(staged.commit(false, &|_, _| Ok(Some(again.clone())))?, CommitOutcome::Done);
     assert_eq!(inner.get("a")?.as_deref(), Some(&b"again"[..]));
     Ok(())
 }
@@ -97,9 +99,9 @@ fn what_an_interrupted_commit_made_is_not_made_again() -> Result<()> {
     inner.delete("d/x")?;
     let redo = |key: &str, _: Option<&[u8]>| {
         assert_eq!(key, "z");
-        Ok(Some(New::Value(Arc::new(b"again".to_vec()))))
+        Ok(Some(NewValue::Value(Arc::new(b"again".to_vec()))))
     };
-    assert_eq!(staged.commit(false, &redo)?, Outcome::Done);
+    assert_eq!(staged.commit(false, &redo)?, CommitOutcome::Done);
     assert_eq!(inner.list("")?, ["a", "z"]);
     assert_eq!(inner.get("z")?.as_deref(), Some(&b"again"[..]));
     Ok(())
@@ -124,9 +126,9 @@ fn a_commit_in_memory_that_is_refused_changes_nothing() -> Result<()> {
         }
         let redo = |key: &str, current: Option<&[u8]>| {
             assert_eq!(current, Some(&b"other"[..]));
-            Ok((key == "m").then(|| New::Value(Arc::new(b"again".to_vec()))))
+            Ok((key == "m").then(|| NewValue::Value(Arc::new(b"again".to_vec()))))
         };
-        assert_eq!(staged.commit(atomic, &redo)?, Outcome::Conflict("z".into()));
+        assert_eq!(staged.commit(atomic, &redo)?, CommitOutcome::Conflict("z".into()));
         assert_eq!(inner.list("")?, ["a", "d/x", "m", "z"]);
         assert_eq!(inner.get("a")?.as_deref(), Some(&b"old"[..]));
         assert_eq!(inner.get("m")?.as_deref(), Some(&b"other"[..]));
@@ -152,9 +154,9 @@ fn a_commit_in_memory_decides_again_what_others_changed() -> Result<()> {
                 inner.put("b", b"another")?;
             }
             let current = current.unwrap_or_default();
-            Ok(Some(New::Value(Arc::new([current, b" again"].concat()))))
+            Ok(Some(NewValue::Value(Arc::new([current, b" again"].concat()))))
         };
-        assert_eq!(staged.commit(atomic, &redo)?, Outcome::Done);
+        assert_eq!(staged.commit(atomic, &redo)?, CommitOutcome::Done);
         assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
         assert_eq!(inner.get("b")?.as_deref(), Some(&b"another again"[..]));
     }
@@ -170,15 +172,15 @@ fn what_somebody_asked_for_is_not_decided_again() -> Result<()> {
             inner.put("a", b"old")?;
             let staged = StagedStore::new(inner.clone(), false);
             let above: &dyn Store = &staged;
-            assert!(staged.expect("a", Expected::Bytes(Arc::new(b"old".to_vec())))?);
+            assert!(staged.stage_precondition("a", Expected::Bytes(Arc::new(b"old".to_vec())))?);
             above.put("a", b"new")?;
             above.replace("a", Some(b"newer"), Some(b"new"))?;
             if others {
                 above.put("b", b"new")?;
             }
             inner.put("a", b"another")?;
-            let redo = |_: &str, _: Option<&[u8]>| Ok(Some(New::Value(Arc::new(b"again".to_vec()))));
-            assert_eq!(staged.commit(atomic, &redo)?, Outcome::Conflict("a".into()));
+            let redo = |_: &str, _: Option<&[u8]>| Ok(Some(NewValue::Value(Arc::new(b"again".to_vec()))));
+            assert_eq!(staged.commit(atomic, &redo)?, CommitOutcome::Conflict("a".into()));
             assert_eq!(inner.get("a")?.as_deref(), Some(&b"another"[..]));
         }
     }
@@ -193,15 +195,19 @@ fn what_is_decided_while_it_is_deleted_is_decided_again() -> Result<()> {
         let staged = StagedStore::new(inner.clone(), repeatable);
         let above: &dyn Store = &staged;
         let mut seen = Vec::new();
-        above.update("a", Need::CURRENT, &mut |current| {
+        above.update("a", UpdateOptions::READ_CURRENT, &mut |current| {
             seen.push(current.map(read_all).transpose()?);
             if seen.len() == 1 {
                 above.delete_prefix("")?;
             }
-            Ok(Change::Write(vec![Part::Borrowed(if current.is_some() { b"old and more" } else { b"new" })]))
+            Ok(Change::Write(vec![ValuePart::Borrowed(if current.is_some() {
+                b"old and more"
+            } else {
+                b"new"
+            })]))
         })?;
         assert_eq!(seen, [Some(b"old".to_vec()), None]);
-        assert_eq!(staged.commit(true, &|_, _| Ok(None))?, Outcome::Done);
+        assert_eq!(staged.commit(true, &|_, _| Ok(None))?, CommitOutcome::Done);
         assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
     }
     Ok(())
@@ -217,7 +223,7 @@ fn what_is_deleted_twice_is_one_change() -> Result<()> {
         let range = KeyRange { first: first.as_bytes(), end: end.as_bytes() };
         staged.delete_range("", range)?;
     }
-    assert_eq!(staged.commit(true, &|_, _| Ok(None))?, Outcome::Done);
+    assert_eq!(staged.commit(true, &|_, _| Ok(None))?, CommitOutcome::Done);
     assert_eq!(inner.get("b")?, None);
     Ok(())
 }
@@ -227,7 +233,7 @@ fn a_change_that_a_commit_overtakes_is_refused() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let staged = StagedStore::new(inner.clone(), false);
     let above: &dyn Store = &staged;
-    let overtaken = above.update("a", Need::CURRENT, &mut |_| {
+    let overtaken = above.update("a", UpdateOptions::READ_CURRENT, &mut |_| {
         staged.commit(false, &|_, _| Ok(None))?;
         Ok(Change::Delete)
     });
@@ -249,7 +255,7 @@ fn staged_changes_are_made_in_the_end() -> Result<()> {
     assert_eq!(above.list("")?, ["a", "d/z"]);
     assert_eq!(above.list_dir("")?.prefixes, ["d/"]);
     assert_eq!(inner.list("")?, ["a", "d/x", "d/y"]);
-    assert_eq!(staged.commit(true, &|_, _| Ok(None))?, Outcome::Done);
+    assert_eq!(staged.commit(true, &|_, _| Ok(None))?, CommitOutcome::Done);
     assert_eq!(inner.list("")?, ["a", "d/z"]);
     assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
     assert!(above.put("a", b"late").is_err());
@@ -266,7 +272,7 @@ fn staged_changes_end_with_a_conflict() -> Result<()> {
         above.get("a")?;
         above.put("b", b"1")?;
         inner.put("a", b"2")?;
-        assert_eq!(staged.commit(atomic, &|_, _| Ok(None))?, Outcome::Conflict("a".to_owned()));
+        assert_eq!(staged.commit(atomic, &|_, _| Ok(None))?, CommitOutcome::Conflict("a".to_owned()));
         assert_eq!(inner.get("b")?, None);
     }
     Ok(())
@@ -291,7 +297,7 @@ fn of_several_changes_all_but_one_are_compared_before_any_is_made() -> Result<()
         above.delete_prefix("d/")?;
         others.map(|key| inner.put(key, b"others")).transpose()?;
         let before = counted.counts().opens;
-        let outcome = others.map_or(Outcome::Done, |key| Outcome::Conflict(key.to_owned()));
+        let outcome = others.map_or(CommitOutcome::Done, |key| CommitOutcome::Conflict(key.to_owned()));
         assert_eq!(staged.commit(false, &|_, _| Ok(None))?, outcome);
         assert_eq!(counted.counts().opens - before, again);
         for key in ["a", "b"] {
@@ -315,9 +321,9 @@ fn exchanges_and_updates_lose_nothing() -> Result<()> {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for _ in 0..500 {
-                let done = store.update("a", Need::CURRENT, &mut |current| {
+                let done = store.update("a", UpdateOptions::READ_CURRENT, &mut |current| {
                     let next = current.and_then(|object| object.bytes()).map_or(0, number) + 1;
-                    Ok(Change::Write(vec![Part::Owned(next.to_le_bytes().to_vec())]))
+                    Ok(Change::Write(vec![ValuePart::Owned(next.to_le_bytes().to_vec())]))
                 });
                 assert!(done.is_ok());
             }
@@ -325,10 +331,10 @@ fn exchanges_and_updates_lose_nothing() -> Result<()> {
         scope.spawn(|| {
             let mut done = 0;
             while done < 500 {
-                let Ok(current) = store.open("a", Want::Whole) else { return };
+                let Ok(current) = store.open("a", ReadHint::Whole) else { return };
                 let Ok(expected) = Expected::of(current.as_deref()) else { return };
                 let next = current.and_then(|object| object.bytes().map(number)).unwrap_or(0) + 1;
-                let new = New::Value(Arc::new(next.to_le_bytes().to_vec()));
+                let new = NewValue::Value(Arc::new(next.to_le_bytes().to_vec()));
                 let change = Exchange { key: "a".to_owned(), expected, new };
                 done += u64::from(matches!(store.exchange(&[change]), Ok(Some(true))));
             }
@@ -345,14 +351,14 @@ fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
     let memory = MemoryStore::new();
     let store: &dyn Store = &memory;
     let mut seen = Vec::new();
-    let decide = &mut |current: Option<&dyn Object>| {
-        seen.push(current.map(Object::size));
+    let decide = &mut |current: Option<&dyn ValueReader>| {
+        seen.push(current.map(ValueReader::size));
         if seen.len() == 1 {
             store.put("k", b"other")?;
         }
-        Ok(Change::Write(vec![Part::Borrowed(b"new")]))
+        Ok(Change::Write(vec![ValuePart::Borrowed(b"new")]))
     };
-    store.update("k", Need::CURRENT, decide).unwrap();
+    store.update("k", UpdateOptions::READ_CURRENT, decide).unwrap();
     assert_eq!(seen, [None, Some(5)]);
     assert_eq!(store.get("k").unwrap().unwrap(), b"new");
 }
@@ -365,11 +371,14 @@ fn what_a_value_is_made_of_is_read_at_once() -> Result<()> {
     (&*files as &dyn Store).put("a", b"0123456789")?;
     let counted = Arc::new(CountingStore::new(files));
     let staged = StagedStore::new(counted.clone(), false);
-    staged.update("a", Need::CURRENT, &mut |current| {
+    staged.update("a", UpdateOptions::READ_CURRENT, &mut |current| {
         let (mut first, mut last) = ([0], [0]);
         current.unwrap().read_at(0, &mut first)?;
         current.unwrap().read_at(9, &mut last)?;
-        Ok(Change::Write(vec![Part::Owned([last, first].concat()), Part::Current { offset: 3, size: 2 }]))
+        Ok(Change::Write(vec![
+            ValuePart::Owned([last, first].concat()),
+            ValuePart::Current { offset: 3, size: 2 },
+        ]))
     })?;
     assert_eq!((&staged as &dyn Store).get("a")?.as_deref(), Some(&b"9034"[..]));
     let Counts { opens, reads, .. } = counted.counts();
@@ -384,16 +393,16 @@ fn changes_are_the_same_over_several_stores() -> Result<()> {
     inner.put("a", b"old")?;
     let staged = StagedStore::new(inner.clone(), false);
     let counted = Arc::new(CountingStore::new(inner.clone()));
-    let cached = CachePool::new(1000).store(counted.clone(), 0, Fresh::Always);
-    let over = staged.over(Arc::new(cached));
-    assert_eq!(over.number(), staged.number());
+    let cached = CachePool::new(1000).store(counted.clone(), 0, Freshness::Always);
+    let over = staged.with_inner(Arc::new(cached));
+    assert_eq!(over.id(), staged.id());
     for _ in 0..2 {
         assert_eq!((&over as &dyn Store).get("a")?.as_deref(), Some(&b"old"[..]));
     }
     assert_eq!(counted.counts().opens, 1);
     (&staged as &dyn Store).put("a", b"new")?;
     assert_eq!((&over as &dyn Store).get("a")?.as_deref(), Some(&b"new"[..]));
-    assert_eq!(over.commit(false, &|_, _| Ok(None))?, Outcome::Done);
+    assert_eq!(over.commit(false, &|_, _| Ok(None))?, CommitOutcome::Done);
     assert!((&staged as &dyn Store).put("a", b"late").is_err());
     assert_eq!(inner.get("a")?.as_deref(), Some(&b"new"[..]));
     Ok(())

@@ -11,18 +11,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
-use crate::store::async_ops::by_thread;
-use crate::store::cache::Asked;
+use crate::store::async_ops::complete_on_thread;
+use crate::store::cache::RequestTime;
 use crate::store::{
-    fork, Ask, Decoded, Exchange, How, Listing, Made, Need, Object, Store, Told, Updater, Version, Want,
-    REPLACED,
+    fork, AsyncGet, Completion, DecodedCache, Exchange, Listing, ReadFlags, ReadHint, Store, UpdateOptions,
+    UpdateOutcome, Updater, ValueReader, Version, REPLACED,
 };
 
 /// Larger parts are not shared.
-const PART_BYTES: usize = 4 << 20;
+const MAX_SHARED_BYTES: usize = 4 << 20;
 
 /// The maximum size of a part that merges several spans.
-const TOGETHER_BYTES: u64 = 128 << 20;
+const MAX_MERGED_BYTES: u64 = 128 << 20;
 
 /// Gaps between spans that are read over: in local and in remote stores.
 const GAPS: [u64; 2] = [8 << 10, 64 << 10];
@@ -31,98 +31,98 @@ const GAPS: [u64; 2] = [8 << 10, 64 << 10];
 pub type Span = (i64, Option<i64>);
 
 /// The minimum number of bytes that opening a value fetches before its ranges are known.
-const FIRST_BYTES: i64 = 64 << 10;
+const MIN_FIRST_BYTES: i64 = 64 << 10;
 
 /// More bytes than any value has.
 const ENDLESS: i64 = 1 << 40;
 
 /// The hint with which to open a value so that reading `span` needs no other request.
-pub fn want_of(span: Span) -> Want {
+pub fn read_hint_of(span: Span) -> ReadHint {
     match span {
-        (0..=FIRST_BYTES, None) => Want::Whole, // also if the value is shorter
-        (first, None) if first < 0 => Want::Suffix(first.unsigned_abs()),
-        (first, last) if first >= 0 && last.is_none_or(|last| first < last && last > FIRST_BYTES) => {
+        (0..=MIN_FIRST_BYTES, None) => ReadHint::Whole, // also if the value is shorter
+        (first, None) if first < 0 => ReadHint::Suffix(first.unsigned_abs()),
+        (first, last) if first >= 0 && last.is_none_or(|last| first < last && last > MIN_FIRST_BYTES) => {
             let count = last.unwrap_or(ENDLESS.max(first)) - first;
-            Want::Part { offset: first as u64, count: count as u64 }
+            ReadHint::Range { offset: first as u64, count: count as u64 }
         }
-        _ => Want::Ranges, // the first bytes contain them, or they do not exist
+        _ => ReadHint::UnknownRanges, // the first bytes contain them, or they do not exist
     }
 }
 
 /// A result, once one caller has computed it.
-type Slot<A> = Arc<OnceLock<Result<A>>>;
+type SharedResult<A> = Arc<OnceLock<Result<A>>>;
 
 /// Results that several callers need: the first caller computes them for all.
-struct Answers<Q, A>(Mutex<HashMap<Q, Slot<A>>>);
+struct SharedResults<K, A>(Mutex<HashMap<K, SharedResult<A>>>);
 
-impl<Q, A> Default for Answers<Q, A> {
+impl<K, A> Default for SharedResults<K, A> {
     fn default() -> Self {
-        Answers(Mutex::default())
+        SharedResults(Mutex::default())
     }
 }
 
-impl<Q, A> std::fmt::Debug for Answers<Q, A> {
+impl<K, A> std::fmt::Debug for SharedResults<K, A> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Answers")
     }
 }
 
-impl<Q: Clone + Eq + Hash, A: Clone> Answers<Q, A> {
-    /// Return the result, computed by `find`. An interrupt reaches only the caller that computes
+impl<K: Clone + Eq + Hash, A: Clone> SharedResults<K, A> {
+    /// Return the result, computed by `compute`. An interrupt reaches only the caller that computes
     /// it: the others compute again.
-    fn get(&self, question: &Q, find: impl Fn() -> Result<A>) -> Result<A> {
+    fn get(&self, key: &K, compute: impl Fn() -> Result<A>) -> Result<A> {
         loop {
-            let slot = with(&self.0, |slots| slots.entry(question.clone()).or_default().clone());
-            let mut is_mine = false;
-            let found = slot.get_or_init(|| {
-                is_mine = true;
-                find()
+            let shared_result = with(&self.0, |results| results.entry(key.clone()).or_default().clone());
+            let mut is_first = false;
+            let result = shared_result.get_or_init(|| {
+                is_first = true;
+                compute()
             });
-            if !found.as_ref().is_err_and(Error::ends_wait) {
-                return found.clone();
+            if !result.as_ref().is_err_and(Error::ends_wait) {
+                return result.clone();
             }
-            self.forget_if(question, |now| Arc::ptr_eq(now, &slot));
-            if is_mine {
-                return found.clone();
+            self.remove_if(key, |now| Arc::ptr_eq(now, &shared_result));
+            if is_first {
+                return result.clone();
             }
         }
     }
 
-    fn forget_if(&self, question: &Q, is_old: impl Fn(&Slot<A>) -> bool) {
+    fn remove_if(&self, key: &K, is_outdated: impl Fn(&SharedResult<A>) -> bool) {
         let old =
-            with(&self.0, |slots| slots.get(question).is_some_and(is_old).then(|| slots.remove(question)));
+            with(&self.0, |results| results.get(key).is_some_and(is_outdated).then(|| results.remove(key)));
         drop(old);
     }
 
-    fn forget_all(&self) {
+    fn clear(&self) {
         let old = with(&self.0, std::mem::take);
         drop(old);
     }
 }
 
 /// Open values by key; None: the value does not exist.
-type Values = Answers<String, Option<Arc<Opened>>>;
+type Values = SharedResults<String, Option<Arc<OpenValue>>>;
 
 /// Shares the responses of another store about expected values, as long as it lives.
 #[derive(Clone, Debug)]
-pub struct SharedStore {
+pub struct CoalescingStore {
     inner: Arc<dyn Store>,
     values: Arc<Values>,
     expected: Arc<Mutex<BTreeMap<String, Vec<Span>>>>,
     /// Before the first request.
-    began: Asked,
-    began_at: SystemTime,
+    created: RequestTime,
+    created_at: SystemTime,
 }
 
-struct Opened {
-    object: Box<dyn Object>,
+struct OpenValue {
+    object: Box<dyn ValueReader>,
     /// Ranges that are read as one part.
     expected: Vec<Range<u64>>,
     /// Parts by offset and size.
-    parts: Answers<(u64, usize), Arc<Vec<u8>>>,
+    parts: SharedResults<(u64, usize), Arc<Vec<u8>>>,
 }
 
-impl std::fmt::Debug for Opened {
+impl std::fmt::Debug for OpenValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Opened")
     }
@@ -134,16 +134,16 @@ fn with<T, R>(mutex: &Mutex<T>, work: impl FnOnce(&mut T) -> R) -> R {
     work(&mut guard)
 }
 
-impl SharedStore {
+impl CoalescingStore {
     /// Share the responses of `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         fork::register();
-        SharedStore {
+        CoalescingStore {
             inner,
             values: Arc::default(),
             expected: Arc::default(),
-            began: Asked::now(),
-            began_at: SystemTime::now(),
+            created: RequestTime::now(),
+            created_at: SystemTime::now(),
         }
     }
 
@@ -153,16 +153,16 @@ impl SharedStore {
     }
 
     /// Announce the hint with which a value will be opened.
-    pub fn expect_want(&self, key: &str, want: Want) {
+    pub fn expect_hint(&self, key: &str, hint: ReadHint) {
         let offset = |offset| i64::try_from(offset).unwrap_or(i64::MAX);
-        let span = match want {
-            Want::Whole => Some((0, None)),
-            Want::Prefix(count) => Some((0, Some(offset(count)))),
-            Want::Suffix(count) => Some((-offset(count), None)),
-            Want::Part { offset: first, count } => {
+        let span = match hint {
+            ReadHint::Whole => Some((0, None)),
+            ReadHint::Prefix(count) => Some((0, Some(offset(count)))),
+            ReadHint::Suffix(count) => Some((-offset(count), None)),
+            ReadHint::Range { offset: first, count } => {
                 Some((offset(first), Some(offset(first.saturating_add(count)))))
             }
-            Want::Ranges | Want::Nothing => None, // ranges are not known yet
+            ReadHint::UnknownRanges | ReadHint::Revalidate => None, // ranges are not known yet
         };
         with(&self.expected, |all| all.entry(key.to_owned()).or_default().extend(span));
     }
@@ -181,52 +181,57 @@ impl SharedStore {
     }
 
     /// The earliest time of the shared request for a value.
-    pub(in crate::store) fn first_asked(&self, key: &str) -> Option<Asked> {
-        self.expects(key).then_some(self.began)
+    pub(in crate::store) fn first_request(&self, key: &str) -> Option<RequestTime> {
+        self.expects(key).then_some(self.created)
     }
 
-    fn forget(&self) {
-        self.values.forget_all();
+    fn drop_results(&self) {
+        self.values.clear();
     }
 }
 
-impl Store for SharedStore {
+impl Store for CoalescingStore {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
         self.keys().check(key)?;
         let Some(spans) = with(&self.expected, |all| all.get(key).cloned()) else {
-            return self.inner.open(key, want);
+            return self.inner.open(key, hint);
         };
         let opened = self.values.get(&key.to_owned(), || {
-            let far = self.inner.concurrency() > 0;
-            let gap = GAPS[usize::from(far)];
-            let first = together(&spans, i64::MAX, gap).into_iter().next().filter(|_| far);
-            let object = self.inner.open(key, first.map_or(want, |(part, _)| opening(part)))?;
+            let is_remote = self.inner.concurrency() > 0;
+            let gap = GAPS[usize::from(is_remote)];
+            let first = merge_spans(&spans, i64::MAX, gap).into_iter().next().filter(|_| is_remote);
+            let object = self.inner.open(key, first.map_or(hint, |(part, _)| hint_for_first_part(part)))?;
             Ok(object.map(|object| {
                 let size = i64::try_from(object.size()).unwrap_or(i64::MAX);
-                let parts = together(&spans, size, gap).into_iter();
-                let expected = parts.filter_map(|(part, several)| several.then_some(part)).collect();
-                Arc::new(Opened { object, expected, parts: Answers::default() })
+                let parts = merge_spans(&spans, size, gap).into_iter();
+                let expected = parts.filter_map(|(part, is_shared)| is_shared.then_some(part)).collect();
+                Arc::new(OpenValue { object, expected, parts: SharedResults::default() })
             }))
         });
         let Some(opened) = opened? else { return Ok(None) };
-        Ok(Some(Box::new(SharedObject { key: key.to_owned(), opened, values: self.values.clone() })))
+        Ok(Some(Box::new(CoalescedReader { key: key.to_owned(), opened, values: self.values.clone() })))
     }
 
-    fn shared_since(&self, key: &str) -> Option<SystemTime> {
-        self.expects(key).then_some(self.began_at)
+    fn coalesced_since(&self, key: &str) -> Option<SystemTime> {
+        self.expects(key).then_some(self.created_at)
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        Some(Arc::new(SharedAsk { store: self.clone(), inner: self.inner.asking()? }))
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
+        Some(Arc::new(CoalescingGet { store: self.clone(), inner: self.inner.async_get()? }))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        let change = self.inner.update(key, need, updater);
-        self.forget();
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
+        let change = self.inner.update(key, options, updater);
+        self.drop_results();
         change
     }
 
@@ -243,55 +248,55 @@ impl Store for SharedStore {
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        let done = self.inner.delete_prefix(prefix);
-        self.forget();
-        done
+        let result = self.inner.delete_prefix(prefix);
+        self.drop_results();
+        result
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        let done = self.inner.replace_prefix(staged, prefix);
-        self.forget();
-        done
+        let result = self.inner.replace_prefix(staged, prefix);
+        self.drop_results();
+        result
     }
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        let done = self.inner.clear_prefix(prefix);
-        self.forget();
-        done
+        let result = self.inner.clear_prefix(prefix);
+        self.drop_results();
+        result
     }
 
     fn remove_link(&self, prefix: &str) -> Result<bool> {
-        let done = self.inner.remove_link(prefix);
-        self.forget();
-        done
+        let result = self.inner.remove_link(prefix);
+        self.drop_results();
+        result
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
-        let done = self.inner.exchange(changes);
-        self.forget();
-        done
+        let result = self.inner.exchange(changes);
+        self.drop_results();
+        result
     }
 }
 
 /// Starts reads of values; a thread waits for values that several callers expect.
-struct SharedAsk {
-    store: SharedStore,
-    inner: Arc<dyn Ask>,
+struct CoalescingGet {
+    store: CoalescingStore,
+    inner: Arc<dyn AsyncGet>,
 }
 
-impl Ask for SharedAsk {
-    fn ask(&self, key: &str, want: Want, told: Told) {
+impl AsyncGet for CoalescingGet {
+    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
         if !self.store.expects(key) {
-            return self.inner.ask(key, want, told);
+            return self.inner.get(key, hint, completion);
         }
         let (store, key) = (self.store.clone(), key.to_owned());
-        by_thread(told, move || store.open(&key, want));
+        complete_on_thread(completion, move || store.open(&key, hint));
     }
 }
 
 /// Merge spans of a value of `size` bytes into parts, and tell whether a part has several spans.
 /// The size may be unknown (`i64::MAX`).
-fn together(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
+fn merge_spans(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
     let inside = |&(first, last): &Span| {
         let begin = if first < 0 { size.saturating_add(first) } else { first };
         let end = last.unwrap_or(size);
@@ -299,36 +304,36 @@ fn together(spans: &[Span], size: i64, gap: u64) -> Vec<(Range<u64>, bool)> {
     };
     let mut parts: Vec<Range<u64>> = spans.iter().filter_map(inside).collect();
     parts.sort_unstable_by_key(|part| part.start);
-    let mut found: Vec<(Range<u64>, bool)> = Vec::new();
+    let mut result: Vec<(Range<u64>, bool)> = Vec::new();
     for part in parts {
-        match found.last_mut() {
-            Some((last, several)) if part.start <= last.end.saturating_add(gap) => {
+        match result.last_mut() {
+            Some((last, is_shared)) if part.start <= last.end.saturating_add(gap) => {
                 last.end = last.end.max(part.end);
-                *several = true;
+                *is_shared = true;
             }
-            _ => found.push((part, false)),
+            _ => result.push((part, false)),
         }
     }
-    found
+    result
 }
 
 /// The hint with which to open a value of unknown size of which `part` is read first.
-fn opening(part: Range<u64>) -> Want {
+fn hint_for_first_part(part: Range<u64>) -> ReadHint {
     let (first, last) = (part.start as i64, part.end as i64);
     match last == i64::MAX {
-        true if first > ENDLESS => want_of((first.wrapping_sub(last), None)), // the part counts from the end
-        true => want_of((first, None)),
-        false => want_of((first, Some(last))),
+        true if first > ENDLESS => read_hint_of((first.wrapping_sub(last), None)), // the part counts from the end
+        true => read_hint_of((first, None)),
+        false => read_hint_of((first, Some(last))),
     }
 }
 
-struct SharedObject {
+struct CoalescedReader {
     key: String,
-    opened: Arc<Opened>,
+    opened: Arc<OpenValue>,
     values: Arc<Values>,
 }
 
-impl Object for SharedObject {
+impl ValueReader for CoalescedReader {
     fn size(&self) -> u64 {
         self.opened.object.size()
     }
@@ -345,16 +350,16 @@ impl Object for SharedObject {
         self.read(offset, out, |object, offset, out| object.read_at(offset, out))
     }
 
-    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
-        self.read(offset, out, |object, offset, out| object.read_as(offset, out, how))
+    fn read_with(&self, offset: u64, out: &mut [u8], how: ReadFlags) -> Result<()> {
+        self.read(offset, out, |object, offset, out| object.read_with(offset, out, how))
     }
 
-    fn remembers(&self, offset: u64, count: u64) -> bool {
-        self.opened.object.remembers(offset, count)
+    fn is_cached(&self, offset: u64, count: u64) -> bool {
+        self.opened.object.is_cached(offset, count)
     }
 
-    fn decoded(&self) -> Option<&dyn Decoded> {
-        self.opened.object.decoded()
+    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
+        self.opened.object.decoded_cache()
     }
 
     fn bytes(&self) -> Option<&[u8]> {
@@ -362,21 +367,21 @@ impl Object for SharedObject {
     }
 }
 
-impl SharedObject {
+impl CoalescedReader {
     /// Read a part once for all callers.
     fn read(
         &self,
         offset: u64,
         out: &mut [u8],
-        read: impl Fn(&dyn Object, u64, &mut [u8]) -> Result<()>,
+        read: impl Fn(&dyn ValueReader, u64, &mut [u8]) -> Result<()>,
     ) -> Result<()> {
         let object = &*self.opened.object;
         let end = offset.saturating_add(out.len() as u64);
         let within = |part: &&Range<u64>| {
-            part.start <= offset && end <= part.end && part.end - part.start <= TOGETHER_BYTES
+            part.start <= offset && end <= part.end && part.end - part.start <= MAX_MERGED_BYTES
         };
         let expected = self.opened.expected.iter().find(within).cloned();
-        let done = if expected.is_none() && out.len() > PART_BYTES {
+        let result = if expected.is_none() && out.len() > MAX_SHARED_BYTES {
             read(object, offset, out)
         } else {
             let part = expected.unwrap_or(offset..end);
@@ -389,10 +394,10 @@ impl SharedObject {
             let from = (offset - begin) as usize;
             part.map(|bytes| out.copy_from_slice(&bytes[from..][..out.len()]))
         };
-        if done.as_ref().is_err_and(|error| error.code == Some(REPLACED)) {
+        if result.as_ref().is_err_and(|error| error.code == Some(REPLACED)) {
             // Opening again returns the current value.
-            self.values.forget_if(&self.key, |_| true);
+            self.values.remove_if(&self.key, |_| true);
         }
-        done
+        result
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::instrumented::{Call, Done, Watch, WatchedStore};
+use super::instrumented::{Call, CallReport, InstrumentedStore, StoreObserver};
 use crate::error::Result;
 use crate::store::Store;
 
@@ -34,11 +34,11 @@ pub struct Counts {
 }
 
 /// Passes all calls to another store and counts them.
-pub type CountingStore = WatchedStore<Tally>;
+pub type CountingStore = InstrumentedStore<Counters>;
 
 /// The counters of a [`CountingStore`].
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct Counters {
     opens: AtomicU64,
     reads: AtomicU64,
     read_bytes: AtomicU64,
@@ -51,7 +51,7 @@ pub struct Tally {
     delete_prefixes: AtomicU64,
 }
 
-impl Tally {
+impl Counters {
     /// Count a call that read or wrote `bytes`.
     pub(in crate::store) fn count(&self, call: Call, bytes: u64) {
         match call {
@@ -60,7 +60,7 @@ impl Tally {
                 add(&self.reads, 1);
                 add(&self.read_bytes, bytes);
             }
-            Call::ReadMore => add(&self.read_bytes, bytes),
+            Call::ReadContinued => add(&self.read_bytes, bytes),
             Call::Hold => add(&self.holds, 1),
             Call::Update => {
                 add(&self.updates, 1);
@@ -93,19 +93,19 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-impl Watch for Tally {
-    fn queues(&self, _call: Call) -> bool {
+impl StoreObserver for Counters {
+    fn supports_async(&self, _call: Call) -> bool {
         true
     }
 
-    fn after(&self, call: Call, _key: &str, done: &Done<'_>) -> Result<()> {
-        add(&self.look_reads, done.looked.reads);
-        if done.kept {
-            self.count(Call::Open, done.bytes);
+    fn after(&self, call: Call, _key: &str, report: &CallReport<'_>) -> Result<()> {
+        add(&self.look_reads, report.current_reads.reads);
+        if report.is_unchanged {
+            self.count(Call::Open, report.bytes);
             return Ok(());
         }
-        add(&self.looks, done.looked.opens);
-        self.count(call, done.bytes);
+        add(&self.looks, report.current_reads.opens);
+        self.count(call, report.bytes);
         Ok(())
     }
 }
@@ -113,11 +113,11 @@ impl Watch for Tally {
 impl CountingStore {
     /// Count the calls to `inner`.
     pub fn new(inner: Arc<dyn Store>) -> Self {
-        Self::watched_by(inner, Tally::default())
+        Self::observed_by(inner, Counters::default())
     }
 
     /// The counts so far.
     pub fn counts(&self) -> Counts {
-        self.watch().counts()
+        self.observer().counts()
     }
 }

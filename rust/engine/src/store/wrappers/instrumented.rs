@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::limits::{Enter, Turn};
+use super::limits::{OnPermit, Permit};
 use crate::error::{Error, Result};
 use crate::store::interruptible_wait;
 use crate::store::{
-    through, Ask, Change, Decoded, Exchange, How, Known, Listing, Made, Need, New, Object, Opened, Part, Put,
-    SharedStore, Store, Told, Updater, Version, Want,
+    with_coalescing, AsyncGet, AsyncPut, Change, CoalescingStore, Completion, DecodedCache, Exchange,
+    Listing, NewValue, OpenResult, Precondition, ReadFlags, ReadHint, Store, UpdateOptions, UpdateOutcome,
+    Updater, ValuePart, ValueReader, Version,
 };
 
 /// A kind of call.
@@ -18,10 +19,10 @@ use crate::store::{
 pub enum Call {
     /// Opens a value, which may be absent.
     Open,
-    /// Reads a range of an open value; values in memory need no such call.
+    /// CountedReads a range of an open value; values in memory need no such call.
     Read,
     /// Continues an earlier read.
-    ReadMore,
+    ReadContinued,
     /// Changes one key.
     Update,
     /// Runs work while holding the lock of a key.
@@ -39,7 +40,7 @@ impl Call {
     pub fn name(self) -> &'static str {
         match self {
             Call::Open => "open",
-            Call::Read | Call::ReadMore => "read",
+            Call::Read | Call::ReadContinued => "read",
             Call::Update => "update",
             Call::Hold => "hold",
             Call::List => "list",
@@ -56,23 +57,23 @@ impl Call {
 
 /// The outcome of a call.
 #[derive(Debug)]
-pub struct Done<'e> {
+pub struct CallReport<'e> {
     /// Bytes that the call read or wrote. A value in memory is read when it is opened; copies of
     /// the current value count as not written.
     pub bytes: u64,
     /// Whether an update decided to change nothing: it only read the value.
-    pub kept: bool,
+    pub is_unchanged: bool,
     /// Reads of the current value by an update.
-    pub looked: Looked,
+    pub current_reads: CurrentValueReads,
     /// The error, if the call failed.
     pub error: Option<&'e Error>,
     /// The duration of the call.
-    pub took: Duration,
+    pub duration: Duration,
 }
 
 /// Reads of the current value by an update.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Looked {
+pub struct CurrentValueReads {
     /// How often the value was opened, or absent.
     pub opens: u64,
     /// Reads of the open value.
@@ -82,29 +83,29 @@ pub struct Looked {
 }
 
 /// Observes every call, in the thread that makes it; an error fails the call.
-pub trait Watch: Send + Sync + Debug {
+pub trait StoreObserver: Send + Sync + Debug {
     /// Runs before the call. The returned permit lives until the call ends.
-    fn before(&self, _call: Call) -> Result<Option<Turn<'_>>> {
+    fn before(&self, _call: Call) -> Result<Option<Permit<'_>>> {
         Ok(None)
     }
 
     /// Whether calls of this kind may be asynchronous: then `after` neither blocks nor calls a
     /// store.
-    fn queues(&self, _call: Call) -> bool {
+    fn supports_async(&self, _call: Call) -> bool {
         false
     }
 
     /// Like [`StoreObserver::before`] for an asynchronous call: runs `on_permit` when the call may
     /// start.
-    fn queue(&self, enter: Enter) {
-        enter(None);
+    fn acquire_async(&self, on_permit: OnPermit) {
+        on_permit(None);
     }
 
     /// Runs after the call. For listings, `key` is a prefix.
-    fn after(&self, call: Call, key: &str, done: &Done<'_>) -> Result<()>;
+    fn after(&self, call: Call, key: &str, result: &CallReport<'_>) -> Result<()>;
 
     /// Runs before a chunk is decoded or encoded. The returned permit lives until the end of that.
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
+    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
         Ok(None)
     }
 
@@ -116,180 +117,196 @@ pub trait Watch: Send + Sync + Debug {
 
 /// Passes all calls to another store, and reports them to a [`StoreObserver`].
 #[derive(Debug)]
-pub struct WatchedStore<W> {
+pub struct InstrumentedStore<W> {
     inner: Arc<dyn Store>,
-    watch: Arc<W>,
+    observer: Arc<W>,
 }
 
-impl<W: Watch> WatchedStore<W> {
+impl<W: StoreObserver> InstrumentedStore<W> {
     /// Report the calls to `inner` to `observer`.
-    pub fn watched_by(inner: Arc<dyn Store>, watch: W) -> Self {
-        WatchedStore { inner, watch: Arc::new(watch) }
+    pub fn observed_by(inner: Arc<dyn Store>, observer: W) -> Self {
+        InstrumentedStore { inner, observer: Arc::new(observer) }
     }
 
     /// The observer.
-    pub fn watch(&self) -> &W {
-        &self.watch
+    pub fn observer(&self) -> &W {
+        &self.observer
     }
 
     /// Run `work` between the two reports, if this thread may block. That check comes before the
     /// permit: others could wait for the permit that this thread would hold.
-    fn tell<T>(&self, call: Call, key: &str, work: impl FnOnce(&mut Found) -> Result<T>) -> Result<T> {
-        self.inner.may_wait()?;
-        tell(&*self.watch, call, key, work)
+    fn report<T>(&self, call: Call, key: &str, work: impl FnOnce(&mut CallTrace) -> Result<T>) -> Result<T> {
+        self.inner.check_may_block()?;
+        report(&*self.observer, call, key, work)
     }
 
-    fn plain<T>(&self, call: Call, key: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.tell(call, key, |_| work())
+    fn report_simple<T>(&self, call: Call, key: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.report(call, key, |_| work())
     }
 }
 
 /// Details of a call.
 #[derive(Default)]
-struct Found {
+struct CallTrace {
     bytes: u64,
-    kept: bool,
-    looked: Looked,
+    is_unchanged: bool,
+    current_reads: CurrentValueReads,
 }
 
 /// Run `work` between the two reports.
-fn tell<T, W: Watch>(
-    watch: &W,
+fn report<T, W: StoreObserver>(
+    observer: &W,
     call: Call,
     key: &str,
-    work: impl FnOnce(&mut Found) -> Result<T>,
+    work: impl FnOnce(&mut CallTrace) -> Result<T>,
 ) -> Result<T> {
-    let turn = watch.before(call)?;
+    let permit = observer.before(call)?;
     let start = Instant::now();
-    let mut found = Found::default();
-    let result = work(&mut found);
-    drop(turn);
-    after(watch, call, key, start, found, result)
+    let mut trace = CallTrace::default();
+    let result = work(&mut trace);
+    drop(permit);
+    after(observer, call, key, start, trace, result)
 }
 
 /// Report the end of a call that began at `start`.
-fn after<T, W: Watch>(
-    watch: &W,
+fn after<T, W: StoreObserver>(
+    observer: &W,
     call: Call,
     key: &str,
     start: Instant,
-    found: Found,
+    trace: CallTrace,
     result: Result<T>,
 ) -> Result<T> {
-    let Found { bytes, kept, looked } = found;
-    let done = Done { bytes, kept, looked, error: result.as_ref().err(), took: start.elapsed() };
-    let told = watch.after(call, key, &done);
+    let CallTrace { bytes, is_unchanged, current_reads } = trace;
+    let call_report = CallReport {
+        bytes,
+        is_unchanged,
+        current_reads,
+        error: result.as_ref().err(),
+        duration: start.elapsed(),
+    };
+    let reported = observer.after(call, key, &call_report);
     let value = result?;
-    told.map(|()| value)
+    reported.map(|()| value)
 }
 
 /// The number of bytes that opening a value has read.
-fn bytes_of(opened: Option<&dyn Object>) -> u64 {
-    opened.and_then(Object::bytes).map_or(0, |bytes| bytes.len() as u64)
+fn bytes_in_memory(opened: Option<&dyn ValueReader>) -> u64 {
+    opened.and_then(ValueReader::bytes).map_or(0, |bytes| bytes.len() as u64)
 }
 
 /// Run `start_call` when the observer permits it, and report the end; `bytes` gives the size.
-fn begin<T: 'static, W: Watch + 'static>(
-    watch: &Arc<W>,
+fn start_async<T: 'static, W: StoreObserver + 'static>(
+    observer: &Arc<W>,
     call: Call,
     key: &str,
     bytes: impl FnOnce(&Result<T>) -> u64 + Send + 'static,
-    told: Told<T>,
-    begin: impl FnOnce(&str, Told<T>) + Send + 'static,
+    completion: Completion<T>,
+    start_call: impl FnOnce(&str, Completion<T>) + Send + 'static,
 ) {
-    let (key, watching) = (key.to_owned(), watch.clone());
-    let enter: Enter = Box::new(move |place| {
-        if !told.is_wanted() {
+    let (key, reporter) = (key.to_owned(), observer.clone());
+    let on_permit: OnPermit = Box::new(move |owned_permit| {
+        if !completion.is_active() {
             return;
         }
         let (start, name) = (Instant::now(), key.clone());
-        let told = told.then(move |told, done| {
-            drop(place);
-            let found = Found { bytes: bytes(&done), ..Found::default() };
-            told.tell(after(&*watching, call, &name, start, found, done));
+        let completion = completion.chain(move |completion, result| {
+            drop(owned_permit);
+            let trace = CallTrace { bytes: bytes(&result), ..CallTrace::default() };
+            completion.complete(after(&*reporter, call, &name, start, trace, result));
         });
-        begin(&key, told);
+        start_call(&key, completion);
     });
-    watch.queue(enter);
+    observer.acquire_async(on_permit);
 }
 
 /// Starts reads of the inner store, and reports them.
-struct WatchedAsk<W> {
-    inner: Arc<dyn Ask>,
-    watch: Arc<W>,
+struct InstrumentedGet<W> {
+    inner: Arc<dyn AsyncGet>,
+    observer: Arc<W>,
 }
 
-impl<W: Watch + 'static> Ask for WatchedAsk<W> {
-    fn ask(&self, key: &str, want: Want, told: Told) {
-        let (inner, watch, name) = (self.inner.clone(), self.watch.clone(), key.to_owned());
-        let told = told.then(|told, opened| {
-            told.tell(opened.map(|inner| Some(WatchedObject::boxed(inner?, name, watch))));
+impl<W: StoreObserver + 'static> AsyncGet for InstrumentedGet<W> {
+    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
+        let (inner, observer, name) = (self.inner.clone(), self.observer.clone(), key.to_owned());
+        let completion = completion.chain(|completion, opened| {
+            completion.complete(opened.map(|inner| Some(InstrumentedReader::boxed(inner?, name, observer))));
         });
-        let bytes = |opened: &Opened| opened.as_ref().map_or(0, |opened| bytes_of(opened.as_deref()));
-        let ask = move |key: &str, told| inner.ask(key, want, told);
-        begin(&self.watch, Call::Open, key, bytes, told, ask);
+        let bytes =
+            |opened: &OpenResult| opened.as_ref().map_or(0, |opened| bytes_in_memory(opened.as_deref()));
+        let get = move |key: &str, completion| inner.get(key, hint, completion);
+        start_async(&self.observer, Call::Open, key, bytes, completion, get);
     }
 }
 
 /// Starts writes of the inner store, and reports them.
-struct WatchedPut<W> {
-    inner: Arc<dyn Put>,
-    watch: Arc<W>,
+struct InstrumentedPut<W> {
+    inner: Arc<dyn AsyncPut>,
+    observer: Arc<W>,
 }
 
-impl<W: Watch + 'static> Put for WatchedPut<W> {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+impl<W: StoreObserver + 'static> AsyncPut for InstrumentedPut<W> {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
         let (inner, value, size) = (self.inner.clone(), value.clone(), value.len() as u64);
-        let put = move |key: &str, told| inner.put(key, &value, told);
-        begin(&self.watch, Call::Update, key, move |_| size, told, put);
+        let put = move |key: &str, completion| inner.put(key, &value, completion);
+        start_async(&self.observer, Call::Update, key, move |_| size, completion, put);
     }
 }
 
-impl<W: Watch + 'static> Store for WatchedStore<W> {
+impl<W: StoreObserver + 'static> Store for InstrumentedStore<W> {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        let opened = self.tell(Call::Open, key, |found| {
-            let opened = self.inner.open(key, want)?;
-            found.bytes = bytes_of(opened.as_deref());
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        let opened = self.report(Call::Open, key, |trace| {
+            let opened = self.inner.open(key, hint)?;
+            trace.bytes = bytes_in_memory(opened.as_deref());
             Ok(opened)
         })?;
-        Ok(opened.map(|inner| WatchedObject::boxed(inner, key.to_owned(), self.watch.clone())))
+        Ok(opened.map(|inner| InstrumentedReader::boxed(inner, key.to_owned(), self.observer.clone())))
     }
 
-    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
-        let inner = through(&self.inner, below, shared)?;
-        Some(Arc::new(WatchedStore { inner, watch: self.watch.clone() }))
+    fn with_coalescing(
+        &self,
+        below: &Arc<dyn Store>,
+        shared: &Arc<CoalescingStore>,
+    ) -> Option<Arc<dyn Store>> {
+        let inner = with_coalescing(&self.inner, below, shared)?;
+        Some(Arc::new(InstrumentedStore { inner, observer: self.observer.clone() }))
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        let inner = self.inner.asking().filter(|_| self.watch.queues(Call::Open))?;
-        Some(Arc::new(WatchedAsk { inner, watch: self.watch.clone() }))
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
+        let inner = self.inner.async_get().filter(|_| self.observer.supports_async(Call::Open))?;
+        Some(Arc::new(InstrumentedGet { inner, observer: self.observer.clone() }))
     }
 
-    fn putting(&self) -> Option<Arc<dyn Put>> {
-        let inner = self.inner.putting().filter(|_| self.watch.queues(Call::Update))?;
-        Some(Arc::new(WatchedPut { inner, watch: self.watch.clone() }))
+    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
+        let inner = self.inner.async_put().filter(|_| self.observer.supports_async(Call::Update))?;
+        Some(Arc::new(InstrumentedPut { inner, observer: self.observer.clone() }))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        self.tell(Call::Update, key, |found| {
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
+        self.report(Call::Update, key, |trace| {
             // A store that compares versions opens nothing before the first conflict.
-            let mut thought = need.known != Known::Nothing;
-            self.inner.update(key, need, &mut |current| {
-                let reads = current.map(Reads::of);
-                let decided = updater(reads.as_ref().map(|reads| reads as &dyn Object));
-                if need.current && !std::mem::take(&mut thought) {
-                    found.looked.opens += 1;
+            let mut is_unread = options.precondition != Precondition::Anything;
+            self.inner.update(key, options, &mut |current| {
+                let counted = current.map(CountedReads::of);
+                let decided = updater(counted.as_ref().map(|counted| counted as &dyn ValueReader));
+                if options.current && !std::mem::take(&mut is_unread) {
+                    trace.current_reads.opens += 1;
                 }
-                reads.iter().for_each(|reads| reads.add_to(&mut found.looked));
+                counted.iter().for_each(|counted| counted.add_to(&mut trace.current_reads));
                 let change = decided?;
-                found.kept = matches!(change, Change::Keep);
+                trace.is_unchanged = matches!(change, Change::Keep);
                 if let Change::Write(parts) = &change {
-                    let fresh = parts.iter().filter(|part| !matches!(part, Part::Current { .. }));
-                    found.bytes = fresh.map(Part::size).sum();
+                    let new_parts = parts.iter().filter(|part| !matches!(part, ValuePart::Current { .. }));
+                    trace.bytes = new_parts.map(ValuePart::size).sum();
                 }
                 Ok(change)
             })
@@ -297,70 +314,70 @@ impl<W: Watch + 'static> Store for WatchedStore<W> {
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        self.plain(Call::Hold, key, || self.inner.hold(key, work))
+        self.report_simple(Call::Hold, key, || self.inner.hold(key, work))
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.plain(Call::List, prefix, || self.inner.list(prefix))
+        self.report_simple(Call::List, prefix, || self.inner.list(prefix))
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.plain(Call::ListDir, prefix, || self.inner.list_dir(prefix))
+        self.report_simple(Call::ListDir, prefix, || self.inner.list_dir(prefix))
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.plain(Call::DeletePrefix, prefix, || self.inner.delete_prefix(prefix))
+        self.report_simple(Call::DeletePrefix, prefix, || self.inner.delete_prefix(prefix))
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.plain(Call::Update, prefix, || self.inner.replace_prefix(staged, prefix))
+        self.report_simple(Call::Update, prefix, || self.inner.replace_prefix(staged, prefix))
     }
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.plain(Call::DeletePrefix, prefix, || self.inner.clear_prefix(prefix))
+        self.report_simple(Call::DeletePrefix, prefix, || self.inner.clear_prefix(prefix))
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
         let key = changes.first().map_or("", |change| change.key.as_str());
-        self.tell(Call::Update, key, |found| {
+        self.report(Call::Update, key, |trace| {
             let sizes = changes.iter().map(|change| match &change.new {
-                New::Value(value) => value.len() as u64,
+                NewValue::Value(value) => value.len() as u64,
                 _ => 0,
             });
-            found.bytes = sizes.sum();
+            trace.bytes = sizes.sum();
             self.inner.exchange(changes)
         })
     }
 
     fn concurrency(&self) -> usize {
-        self.inner.concurrency().max(self.watch.concurrency())
+        self.inner.concurrency().max(self.observer.concurrency())
     }
 
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        match self.watch.decoding()? {
-            None => self.inner.decoding(),
-            turn => Ok(turn),
+    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
+        match self.observer.coding_permit()? {
+            None => self.inner.coding_permit(),
+            permit => Ok(permit),
         }
     }
 
     fn write_concurrency(&self) -> usize {
-        self.inner.write_concurrency().max(self.watch.concurrency())
+        self.inner.write_concurrency().max(self.observer.concurrency())
     }
 }
 
-struct WatchedObject<W> {
-    inner: Box<dyn Object>,
+struct InstrumentedReader<W> {
+    inner: Box<dyn ValueReader>,
     key: String,
-    watch: Arc<W>,
+    observer: Arc<W>,
 }
 
-impl<W: Watch + 'static> WatchedObject<W> {
-    fn boxed(inner: Box<dyn Object>, key: String, watch: Arc<W>) -> Box<dyn Object> {
-        Box::new(WatchedObject { inner, key, watch })
+impl<W: StoreObserver + 'static> InstrumentedReader<W> {
+    fn boxed(inner: Box<dyn ValueReader>, key: String, observer: Arc<W>) -> Box<dyn ValueReader> {
+        Box::new(InstrumentedReader { inner, key, observer })
     }
 }
 
-impl<W: Watch> Object for WatchedObject<W> {
+impl<W: StoreObserver> ValueReader for InstrumentedReader<W> {
     fn size(&self) -> u64 {
         self.inner.size()
     }
@@ -369,8 +386,8 @@ impl<W: Watch> Object for WatchedObject<W> {
         self.inner.version()
     }
 
-    fn takes_request(&self, offset: u64, count: u64) -> bool {
-        self.inner.takes_request(offset, count)
+    fn needs_request(&self, offset: u64, count: u64) -> bool {
+        self.inner.needs_request(offset, count)
     }
 
     fn state(&self) -> Option<Version> {
@@ -378,23 +395,23 @@ impl<W: Watch> Object for WatchedObject<W> {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_as(offset, out, How::default())
+        self.read_with(offset, out, ReadFlags::default())
     }
 
-    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
-        let call = if how.more { Call::ReadMore } else { Call::Read };
-        tell(&*self.watch, call, &self.key, |found| {
-            found.bytes = out.len() as u64;
-            self.inner.read_as(offset, out, how)
+    fn read_with(&self, offset: u64, out: &mut [u8], flags: ReadFlags) -> Result<()> {
+        let call = if flags.continues_request { Call::ReadContinued } else { Call::Read };
+        report(&*self.observer, call, &self.key, |trace| {
+            trace.bytes = out.len() as u64;
+            self.inner.read_with(offset, out, flags)
         })
     }
 
-    fn remembers(&self, offset: u64, count: u64) -> bool {
-        self.inner.remembers(offset, count)
+    fn is_cached(&self, offset: u64, count: u64) -> bool {
+        self.inner.is_cached(offset, count)
     }
 
-    fn decoded(&self) -> Option<&dyn Decoded> {
-        self.inner.decoded()
+    fn decoded_cache(&self) -> Option<&dyn DecodedCache> {
+        self.inner.decoded_cache()
     }
 
     fn bytes(&self) -> Option<&[u8]> {
@@ -407,24 +424,24 @@ impl<W: Watch> Object for WatchedObject<W> {
 }
 
 /// Counts reads of a value within an update, which is one call.
-struct Reads<'o> {
-    inner: &'o dyn Object,
+struct CountedReads<'o> {
+    inner: &'o dyn ValueReader,
     reads: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl<'o> Reads<'o> {
-    fn of(inner: &'o dyn Object) -> Self {
-        Reads { inner, reads: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+impl<'o> CountedReads<'o> {
+    fn of(inner: &'o dyn ValueReader) -> Self {
+        CountedReads { inner, reads: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    fn add_to(&self, looked: &mut Looked) {
-        looked.reads += self.reads.load(Ordering::Relaxed);
-        looked.bytes += self.bytes.load(Ordering::Relaxed);
+    fn add_to(&self, current_reads: &mut CurrentValueReads) {
+        current_reads.reads += self.reads.load(Ordering::Relaxed);
+        current_reads.bytes += self.bytes.load(Ordering::Relaxed);
     }
 }
 
-impl Object for Reads<'_> {
+impl ValueReader for CountedReads<'_> {
     fn size(&self) -> u64 {
         self.inner.size()
     }
@@ -465,19 +482,19 @@ pub struct Latency {
     pub concurrency: usize,
 }
 
-impl Watch for Latency {
+impl StoreObserver for Latency {
     fn concurrency(&self) -> usize {
         self.concurrency
     }
 
-    fn before(&self, call: Call) -> Result<Option<Turn<'_>>> {
+    fn before(&self, call: Call) -> Result<Option<Permit<'_>>> {
         interruptible_wait::sleep(if call.changes() { self.write } else { self.read }).map(|()| None)
     }
 
-    fn after(&self, _call: Call, _key: &str, done: &Done<'_>) -> Result<()> {
+    fn after(&self, _call: Call, _key: &str, result: &CallReport<'_>) -> Result<()> {
         let Some(rate) = self.bytes_per_second else { return Ok(()) };
         interruptible_wait::sleep(
-            Duration::try_from_secs_f64(done.bytes as f64 / rate).unwrap_or(Duration::MAX),
+            Duration::try_from_secs_f64(result.bytes as f64 / rate).unwrap_or(Duration::MAX),
         )
     }
 }

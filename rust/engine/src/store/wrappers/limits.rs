@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::instrumented::{Call, Done, Watch, WatchedStore};
+use super::instrumented::{Call, CallReport, InstrumentedStore, StoreObserver};
 use crate::error::Result;
 use crate::pool;
 use crate::store::{fork, interruptible_wait, Store};
@@ -16,10 +16,10 @@ use crate::store::{fork, interruptible_wait, Store};
 /// chunks that are decoded or encoded at a time.
 #[derive(Debug)]
 pub struct Limits {
-    requests: Arc<Gate>,
-    chunks: Arc<Gate>,
-    reads: Option<Rate>,
-    writes: Option<Rate>,
+    requests: Arc<Semaphore>,
+    chunks: Arc<Semaphore>,
+    reads: Option<RateLimiter>,
+    writes: Option<RateLimiter>,
 }
 
 impl Limits {
@@ -27,49 +27,49 @@ impl Limits {
     pub fn new(
         requests: Option<u64>,
         chunks: Option<u64>,
-        reads: Option<Rate>,
-        writes: Option<Rate>,
+        reads: Option<RateLimiter>,
+        writes: Option<RateLimiter>,
     ) -> Self {
-        let gate = |most| Arc::new(Gate::new(most));
-        Limits { requests: gate(requests), chunks: gate(chunks), reads, writes }
+        let semaphore = |limit| Arc::new(Semaphore::new(limit));
+        Limits { requests: semaphore(requests), chunks: semaphore(chunks), reads, writes }
     }
 
     /// Return `inner` with these limits applied.
-    pub fn over(self: &Arc<Self>, inner: Arc<dyn Store>) -> WatchedStore<Limited> {
-        WatchedStore::watched_by(inner, Limited(self.clone()))
+    pub fn wrap(self: &Arc<Self>, inner: Arc<dyn Store>) -> InstrumentedStore<LimitObserver> {
+        InstrumentedStore::observed_by(inner, LimitObserver(self.clone()))
     }
 }
 
 /// A counting semaphore for threads and for queued callbacks.
-struct Gate {
-    most: Option<u64>,
-    inside: fork::Own<Inside>,
+struct Semaphore {
+    limit: Option<u64>,
+    shared: fork::PerProcess<SharedState>,
 }
 
 /// The state of a semaphore; a forked child starts with an unused one.
 #[derive(Default)]
-struct Inside {
+struct SharedState {
     state: Mutex<State>,
-    left: Condvar,
+    released: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     count: u64,
     /// Threads that wait for a permit.
-    sleeping: usize,
+    waiting_threads: usize,
     /// Callbacks to run when a permit is free, in order; no thread waits for them.
-    queued: VecDeque<Enter>,
+    callbacks: VecDeque<OnPermit>,
     /// The last permit went to a queued callback: the next one goes to a thread.
-    for_threads: bool,
+    last_to_callback: bool,
     /// A thread is running queued callbacks.
-    serving: bool,
+    is_serving: bool,
 }
 
 /// Runs with a permit; the permit is held as long as the value lives.
-pub type Enter = Box<dyn FnOnce(Option<Place>) + Send>;
+pub type OnPermit = Box<dyn FnOnce(Option<OwnedPermit>) + Send>;
 
-impl Inside {
+impl SharedState {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,147 +78,147 @@ impl Inside {
 thread_local! {
     /// Semaphores whose permits this thread holds. Its further requests need no second permit: the
     /// thread would wait for itself.
-    static HELD: RefCell<Vec<*const Gate>> = const { RefCell::new(Vec::new()) };
+    static HELD_SEMAPHORES: RefCell<Vec<*const Semaphore>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Gate {
-    fn new(most: Option<u64>) -> Self {
-        Gate { most, inside: fork::Own::new() }
+impl Semaphore {
+    fn new(limit: Option<u64>) -> Self {
+        Semaphore { limit, shared: fork::PerProcess::new() }
     }
 
     /// Whether this thread holds a permit.
-    fn is_held(&self) -> bool {
-        let me: *const Gate = self;
-        HELD.with_borrow(|held| held.contains(&me))
+    fn is_held_by_thread(&self) -> bool {
+        let this: *const Semaphore = self;
+        HELD_SEMAPHORES.with_borrow(|held| held.contains(&this))
     }
 
     /// Wait for a permit, which the returned guard holds.
-    fn turn(self: &Arc<Self>) -> Result<Option<Turn<'_>>> {
-        let Some(most) = self.most.filter(|_| !self.is_held()) else { return Ok(None) };
-        let inside = self.inside.get();
-        let mut state = inside.lock();
+    fn acquire(self: &Arc<Self>) -> Result<Option<Permit<'_>>> {
+        let Some(limit) = self.limit.filter(|_| !self.is_held_by_thread()) else { return Ok(None) };
+        let shared = self.shared.get();
+        let mut state = shared.lock();
         loop {
-            if state.count < most {
+            if state.count < limit {
                 state.count += 1;
                 drop(state);
-                self.serve();
-                HELD.with_borrow_mut(|held| held.push(Arc::as_ptr(self)));
-                return Ok(Some(Turn { gate: self, inside }));
+                self.run_callbacks();
+                HELD_SEMAPHORES.with_borrow_mut(|held| held.push(Arc::as_ptr(self)));
+                return Ok(Some(Permit { semaphore: self, shared }));
             }
-            state.sleeping += 1;
-            let waited = inside.left.wait_timeout(state, interruptible_wait::ASK_EVERY);
-            let (found, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = found;
-            state.sleeping -= 1;
+            state.waiting_threads += 1;
+            let result = shared.released.wait_timeout(state, interruptible_wait::CHECK_INTERVAL);
+            let (guard, timeout) = result.unwrap_or_else(PoisonError::into_inner);
+            state = guard;
+            state.waiting_threads -= 1;
             if timeout.timed_out() {
                 drop(state);
-                self.serve(); // the permit of this thread, if it was woken at the same time
-                interruptible_wait::ask()?;
-                state = inside.lock();
+                self.run_callbacks(); // the permit of this thread, if it was woken at the same time
+                interruptible_wait::check_interrupt()?;
+                state = shared.lock();
             }
         }
     }
 
     /// Run `on_permit` with a permit: here, or in the thread that releases one.
-    fn queue(self: &Arc<Self>, enter: Enter) {
-        let Some(most) = self.most.filter(|_| !self.is_held()) else { return enter(None) };
-        let mut state = self.inside.get().lock();
-        if state.count < most && state.sleeping == 0 && state.queued.is_empty() {
+    fn acquire_async(self: &Arc<Self>, on_permit: OnPermit) {
+        let Some(limit) = self.limit.filter(|_| !self.is_held_by_thread()) else { return on_permit(None) };
+        let mut state = self.shared.get().lock();
+        if state.count < limit && state.waiting_threads == 0 && state.callbacks.is_empty() {
             state.count += 1;
             drop(state);
-            return enter(Some(self.place()));
+            return on_permit(Some(self.owned_permit()));
         }
-        state.queued.push_back(enter);
+        state.callbacks.push_back(on_permit);
     }
 
-    fn place(self: &Arc<Self>) -> Place {
-        Place { gate: self.clone(), generation: fork::generation() }
+    fn owned_permit(self: &Arc<Self>) -> OwnedPermit {
+        OwnedPermit { semaphore: self.clone(), generation: fork::generation() }
     }
 
     /// Run queued callbacks while permits are free.
-    fn serve(self: &Arc<Self>) {
-        let Some(most) = self.most else { return };
-        let inside = self.inside.get();
-        let mut state = inside.lock();
-        if state.serving {
+    fn run_callbacks(self: &Arc<Self>) {
+        let Some(limit) = self.limit else { return };
+        let shared = self.shared.get();
+        let mut state = shared.lock();
+        if state.is_serving {
             return; // that thread checks the queue again
         }
-        state.serving = true;
-        while let Some(enter) = (state.count < most).then(|| state.queued.pop_front()).flatten() {
+        state.is_serving = true;
+        while let Some(on_permit) = (state.count < limit).then(|| state.callbacks.pop_front()).flatten() {
             state.count += 1;
             drop(state);
-            let place = self.place();
+            let owned_permit = self.owned_permit();
             // The panic hook reports a panic. Dropping the callback completes its request with an
             // error.
             let _ = pool::guarded(|| {
-                enter(Some(place));
+                on_permit(Some(owned_permit));
                 Ok(())
             });
-            state = inside.lock();
+            state = shared.lock();
         }
-        state.serving = false;
+        state.is_serving = false;
     }
 
     /// Release one permit.
-    fn leave(self: &Arc<Self>, inside: &Inside) {
-        let mut state = inside.lock();
+    fn release(self: &Arc<Self>, shared: &SharedState) {
+        let mut state = shared.lock();
         state.count -= 1;
-        let has_threads = state.sleeping > 0;
-        state.for_threads = has_threads && !state.for_threads;
-        let serves = !state.for_threads && !state.queued.is_empty();
+        let threads_wait = state.waiting_threads > 0;
+        state.last_to_callback = threads_wait && !state.last_to_callback;
+        let runs_callbacks = !state.last_to_callback && !state.callbacks.is_empty();
         drop(state);
-        if has_threads {
-            inside.left.notify_one();
+        if threads_wait {
+            shared.released.notify_one();
         }
-        if serves {
-            self.serve();
+        if runs_callbacks {
+            self.run_callbacks();
         }
     }
 }
 
-impl fmt::Debug for Gate {
+impl fmt::Debug for Semaphore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Gate").field(&self.most).finish()
+        f.debug_tuple("Gate").field(&self.limit).finish()
     }
 }
 
 /// A permit that is released in the thread that acquired it.
-pub struct Turn<'g> {
-    gate: &'g Arc<Gate>,
-    inside: &'g fork::Made<Inside>,
+pub struct Permit<'g> {
+    semaphore: &'g Arc<Semaphore>,
+    shared: &'g fork::ProcessValue<SharedState>,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let me = Arc::as_ptr(self.gate);
-        HELD.with_borrow_mut(|held| {
-            if let Some(at) = held.iter().rposition(|&other| other == me) {
-                held.swap_remove(at);
+        let this = Arc::as_ptr(self.semaphore);
+        HELD_SEMAPHORES.with_borrow_mut(|held| {
+            if let Some(position) = held.iter().rposition(|&other| other == this) {
+                held.swap_remove(position);
             }
         });
-        if self.inside.is_own() {
-            self.gate.leave(self.inside);
+        if self.shared.is_own() {
+            self.semaphore.release(self.shared);
         }
     }
 }
 
 /// A permit that any thread may release.
-pub struct Place {
-    gate: Arc<Gate>,
+pub struct OwnedPermit {
+    semaphore: Arc<Semaphore>,
     generation: u64,
 }
 
-impl Drop for Place {
+impl Drop for OwnedPermit {
     fn drop(&mut self) {
         if self.generation == fork::generation() {
-            self.gate.leave(self.gate.inside.get());
+            self.semaphore.release(self.semaphore.shared.get());
         }
     }
 }
 
 /// A rate limiter: how many requests start per second.
 #[derive(Debug)]
-pub struct Rate {
+pub struct RateLimiter {
     per_second: f64,
     doubling: Option<Duration>,
     start: Instant,
@@ -226,66 +226,66 @@ pub struct Rate {
     next: AtomicU64,
 }
 
-impl Rate {
+impl RateLimiter {
     /// Allow `per_second` at first, and twice as many after each `doubling`.
     pub fn new(per_second: f64, doubling: Option<Duration>) -> Self {
-        Rate { per_second, doubling, start: Instant::now(), next: AtomicU64::new(0) }
+        RateLimiter { per_second, doubling, start: Instant::now(), next: AtomicU64::new(0) }
     }
 
     /// The interval between requests in nanoseconds, `since` nanoseconds after the start.
     fn interval(&self, since: u64) -> u64 {
-        let grown = self.doubling.map_or(0.0, |doubling| since as f64 / doubling.as_nanos() as f64);
+        let doublings = self.doubling.map_or(0.0, |doubling| since as f64 / doubling.as_nanos() as f64);
         // The conversion saturates.
-        (1e9 / (self.per_second * grown.exp2())) as u64
+        (1e9 / (self.per_second * doublings.exp2())) as u64
     }
 
     /// Wait until the next request may start.
     fn wait(&self) -> Result<()> {
         let now = self.start.elapsed().as_nanos() as u64;
-        let mut mine = now;
-        let later = |next: u64| {
-            mine = next.max(now);
-            Some(mine.saturating_add(self.interval(mine)))
+        let mut start_at = now;
+        let advance = |next: u64| {
+            start_at = next.max(now);
+            Some(start_at.saturating_add(self.interval(start_at)))
         };
-        let _ = self.next.fetch_update(Ordering::AcqRel, Ordering::Acquire, later);
-        interruptible_wait::sleep(Duration::from_nanos(mine - now))
+        let _ = self.next.fetch_update(Ordering::AcqRel, Ordering::Acquire, advance);
+        interruptible_wait::sleep(Duration::from_nanos(start_at - now))
     }
 }
 
 /// Applies [`Limits`] to the calls of a store.
 #[derive(Debug)]
-pub struct Limited(Arc<Limits>);
+pub struct LimitObserver(Arc<Limits>);
 
-impl Limited {
-    fn rate(&self, call: Call) -> Option<&Rate> {
+impl LimitObserver {
+    fn rate_limiter(&self, call: Call) -> Option<&RateLimiter> {
         if call.changes() { &self.0.writes } else { &self.0.reads }.as_ref()
     }
 }
 
-impl Watch for Limited {
-    fn before(&self, call: Call) -> Result<Option<Turn<'_>>> {
+impl StoreObserver for LimitObserver {
+    fn before(&self, call: Call) -> Result<Option<Permit<'_>>> {
         if call == Call::Hold {
             return Ok(None); // requests inside the held section count themselves
         }
-        if call != Call::ReadMore {
-            self.rate(call).map_or(Ok(()), Rate::wait)?;
+        if call != Call::ReadContinued {
+            self.rate_limiter(call).map_or(Ok(()), RateLimiter::wait)?;
         }
-        self.0.requests.turn()
+        self.0.requests.acquire()
     }
 
-    fn queues(&self, call: Call) -> bool {
-        self.rate(call).is_none()
+    fn supports_async(&self, call: Call) -> bool {
+        self.rate_limiter(call).is_none()
     }
 
-    fn queue(&self, enter: Enter) {
-        self.0.requests.queue(enter);
+    fn acquire_async(&self, on_permit: OnPermit) {
+        self.0.requests.acquire_async(on_permit);
     }
 
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.0.chunks.turn()
+    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
+        self.0.chunks.acquire()
     }
 
-    fn after(&self, _call: Call, _key: &str, _done: &Done<'_>) -> Result<()> {
+    fn after(&self, _call: Call, _key: &str, _done: &CallReport<'_>) -> Result<()> {
         Ok(())
     }
 }
@@ -306,14 +306,14 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_turn_sleeps_until_one_is_free() {
-        let gate = &Arc::new(Gate::new(Some(1)));
-        let first = gate.turn().unwrap();
+    fn waiting_thread_sleeps_until_a_permit_is_free() {
+        let semaphore = &Arc::new(Semaphore::new(Some(1)));
+        let first = semaphore.acquire().unwrap();
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
-                let before = sleeps();
-                drop(gate.turn().unwrap());
-                sleeps() - before
+                let earlier = sleeps();
+                drop(semaphore.acquire().unwrap());
+                sleeps() - earlier
             });
             std::thread::sleep(Duration::from_millis(200));
             drop(first);
@@ -322,85 +322,85 @@ mod tests {
     }
 
     #[test]
-    fn who_is_inside_needs_no_other_turn() {
-        let gate = Arc::new(Gate::new(Some(1)));
-        let first = gate.turn().unwrap();
-        assert!(gate.turn().unwrap().is_none());
+    fn thread_with_a_permit_needs_no_second_one() {
+        let semaphore = Arc::new(Semaphore::new(Some(1)));
+        let first = semaphore.acquire().unwrap();
+        assert!(semaphore.acquire().unwrap().is_none());
         drop(first);
-        assert!(gate.turn().unwrap().is_some());
+        assert!(semaphore.acquire().unwrap().is_some());
     }
 
     #[test]
-    fn who_waits_and_what_is_queued_take_turns() {
-        let gate = Arc::new(Gate::new(Some(1)));
-        let (tell, told) = std::sync::mpsc::channel();
+    fn threads_and_callbacks_alternate() {
+        let semaphore = Arc::new(Semaphore::new(Some(1)));
+        let (sender, receiver) = std::sync::mpsc::channel();
         let held = Arc::new(Mutex::new(Vec::new()));
         let first = held.clone();
-        gate.queue(Box::new(move |place| first.lock().unwrap().push(place)));
+        semaphore.acquire_async(Box::new(move |owned_permit| first.lock().unwrap().push(owned_permit)));
         for _ in 0..3 {
-            let (tell, held) = (tell.clone(), held.clone());
-            gate.queue(Box::new(move |place| {
-                held.lock().unwrap().push(place);
-                tell.send("queued").unwrap();
+            let (sender, held) = (sender.clone(), held.clone());
+            semaphore.acquire_async(Box::new(move |owned_permit| {
+                held.lock().unwrap().push(owned_permit);
+                sender.send("queued").unwrap();
             }));
         }
         std::thread::scope(|scope| {
-            let tell = tell.clone();
-            let gate = &gate;
+            let sender = sender.clone();
+            let semaphore = &semaphore;
             let waiter = scope.spawn(move || {
-                let turn = gate.turn().unwrap();
-                tell.send("waited").unwrap();
-                drop(turn);
+                let acquire = semaphore.acquire().unwrap();
+                sender.send("waited").unwrap();
+                drop(acquire);
             });
-            while gate.inside.get().lock().sleeping == 0 {
+            while semaphore.shared.get().lock().waiting_threads == 0 {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            for turn in 0..4 {
-                while turn == 1 && !waiter.is_finished() {
+            for acquire in 0..4 {
+                while acquire == 1 && !waiter.is_finished() {
                     std::thread::yield_now(); // until the waiting thread has had its permit
                 }
                 while held.lock().unwrap().is_empty() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                let left = held.lock().unwrap().pop();
-                drop(left);
+                let released = held.lock().unwrap().pop();
+                drop(released);
             }
         });
-        drop(tell);
-        assert_eq!(told.iter().collect::<Vec<_>>(), ["waited", "queued", "queued", "queued"]);
+        drop(sender);
+        assert_eq!(receiver.iter().collect::<Vec<_>>(), ["waited", "queued", "queued", "queued"]);
     }
 
     #[test]
     #[allow(clippy::panic)]
-    fn who_panics_keeps_nobody_out() {
-        let gate = Arc::new(Gate::new(Some(1)));
-        let (first, told) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
+    fn panicking_callback_releases_its_permit() {
+        let semaphore = Arc::new(Semaphore::new(Some(1)));
+        let (first, numbers) = (Arc::new(Mutex::new(None)), Arc::new(Mutex::new(Vec::new())));
         let held = first.clone();
-        gate.queue(Box::new(move |place| *held.lock().unwrap() = place));
-        gate.queue(Box::new(|_| panic!("now")));
+        semaphore.acquire_async(Box::new(move |owned_permit| *held.lock().unwrap() = owned_permit));
+        semaphore.acquire_async(Box::new(|_| panic!("now")));
         for number in 0..2 {
-            let told = told.clone();
-            gate.queue(Box::new(move |_| told.lock().unwrap().push(number)));
+            let numbers = numbers.clone();
+            semaphore.acquire_async(Box::new(move |_| numbers.lock().unwrap().push(number)));
         }
-        let left = first.lock().unwrap().take();
-        drop(left);
-        assert_eq!(*told.lock().unwrap(), [0, 1]);
-        assert!(gate.turn().unwrap().is_some());
+        let released = first.lock().unwrap().take();
+        drop(released);
+        assert_eq!(*numbers.lock().unwrap(), [0, 1]);
+        assert!(semaphore.acquire().unwrap().is_some());
     }
 
     #[test]
-    fn what_is_queued_where_there_is_room_is_done_at_once() {
-        let gate = Arc::new(Gate::new(Some(1)));
+    fn callbacks_run_at_once_while_permits_are_free() {
+        let semaphore = Arc::new(Semaphore::new(Some(1)));
         let done = Arc::new(Mutex::new(Vec::new()));
         for number in 0..3 {
             let done = done.clone();
             // Each releases its permit at once, which runs the next one.
-            gate.queue(Box::new(move |place| {
-                assert!(place.is_some());
+            semaphore.acquire_async(Box::new(move |owned_permit| {
+                assert!(owned_permit.is_some());
                 done.lock().unwrap().push(number);
             }));
         }
         assert_eq!(*done.lock().unwrap(), [0, 1, 2]);
-        assert_eq!(gate.inside.get().lock().count, 0);
+        assert_eq!(semaphore.shared.get().lock().count, 0);
     }
 }

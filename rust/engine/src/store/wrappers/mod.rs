@@ -9,11 +9,11 @@ pub(super) mod read_only;
 mod retry;
 pub(super) mod split;
 
-pub use coalescing::{want_of, SharedStore, Span};
+pub use coalescing::{read_hint_of, CoalescingStore, Span};
 pub use counting::{CountingStore, Counts};
-pub use instrumented::{Call, Done, Latency, Looked, Watch, WatchedStore};
-pub use limits::{Enter, Limited, Limits, Place, Rate, Turn};
+pub use instrumented::{Call, CallReport, CurrentValueReads, InstrumentedStore, Latency, StoreObserver};
+pub use limits::{LimitObserver, Limits, OnPermit, OwnedPermit, Permit, RateLimiter};
 pub use prefix::PrefixStore;
 pub use read_only::ReadOnlyStore;
-pub use retry::{Passes, Retries, RetryingStore};
+pub use retry::{RetryPolicy, RetryingStore, Transience};
 pub use split::SplitStore;

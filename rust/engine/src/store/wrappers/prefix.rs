@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use crate::error::Result;
 use crate::store::{
-    Ask, AtPath, Exchange, Keys, Listing, Made, Need, Object, Put, Store, Told, Updater, Version, Want,
+    AsyncGet, AsyncPut, Completion, Exchange, KeySyntax, Listing, PathKind, ReadHint, Store, UpdateOptions,
+    UpdateOutcome, Updater, ValueReader, Version,
 };
 
 /// The keys of another store that begin with a prefix, without the prefix.
@@ -25,16 +26,16 @@ impl PrefixStore {
     /// The key in the inner store; an error names the key without the prefix.
     fn key(&self, key: &str) -> Result<String> {
         self.keys().check(key)?;
-        Ok(self.below(key))
+        Ok(self.with_prefix(key))
     }
 
     fn prefix(&self, prefix: &str) -> Result<String> {
         self.keys().check_prefix(prefix)?;
-        Ok(self.below(prefix))
+        Ok(self.with_prefix(prefix))
     }
 
-    fn below(&self, key: &str) -> String {
-        below(&self.prefix, key)
+    fn with_prefix(&self, key: &str) -> String {
+        with_prefix(&self.prefix, key)
     }
 
     fn strip(&self, keys: &mut [String]) {
@@ -50,41 +51,41 @@ impl PrefixStore {
     }
 }
 
-fn below(prefix: &str, key: &str) -> String {
-    let mut whole = String::with_capacity(prefix.len() + key.len());
-    whole.push_str(prefix);
-    whole.push_str(key);
-    whole
+fn with_prefix(prefix: &str, key: &str) -> String {
+    let mut full_key = String::with_capacity(prefix.len() + key.len());
+    full_key.push_str(prefix);
+    full_key.push_str(key);
+    full_key
 }
 
 /// Starts reads of the inner store.
-struct PrefixAsk {
-    inner: Arc<dyn Ask>,
+struct PrefixGet {
+    inner: Arc<dyn AsyncGet>,
     prefix: String,
-    keys: Keys,
+    keys: KeySyntax,
 }
 
-impl Ask for PrefixAsk {
-    fn ask(&self, key: &str, want: Want, told: Told) {
+impl AsyncGet for PrefixGet {
+    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
         match self.keys.check(key) {
-            Ok(()) => self.inner.ask(&below(&self.prefix, key), want, told),
-            Err(error) => told.tell(Err(error)),
+            Ok(()) => self.inner.get(&with_prefix(&self.prefix, key), hint, completion),
+            Err(error) => completion.complete(Err(error)),
         }
     }
 }
 
 /// Starts writes of the inner store.
 struct PrefixPut {
-    inner: Arc<dyn Put>,
+    inner: Arc<dyn AsyncPut>,
     prefix: String,
-    keys: Keys,
+    keys: KeySyntax,
 }
 
-impl Put for PrefixPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+impl AsyncPut for PrefixPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
         match self.keys.check(key) {
-            Ok(()) => self.inner.put(&below(&self.prefix, key), value, told),
-            Err(error) => told.tell(Err(error)),
+            Ok(()) => self.inner.put(&with_prefix(&self.prefix, key), value, completion),
+            Err(error) => completion.complete(Err(error)),
         }
     }
 }
@@ -94,38 +95,43 @@ impl Store for PrefixStore {
         Some(&*self.inner)
     }
 
-    fn remembers(&self, key: &str) -> bool {
-        self.inner.remembers(&self.below(key))
+    fn is_cached(&self, key: &str) -> bool {
+        self.inner.is_cached(&self.with_prefix(key))
     }
 
-    fn asked_since(&self, key: &str) -> Option<Instant> {
-        self.inner.asked_since(&self.below(key))
+    fn cached_since(&self, key: &str) -> Option<Instant> {
+        self.inner.cached_since(&self.with_prefix(key))
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        self.inner.open(&self.key(key)?, want)
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        self.inner.open(&self.key(key)?, hint)
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
         let (prefix, keys) = (self.prefix.clone(), self.keys());
-        Some(Arc::new(PrefixAsk { inner: self.inner.asking()?, prefix, keys }))
+        Some(Arc::new(PrefixGet { inner: self.inner.async_get()?, prefix, keys }))
     }
 
-    fn putting(&self) -> Option<Arc<dyn Put>> {
+    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
         let (prefix, keys) = (self.prefix.clone(), self.keys());
-        Some(Arc::new(PrefixPut { inner: self.inner.putting()?, prefix, keys }))
+        Some(Arc::new(PrefixPut { inner: self.inner.async_put()?, prefix, keys }))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        self.inner.update(&self.key(key)?, need, updater)
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
+        self.inner.update(&self.key(key)?, options, updater)
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.inner.hold(&self.key(key)?, work)
     }
 
-    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
-        self.inner.at_path(&self.key(key)?)
+    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
+        self.inner.path_kind(&self.key(key)?)
     }
 
     fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
@@ -147,14 +153,14 @@ impl Store for PrefixStore {
         self.inner.delete_prefix(&self.prefix(prefix)?)
     }
 
-    fn deletes_at_once(&self, prefix: &str) -> bool {
-        self.inner.deletes_at_once(&self.below(prefix))
+    fn deletes_atomically(&self, prefix: &str) -> bool {
+        self.inner.deletes_atomically(&self.with_prefix(prefix))
     }
 
-    fn replaces_at_once(&self, prefix: &str) -> bool {
+    fn replaces_atomically(&self, prefix: &str) -> bool {
         // The staged keys of the root lie below the root itself.
-        let below = self.below(prefix);
-        self.inner.replaces_at_once(if prefix.is_empty() { "" } else { &below })
+        let with_prefix = self.with_prefix(prefix);
+        self.inner.replaces_atomically(if prefix.is_empty() { "" } else { &with_prefix })
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {

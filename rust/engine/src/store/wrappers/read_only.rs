@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
-use crate::store::{Ask, Exchange, Listing, Made, Need, Object, Store, Updater, Want};
+use crate::store::{
+    AsyncGet, Exchange, Listing, ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader,
+};
 
 /// Reads another store, and refuses every change.
 #[derive(Debug)]
@@ -28,15 +30,15 @@ impl Store for ReadOnlyStore {
         Some(&*self.inner)
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        self.inner.open(key, want)
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        self.inner.open(key, hint)
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        self.inner.asking()
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
+        self.inner.async_get()
     }
 
-    fn update<'a>(&self, key: &str, _: Need, _: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
+    fn update<'a>(&self, key: &str, _: UpdateOptions, _: &mut Updater<'_, 'a>) -> Result<UpdateOutcome<'a>> {
         self.keys().check(key)?;
         Err(refusal().at_key(key))
     }

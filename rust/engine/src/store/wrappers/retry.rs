@@ -1,98 +1,103 @@
-//! Retries of requests after transient errors.
+//! RetryPolicy of requests after transient errors.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::error::{Error, Kind, Result, LOST};
-use crate::store::{aside, interruptible_wait, timer, REPLACED};
+use crate::error::{Error, Kind, Result, AMBIGUOUS_WRITE};
+use crate::store::{interruptible_wait, run_blocking, timer, REPLACED};
 use crate::store::{
-    Ask, Change, Exchange, How, Listing, Made, Need, Object, Put, Store, Told, Tried, Updater, Version, Want,
+    AsyncGet, AsyncPut, AttemptedWrite, Change, Completion, Exchange, Listing, ReadFlags, ReadHint, Store,
+    UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
 };
 
 /// How often, and after which delay, a request is retried.
 #[derive(Clone, Copy, Debug)]
-pub struct Retries {
+pub struct RetryPolicy {
     /// The maximum number of retries.
-    pub most: u64,
+    pub max_retries: u64,
     /// The delay before the first retry; it doubles each time.
-    pub first: Duration,
+    pub initial_delay: Duration,
     /// The maximum delay.
-    pub longest: Duration,
+    pub max_delay: Duration,
 }
 
-impl Retries {
+impl RetryPolicy {
     /// A random delay between half of the interval and all of it, so that clients do not retry in
     /// step.
-    fn pause(&self, tried: u64) -> Duration {
-        let doubled = self.first.saturating_mul(1 << tried.min(31)).min(self.longest);
+    fn pause(&self, retries: u64) -> Duration {
+        let doubled = self.initial_delay.saturating_mul(1 << retries.min(31)).min(self.max_delay);
         let ticks = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
         let share = f64::from(ticks.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         doubled.mul_f64(0.5 + 0.5 * share)
     }
 }
 
-/// Retries the requests of another store after transient errors.
+/// RetryPolicy the requests of another store after transient errors.
 ///
 /// [`Store::exchange`] is not retried: the first attempt may have been applied. An update whose
 /// response is lost is repeated, which gives the same value, or decided again. If deciding again
 /// would apply the change twice (as appending does), the update raises an error.
 pub struct RetryingStore<F> {
     inner: Arc<dyn Store>,
-    asking: Arc<Asking<F>>,
+    retrier: Arc<Retrier<F>>,
 }
 
-struct Asking<F> {
-    retries: Retries,
+struct Retrier<F> {
+    policy: RetryPolicy,
     /// Converts the exception of a callback, and classifies it.
-    foreign: F,
+    classify_foreign: F,
 }
 
 /// Whether an error is transient, and what it says about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passes {
+pub enum Transience {
     /// A retry cannot succeed.
-    Never,
+    Permanent,
     /// A retry may succeed. The request was probably not applied.
-    Unclear,
+    Transient,
     /// A retry may succeed. The response was lost: the request may have been applied.
-    Lost,
+    Ambiguous,
     /// A retry may succeed. The server stated that the request was not applied.
-    Undone,
+    NotApplied,
 }
 
-impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
+impl<F: Fn(Error) -> (Error, Transience)> Retrier<F> {
     /// Run `work`, and again after transient errors.
-    fn each<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
-        let mut tried = 0;
+    fn run<T>(&self, mut work: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut retries = 0;
         loop {
-            let (error, passes) = match work() {
-                Err(error) => self.judged(error),
-                done => return done,
+            let (error, transience) = match work() {
+                Err(error) => self.classify(error),
+                result => return result,
             };
-            if tried >= self.retries.most || passes == Passes::Never {
+            if retries >= self.policy.max_retries || transience == Transience::Permanent {
                 return Err(error);
             }
-            interruptible_wait::sleep(self.retries.pause(tried))?;
-            tried += 1;
+            interruptible_wait::sleep(self.policy.pause(retries))?;
+            retries += 1;
         }
     }
 
     /// Convert an error, and classify it.
-    fn judged(&self, error: Error) -> (Error, Passes) {
+    fn classify(&self, error: Error) -> (Error, Transience) {
         match error.kind {
-            Kind::Store { retryable: true, .. } if error.code != Some(REPLACED) => (error, Passes::Unclear),
-            Kind::Foreign => aside(|| (self.foreign)(error)),
-            _ => (error, Passes::Never),
+            Kind::Store { retryable: true, .. } if error.code != Some(REPLACED) => {
+                (error, Transience::Transient)
+            }
+            Kind::Foreign => run_blocking(|| (self.classify_foreign)(error)),
+            _ => (error, Transience::Permanent),
         }
     }
 
     /// Classify the error of an update, which an earlier request may have applied.
-    fn judged_change<T>(&self, made: &Result<T>) -> Passes {
-        let Err(error) = made else { return Passes::Never };
-        match self.judged(error.clone()).1 {
-            Passes::Unclear | Passes::Undone if is_lost(error) => Passes::Lost,
-            passes => passes,
+    fn classify_update<T>(&self, outcome: &Result<T>) -> Transience {
+        let Err(error) = outcome else { return Transience::Permanent };
+        match self.classify(error.clone()).1 {
+            Transience::Transient | Transience::NotApplied if is_ambiguous_error(error) => {
+                Transience::Ambiguous
+            }
+            transience => transience,
         }
     }
 }
@@ -100,141 +105,160 @@ impl<F: Fn(Error) -> (Error, Passes)> Asking<F> {
 impl<F> RetryingStore<F> {
     /// Retry the requests of `inner` by `policy`. `classify_foreign` converts and classifies
     /// exceptions.
-    pub fn new(inner: Arc<dyn Store>, retries: Retries, foreign: F) -> Self {
-        RetryingStore { inner, asking: Arc::new(Asking { retries, foreign }) }
+    pub fn new(inner: Arc<dyn Store>, policy: RetryPolicy, classify_foreign: F) -> Self {
+        RetryingStore { inner, retrier: Arc::new(Retrier { policy, classify_foreign }) }
     }
 }
 
 impl<F> fmt::Debug for RetryingStore<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RetryingStore").field(&self.inner).field(&self.asking.retries).finish()
+        f.debug_tuple("RetryingStore").field(&self.inner).field(&self.retrier.policy).finish()
     }
 }
 
-impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
-    fn opened(self: Arc<Self>, inner: Box<dyn Object>) -> Box<dyn Object> {
-        Box::new(RetryingObject { inner, asking: self })
+impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Retrier<F> {
+    fn wrap_reader(self: Arc<Self>, inner: Box<dyn ValueReader>) -> Box<dyn ValueReader> {
+        Box::new(RetryingReader { inner, retrier: self })
     }
 }
 
 /// Starts an asynchronous operation.
-type Begin<T> = Arc<dyn Fn(Told<T>) + Send + Sync>;
+type StartAsync<T> = Arc<dyn Fn(Completion<T>) + Send + Sync>;
 
-impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Asking<F> {
+impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Retrier<F> {
     /// Start an operation, and again after transient errors as long as its caller needs the result.
     /// No thread waits meanwhile.
-    fn begin<T: 'static>(self: Arc<Self>, tried: u64, begin: Begin<T>, told: Told<T>) {
-        if !told.is_wanted() {
+    fn run_async<T: 'static>(self: Arc<Self>, retries: u64, start: StartAsync<T>, completion: Completion<T>) {
+        if !completion.is_active() {
             return;
         }
-        let again = begin.clone();
-        let told = told.then(move |told, done| match done {
-            Err(error) => match self.judged(error) {
-                (_, passes) if passes != Passes::Never && tried < self.retries.most => {
-                    let (pause, wanted) = (self.retries.pause(tried), told.wanted());
-                    timer::after(pause, wanted, move || self.begin(tried + 1, again, told));
+        let start_again = start.clone();
+        let completion = completion.chain(move |completion, result| match result {
+            Err(error) => match self.classify(error) {
+                (_, transience)
+                    if transience != Transience::Permanent && retries < self.policy.max_retries =>
+                {
+                    let (pause, is_active) = (self.policy.pause(retries), completion.active_check());
+                    timer::run_after(pause, is_active, move || {
+                        self.run_async(retries + 1, start_again, completion)
+                    });
                 }
-                (error, _) => told.tell(Err(error)),
+                (error, _) => completion.complete(Err(error)),
             },
-            done => told.tell(done),
+            result => completion.complete(result),
         });
-        begin(told);
+        start(completion);
     }
 }
 
 /// Starts reads of the inner store, with retries.
-struct RetryingAsk<F> {
-    inner: Arc<dyn Ask>,
-    asking: Arc<Asking<F>>,
+struct RetryingGet<F> {
+    inner: Arc<dyn AsyncGet>,
+    retrier: Arc<Retrier<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Ask for RetryingAsk<F> {
-    fn ask(&self, key: &str, want: Want, told: Told) {
-        let (inner, key, asking) = (self.inner.clone(), key.to_owned(), self.asking.clone());
-        let told = told.then(|told, opened| {
-            told.tell(opened.map(|object| Some(asking.opened(object?))));
+impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> AsyncGet for RetryingGet<F> {
+    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
+        let (inner, key, retrier) = (self.inner.clone(), key.to_owned(), self.retrier.clone());
+        let completion = completion.chain(|completion, opened| {
+            completion.complete(opened.map(|object| Some(retrier.wrap_reader(object?))));
         });
-        self.asking.clone().begin(0, Arc::new(move |told| inner.ask(&key, want, told)), told);
+        self.retrier.clone().run_async(
+            0,
+            Arc::new(move |completion| inner.get(&key, hint, completion)),
+            completion,
+        );
     }
 }
 
 /// Starts writes of the inner store, with retries.
 struct RetryingPut<F> {
-    inner: Arc<dyn Put>,
-    asking: Arc<Asking<F>>,
+    inner: Arc<dyn AsyncPut>,
+    retrier: Arc<Retrier<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Put for RetryingPut<F> {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> AsyncPut for RetryingPut<F> {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
         let (inner, key, value) = (self.inner.clone(), key.to_owned(), value.clone());
-        self.asking.clone().begin(0, Arc::new(move |told| inner.put(&key, &value, told)), told);
+        self.retrier.clone().run_async(
+            0,
+            Arc::new(move |completion| inner.put(&key, &value, completion)),
+            completion,
+        );
     }
 }
 
-impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for RetryingStore<F> {
+impl<F: Fn(Error) -> (Error, Transience) + Send + Sync + 'static> Store for RetryingStore<F> {
     fn inner(&self) -> Option<&dyn Store> {
         Some(&*self.inner)
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        let opened = self.asking.each(|| self.inner.open(key, want))?;
-        Ok(opened.map(|inner| self.asking.clone().opened(inner)))
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        let opened = self.retrier.run(|| self.inner.open(key, hint))?;
+        Ok(opened.map(|inner| self.retrier.clone().wrap_reader(inner)))
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        Some(Arc::new(RetryingAsk { inner: self.inner.asking()?, asking: self.asking.clone() }))
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
+        Some(Arc::new(RetryingGet { inner: self.inner.async_get()?, retrier: self.retrier.clone() }))
     }
 
-    fn putting(&self) -> Option<Arc<dyn Put>> {
-        Some(Arc::new(RetryingPut { inner: self.inner.putting()?, asking: self.asking.clone() }))
+    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
+        Some(Arc::new(RetryingPut { inner: self.inner.async_put()?, retrier: self.retrier.clone() }))
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        if need.current {
-            let (mut tried, mut sure) = (Tried::Nothing, false);
-            let made = self.asking.each(|| {
-                let before = tried.clone();
-                let (mut undecided, mut is_change) = (None, false);
-                let mut decide = |current: Option<&dyn Object>| {
-                    let decided = before.decide(current, false, sure, updater);
-                    is_change = matches!(decided, Ok(Change::Delete | Change::Write(_)));
-                    tried = match &decided {
-                        Ok(change) => Tried::of(change, need.only)?,
-                        Err(_) => before.clone(),
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
+        if options.current {
+            let (mut attempted, mut response_lost) = (AttemptedWrite::Untracked, false);
+            let outcome = self.retrier.run(|| {
+                let earlier = attempted.clone();
+                let (mut updater_error, mut is_change) = (None, false);
+                let mut decide_again = |current: Option<&dyn ValueReader>| {
+                    let decision = earlier.decide(current, false, response_lost, updater);
+                    is_change = matches!(decision, Ok(Change::Delete | Change::Write(_)));
+                    attempted = match &decision {
+                        Ok(change) => AttemptedWrite::of(change, options.strict)?,
+                        Err(_) => earlier.clone(),
                     };
-                    undecided = decided.as_ref().err().cloned();
-                    decided
+                    updater_error = decision.as_ref().err().cloned();
+                    decision
                 };
-                let made = self.inner.update(key, need, &mut decide);
-                let knows = made.as_ref().is_err_and(is_lost);
-                let is_final = |error: &Error| self.asking.judged(error.clone()).1 == Passes::Never;
+                let outcome = self.inner.update(key, options, &mut decide_again);
+                let is_ambiguous = outcome.as_ref().is_err_and(is_ambiguous_error);
+                let is_final =
+                    |error: &Error| self.retrier.classify(error.clone()).1 == Transience::Permanent;
                 // The error comes from the updater, not from the store: return it unless the write
                 // is ambiguous.
-                if let Some(error) = undecided.filter(|error| !knows && is_final(error)) {
+                if let Some(error) = updater_error.filter(|error| !is_ambiguous && is_final(error)) {
                     return Ok(Err(error));
                 }
-                match self.asking.judged_change(&made) {
-                    Passes::Undone => tried = before.clone(),
-                    Passes::Lost => sure |= is_change || knows, // otherwise only a read was lost
-                    Passes::Never | Passes::Unclear => {}
+                match self.retrier.classify_update(&outcome) {
+                    Transience::NotApplied => attempted = earlier.clone(),
+                    // Otherwise only a read was lost.
+                    Transience::Ambiguous => response_lost |= is_change || is_ambiguous,
+                    Transience::Permanent | Transience::Transient => {}
                 }
-                let made = made?;
-                if need.only && matches!(made.change, Change::Keep) {
-                    before.check_refused(sure, || self.inner.open(key, Want::Whole))?;
+                let outcome = outcome?;
+                if options.strict && matches!(outcome.change, Change::Keep) {
+                    earlier.check_refusal(response_lost, || self.inner.open(key, ReadHint::Whole))?;
                 }
-                Ok(Ok(made))
+                Ok(Ok(outcome))
             });
-            return made.and_then(|made| made).map_err(|error| error.at_key(key));
+            return outcome.and_then(|outcome| outcome).map_err(|error| error.at_key(key));
         }
         let change = updater(None)?;
-        let make = || Ok(self.inner.update(key, need, &mut |_| Ok(change.again()))?.version);
-        let version = self.asking.each(make)?;
-        Ok(Made { change, version })
+        let apply = || Ok(self.inner.update(key, options, &mut |_| Ok(change.reborrow()))?.version);
+        let version = self.retrier.run(apply)?;
+        Ok(UpdateOutcome { change, version })
     }
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let mut outcome = None;
-        self.asking.each(|| {
+        self.retrier.run(|| {
             if outcome.is_some() {
                 return Ok(()); // only the release of the lock failed
             }
@@ -247,41 +271,41 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync + 'static> Store for Retrying
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
-        self.asking.each(|| self.inner.list(prefix))
+        self.retrier.run(|| self.inner.list(prefix))
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        self.asking.each(|| self.inner.list_dir(prefix))
+        self.retrier.run(|| self.inner.list_dir(prefix))
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
-        self.asking.each(|| self.inner.delete_prefix(prefix))
+        self.retrier.run(|| self.inner.delete_prefix(prefix))
     }
 
     fn replace_prefix(&self, staged: &str, prefix: &str) -> Result<bool> {
-        self.inner.replace_prefix(staged, prefix).map_err(|error| self.asking.judged(error).0)
+        self.inner.replace_prefix(staged, prefix).map_err(|error| self.retrier.classify(error).0)
     }
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
-        self.asking.each(|| self.inner.clear_prefix(prefix))
+        self.retrier.run(|| self.inner.clear_prefix(prefix))
     }
 
     fn exchange(&self, changes: &[Exchange]) -> Result<Option<bool>> {
-        self.inner.exchange(changes).map_err(|error| self.asking.judged(error).0)
+        self.inner.exchange(changes).map_err(|error| self.retrier.classify(error).0)
     }
 }
 
 /// Whether the error says that a write may have been applied.
-fn is_lost(error: &Error) -> bool {
-    error.code == Some(LOST)
+fn is_ambiguous_error(error: &Error) -> bool {
+    error.code == Some(AMBIGUOUS_WRITE)
 }
 
-struct RetryingObject<F> {
-    inner: Box<dyn Object>,
-    asking: Arc<Asking<F>>,
+struct RetryingReader<F> {
+    inner: Box<dyn ValueReader>,
+    retrier: Arc<Retrier<F>>,
 }
 
-impl<F: Fn(Error) -> (Error, Passes) + Send + Sync> Object for RetryingObject<F> {
+impl<F: Fn(Error) -> (Error, Transience) + Send + Sync> ValueReader for RetryingReader<F> {
     fn size(&self) -> u64 {
         self.inner.size()
     }
@@ -290,8 +314,8 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync> Object for RetryingObject<F>
         self.inner.version()
     }
 
-    fn takes_request(&self, offset: u64, count: u64) -> bool {
-        self.inner.takes_request(offset, count)
+    fn needs_request(&self, offset: u64, count: u64) -> bool {
+        self.inner.needs_request(offset, count)
     }
 
     fn state(&self) -> Option<Version> {
@@ -299,11 +323,11 @@ impl<F: Fn(Error) -> (Error, Passes) + Send + Sync> Object for RetryingObject<F>
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.read_as(offset, out, How::default())
+        self.read_with(offset, out, ReadFlags::default())
     }
 
-    fn read_as(&self, offset: u64, out: &mut [u8], how: How) -> Result<()> {
-        self.asking.each(|| self.inner.read_as(offset, out, how))
+    fn read_with(&self, offset: u64, out: &mut [u8], how: ReadFlags) -> Result<()> {
+        self.retrier.run(|| self.inner.read_with(offset, out, how))
     }
 
     fn bytes(&self) -> Option<&[u8]> {
@@ -324,70 +348,78 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use super::*;
-    use crate::store::Asker;
+    use crate::store::CancelToken;
 
     /// Responds "busy" this many times.
     struct Busy(AtomicU64);
 
-    impl Ask for Busy {
-        fn ask(&self, _: &str, _: Want, told: Told) {
-            let left = self.0.fetch_sub(1, Ordering::Relaxed);
-            let kind = Kind::Store { retryable: left < 100, errno: None };
-            told.tell(if left == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
+    impl AsyncGet for Busy {
+        fn get(&self, _: &str, _: ReadHint, completion: Completion) {
+            let remaining = self.0.fetch_sub(1, Ordering::Relaxed);
+            let kind = Kind::Store { retryable: remaining < 100, errno: None };
+            completion.complete(if remaining == 0 { Ok(None) } else { Err(Error::new(kind, "busy")) });
         }
     }
 
     /// A flag as a cancel token.
-    impl Asker for AtomicBool {
-        fn wants(&self) -> bool {
+    impl CancelToken for AtomicBool {
+        fn is_active(&self) -> bool {
             self.load(Ordering::Relaxed)
         }
     }
 
     /// Read from `inner` with four retries.
-    fn asks(inner: Arc<dyn Ask>, told: Told) {
-        let first = Duration::from_micros(1);
-        let retries = Retries { most: 4, first, longest: first };
-        let asking = Arc::new(Asking { retries, foreign: |error: Error| (error, Passes::Never) });
-        RetryingAsk { inner, asking }.ask("key", Want::Whole, told);
+    fn get_with_retries(inner: Arc<dyn AsyncGet>, completion: Completion) {
+        let initial_delay = Duration::from_micros(1);
+        let policy = RetryPolicy { max_retries: 4, initial_delay, max_delay: initial_delay };
+        let retrier =
+            Arc::new(Retrier { policy, classify_foreign: |error: Error| (error, Transience::Permanent) });
+        RetryingGet { inner, retrier }.get("key", ReadHint::Whole, completion);
     }
 
-    /// Whether the read succeeds after `often` busy responses, and how many busy responses remain.
-    fn told(often: u64) -> (bool, u64) {
-        let busy = Arc::new(Busy(often.into()));
-        let (tell, told) = channel();
-        let wanted = Arc::new(AtomicBool::new(true));
-        asks(busy.clone(), Told::new(wanted, move |opened| tell.send(opened.is_ok()).unwrap()));
-        (told.recv().unwrap(), busy.0.load(Ordering::Relaxed))
+    /// Whether the read succeeds after `count` busy responses, and how many busy responses remain.
+    fn read_busy(count: u64) -> (bool, u64) {
+        let busy = Arc::new(Busy(count.into()));
+        let (sender, receiver) = channel();
+        let is_active = Arc::new(AtomicBool::new(true));
+        get_with_retries(
+            busy.clone(),
+            Completion::new(is_active, move |wrap_reader| sender.send(wrap_reader.is_ok()).unwrap()),
+        );
+        (receiver.recv().unwrap(), busy.0.load(Ordering::Relaxed))
     }
 
     #[test]
-    fn what_is_asked_for_is_asked_for_again() {
-        assert_eq!(told(4), (true, u64::MAX));
-        assert_eq!(told(7), (false, 2));
-        assert_eq!(told(200), (false, 199));
+    fn transient_errors_are_retried() {
+        assert_eq!(read_busy(4), (true, u64::MAX));
+        assert_eq!(read_busy(7), (false, 2));
+        assert_eq!(read_busy(200), (false, 199));
     }
 
     /// Responds "busy", and cancels the request after the first response.
-    struct Given {
+    struct CancelsAfterFirst {
         busy: Busy,
-        wanted: Arc<AtomicBool>,
+        is_active: Arc<AtomicBool>,
     }
 
-    impl Ask for Given {
-        fn ask(&self, key: &str, want: Want, told: Told) {
-            self.wanted.store(false, Ordering::Relaxed);
-            self.busy.ask(key, want, told);
+    impl AsyncGet for CancelsAfterFirst {
+        fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
+            self.is_active.store(false, Ordering::Relaxed);
+            self.busy.get(key, hint, completion);
         }
     }
 
     #[test]
-    fn what_nobody_wants_any_more_is_not_asked_for_again() {
-        let wanted = Arc::new(AtomicBool::new(true));
-        let given = Arc::new(Given { busy: Busy(AtomicU64::new(50)), wanted: wanted.clone() });
-        let (tell, told) = channel::<bool>();
-        asks(given.clone(), Told::new(wanted, move |opened| tell.send(opened.is_ok()).unwrap()));
-        assert!(told.recv().is_err()); // the completion was dropped
-        assert_eq!(given.busy.0.load(Ordering::Relaxed), 49);
+    fn cancelled_read_is_not_retried() {
+        let is_active = Arc::new(AtomicBool::new(true));
+        let cancelling =
+            Arc::new(CancelsAfterFirst { busy: Busy(AtomicU64::new(50)), is_active: is_active.clone() });
+        let (sender, receiver) = channel::<bool>();
+        get_with_retries(
+            cancelling.clone(),
+            Completion::new(is_active, move |wrap_reader| sender.send(wrap_reader.is_ok()).unwrap()),
+        );
+        assert!(receiver.recv().is_err()); // the completion was dropped
+        assert_eq!(cancelling.busy.0.load(Ordering::Relaxed), 49);
     }
 }

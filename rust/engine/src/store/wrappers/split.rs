@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use crate::error::Result;
-use crate::store::async_ops::by_thread;
+use crate::store::async_ops::complete_on_thread;
 use crate::store::{
-    through, Ask, AtPath, Listing, Made, Need, Object, Put, SharedStore, Store, Told, Turn, Updater, Version,
-    Want,
+    with_coalescing, AsyncGet, AsyncPut, CoalescingStore, Completion, Listing, PathKind, Permit, ReadHint,
+    Store, UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
 };
 
 /// Keeps metadata documents in one store and all other values, the chunks, in another.
@@ -19,7 +19,7 @@ use crate::store::{
 pub struct SplitStore {
     metadata: Arc<dyn Store>,
     chunks: Arc<dyn Store>,
-    of_one: bool,
+    same_store: bool,
 }
 
 /// Whether `key` names a metadata document.
@@ -31,11 +31,11 @@ pub(in crate::store) fn is_document(key: &str) -> bool {
 impl SplitStore {
     /// Send documents to `metadata` and all other keys to `chunks`. `same_store`: both are views of
     /// one store with the same keys.
-    pub fn new(metadata: Arc<dyn Store>, chunks: Arc<dyn Store>, of_one: bool) -> Self {
-        SplitStore { metadata, chunks, of_one }
+    pub fn new(metadata: Arc<dyn Store>, chunks: Arc<dyn Store>, same_store: bool) -> Self {
+        SplitStore { metadata, chunks, same_store }
     }
 
-    fn side(&self, key: &str) -> &dyn Store {
+    fn store_of(&self, key: &str) -> &dyn Store {
         if is_document(key) {
             &*self.metadata
         } else {
@@ -45,74 +45,83 @@ impl SplitStore {
 }
 
 /// Starts reads of chunks; a thread waits for documents.
-struct SplitAsk {
+struct SplitGet {
     metadata: Arc<dyn Store>,
-    chunks: Arc<dyn Ask>,
+    chunks: Arc<dyn AsyncGet>,
 }
 
-impl Ask for SplitAsk {
-    fn ask(&self, key: &str, want: Want, told: Told) {
+impl AsyncGet for SplitGet {
+    fn get(&self, key: &str, hint: ReadHint, completion: Completion) {
         if !is_document(key) {
-            return self.chunks.ask(key, want, told);
+            return self.chunks.get(key, hint, completion);
         }
         let (metadata, key) = (self.metadata.clone(), key.to_owned());
-        by_thread(told, move || metadata.open(&key, want));
+        complete_on_thread(completion, move || metadata.open(&key, hint));
     }
 }
 
 /// Starts writes of chunks; a thread waits for documents.
 struct SplitPut {
     metadata: Arc<dyn Store>,
-    chunks: Arc<dyn Put>,
+    chunks: Arc<dyn AsyncPut>,
 }
 
-impl Put for SplitPut {
-    fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Told<Option<Version>>) {
+impl AsyncPut for SplitPut {
+    fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
         if !is_document(key) {
-            return self.chunks.put(key, value, told);
+            return self.chunks.put(key, value, completion);
         }
         let (metadata, key, value) = (self.metadata.clone(), key.to_owned(), value.clone());
-        by_thread(told, move || metadata.put_shared(&key, &value));
+        complete_on_thread(completion, move || metadata.put_shared(&key, &value));
     }
 }
 
 impl Store for SplitStore {
-    fn at_hand(&self) -> bool {
-        self.metadata.at_hand() && self.chunks.at_hand()
+    fn is_local(&self) -> bool {
+        self.metadata.is_local() && self.chunks.is_local()
     }
 
-    fn open(&self, key: &str, want: Want) -> Result<Option<Box<dyn Object>>> {
-        self.side(key).open(key, want)
+    fn open(&self, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
+        self.store_of(key).open(key, hint)
     }
 
-    fn asking(&self) -> Option<Arc<dyn Ask>> {
-        Some(Arc::new(SplitAsk { metadata: self.metadata.clone(), chunks: self.chunks.asking()? }))
+    fn async_get(&self) -> Option<Arc<dyn AsyncGet>> {
+        Some(Arc::new(SplitGet { metadata: self.metadata.clone(), chunks: self.chunks.async_get()? }))
     }
 
-    fn putting(&self) -> Option<Arc<dyn Put>> {
-        Some(Arc::new(SplitPut { metadata: self.metadata.clone(), chunks: self.chunks.putting()? }))
+    fn async_put(&self) -> Option<Arc<dyn AsyncPut>> {
+        Some(Arc::new(SplitPut { metadata: self.metadata.clone(), chunks: self.chunks.async_put()? }))
     }
 
-    fn through(&self, below: &Arc<dyn Store>, shared: &Arc<SharedStore>) -> Option<Arc<dyn Store>> {
+    fn with_coalescing(
+        &self,
+        below: &Arc<dyn Store>,
+        shared: &Arc<CoalescingStore>,
+    ) -> Option<Arc<dyn Store>> {
         let (metadata, chunks) =
-            (through(&self.metadata, below, shared), through(&self.chunks, below, shared));
+            (with_coalescing(&self.metadata, below, shared), with_coalescing(&self.chunks, below, shared));
         (metadata.is_some() || chunks.is_some()).then(|| {
             let metadata = metadata.unwrap_or_else(|| self.metadata.clone());
             let chunks = chunks.unwrap_or_else(|| self.chunks.clone());
-            Arc::new(SplitStore { metadata, chunks, of_one: self.of_one }) as _
+            Arc::new(SplitStore { metadata, chunks, same_store: self.same_store }) as _
         })
     }
 
-    fn may_wait(&self) -> Result<()> {
-        self.metadata.may_wait().and_then(|()| self.chunks.may_wait())
+    fn check_may_block(&self) -> Result<()> {
+        self.metadata.check_may_block().and_then(|()| self.chunks.check_may_block())
     }
 
-    fn update<'a>(&self, key: &str, need: Need, updater: &mut Updater<'_, 'a>) -> Result<Made<'a>> {
-        self.side(key).update(key, need, updater)
+    fn update<'a>(
+        &self,
+        key: &str,
+        options: UpdateOptions,
+        updater: &mut Updater<'_, 'a>,
+    ) -> Result<UpdateOutcome<'a>> {
+        self.store_of(key).update(key, options, updater)
     }
 
-    fn at_path(&self, key: &str) -> Result<Option<AtPath>> {
-        self.side(key).at_path(key)
+    fn path_kind(&self, key: &str) -> Result<Option<PathKind>> {
+        self.store_of(key).path_kind(key)
     }
 
     fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
@@ -121,7 +130,7 @@ impl Store for SplitStore {
 
     fn hold(&self, key: &str, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.keys().check(key)?;
-        self.side(key).hold(key, work)
+        self.store_of(key).hold(key, work)
     }
 
     fn list(&self, prefix: &str) -> Result<Vec<String>> {
@@ -134,15 +143,15 @@ impl Store for SplitStore {
     }
 
     fn list_dir(&self, prefix: &str) -> Result<Listing> {
-        let mut found = self.metadata.list_dir(prefix)?;
-        found.keys.retain(|key| is_document(key));
+        let mut listing = self.metadata.list_dir(prefix)?;
+        listing.keys.retain(|key| is_document(key));
         let chunks = self.chunks.list_dir(prefix)?;
-        found.keys.extend(chunks.keys.into_iter().filter(|key| !is_document(key)));
-        found.keys.sort_unstable();
-        found.prefixes.extend(chunks.prefixes);
-        found.prefixes.sort_unstable();
-        found.prefixes.dedup();
-        Ok(found)
+        listing.keys.extend(chunks.keys.into_iter().filter(|key| !is_document(key)));
+        listing.keys.sort_unstable();
+        listing.prefixes.extend(chunks.prefixes);
+        listing.prefixes.sort_unstable();
+        listing.prefixes.dedup();
+        Ok(listing)
     }
 
     fn delete_prefix(&self, prefix: &str) -> Result<()> {
@@ -153,7 +162,7 @@ impl Store for SplitStore {
 
     fn clear_prefix(&self, prefix: &str) -> Result<()> {
         self.metadata.clear_prefix(prefix)?;
-        if self.of_one {
+        if self.same_store {
             return self.chunks.clear_prefix(prefix);
         }
         // The next value may be a document in another folder, which does not make this folder
@@ -178,24 +187,24 @@ impl Store for SplitStore {
         self.metadata.concurrency().max(self.chunks.concurrency())
     }
 
-    fn decoding(&self) -> Result<Option<Turn<'_>>> {
-        self.chunks.decoding()
+    fn coding_permit(&self) -> Result<Option<Permit<'_>>> {
+        self.chunks.coding_permit()
     }
 
-    fn keeps(&self, bytes: usize) -> bool {
-        self.chunks.keeps(bytes)
+    fn can_cache(&self, bytes: usize) -> bool {
+        self.chunks.can_cache(bytes)
     }
 
-    fn remembers(&self, key: &str) -> bool {
-        self.side(key).remembers(key)
+    fn is_cached(&self, key: &str) -> bool {
+        self.store_of(key).is_cached(key)
     }
 
-    fn asked_since(&self, key: &str) -> Option<Instant> {
-        self.side(key).asked_since(key)
+    fn cached_since(&self, key: &str) -> Option<Instant> {
+        self.store_of(key).cached_since(key)
     }
 
-    fn shared_since(&self, key: &str) -> Option<SystemTime> {
-        self.side(key).shared_since(key)
+    fn coalesced_since(&self, key: &str) -> Option<SystemTime> {
+        self.store_of(key).coalesced_since(key)
     }
 
     fn write_concurrency(&self) -> usize {
