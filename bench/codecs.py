@@ -64,17 +64,17 @@ def data() -> Iterator[Data]:
     y, x = np.mgrid[0:EDGE, 0:EDGE] / EDGE
     smooth = 15 + 20 * np.sin(3 * y) * np.cos(5 * x) + 3 * np.sin(40 * x * y)
     field = (smooth + random.normal(0, 0.05, shape)).astype("f4")
-    yield Data("field", "float32, a smooth field with a little noise, as of the weather", field)
+    yield Data("field", "float32, a smooth field with little noise, such as weather data", field)
     light = 400 * np.exp(-(((y - 0.5) / 0.2) ** 2) - ((x - 0.4) / 0.3) ** 2) + 100
     yield Data(
-        "image", "uint16, counts of photons, as of a camera", random.poisson(light).astype("u2")
+        "image", "uint16, photon counts, such as a camera image", random.poisson(light).astype("u2")
     )
     cells = (np.floor(y * 13) * 17 + np.floor((x + 0.05 * np.sin(30 * y)) * 17)).astype("u4")
-    yield Data("labels", "uint32, regions of one value each, as of a segmentation", cells)
+    yield Data("labels", "uint32, regions of constant value, such as a segmentation", cells)
     times = np.cumsum(random.integers(900_000, 1_100_000, EDGE * EDGE)).reshape(shape)
-    yield Data("times", "int64, sorted, steps that differ by a tenth, as of events", times)
+    yield Data("times", "int64, sorted, steps that vary by 10 %, such as event times", times)
     tenths = np.round(smooth + random.normal(0, 0.5, shape), 1)
-    yield Data("decimals", "float64, values with one decimal, as of instruments", tenths)
+    yield Data("decimals", "float64, values with one decimal, such as instrument readings", tenths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,23 +192,21 @@ def _best(action: Any) -> float:
 
 
 TABLES: dict[str, Callable[[float], str]] = {
-    "How many times smaller": lambda ratio: f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}",
-    "Written, MB/s": lambda rate: f"{float(f'{rate:.2g}'):.0f}",
+    "Compression ratio": lambda ratio: f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}",
+    "Write, MB/s": lambda rate: f"{float(f'{rate:.2g}'):.0f}",
     "Read, MB/s": lambda rate: f"{float(f'{rate:.2g}'):.0f}",
 }
-ABOUT = """# Codecs, measured
+ABOUT = """# Codec benchmarks
 
-This page is generated (`just codecs`): arrays of {edge} × {edge} in chunks of {chunk} × {chunk}, in
-memory, written and read whole by one thread. The tables say how many times smaller an array is
-stored, and how many megabytes of elements are written and read per second of processor time: of
-one core of a server ({machine}), on which NumPy copies an array of this size at {copying:.0f} MB/s.
-Compare rates with each other; another machine has others. The codecs that lose digits are marked
-with †.
+This page is generated (`just codecs`). One thread writes and reads arrays of {edge} × {edge}
+elements in chunks of {chunk} × {chunk}, in memory. The tables show compression ratios, and the
+megabytes of elements written and read per second of processor time. They were measured on one core
+of a server ({machine}) on which NumPy copies an array of this size at {copying:.0f} MB/s. Compare
+rates with each other; other machines have other rates. † marks lossy codecs.
 """
 END = """
-Noise sets the limit: digits that are noise cannot be made fewer without losing them. To get
-below it, round (`BitRound`, `Quantize`), or store what was measured in place of what it was
-converted to (`FixedScaleOffset`).
+Noise limits lossless compression. For smaller arrays, round (`BitRound`, `Quantize`), or store the
+measured values instead of the converted ones (`FixedScaleOffset`).
 """
 
 

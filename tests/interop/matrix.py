@@ -578,24 +578,23 @@ def peer_reads(peer: str, path: Path, cell: Cell, wanted: np.ndarray[Any, Any]) 
 _HEAD = """\
 # Data types and codecs
 
-This page is generated (`just matrix`): an array of each data type is written by Tessarr through
-each codec and read back. ✓ is Tessarr itself; the letters after it are peers that read the same
-elements from what Tessarr wrote:
+This page is generated (`just matrix`). For each data type and codec, Tessarr writes an array and
+reads it back (✓). Each letter after ✓ is another library that reads the same elements:
 {versions}.
-A peer that is not named refuses the array, or lacks the data type or codec; "≠" and a letter is a
-peer that returns other elements, and why is told below. Empty cells are combinations that make no
-sense.
+A library without a letter refuses the array or lacks the data type or codec. "≠" precedes libraries
+that return other elements; the last section gives the reasons. Empty cells are invalid
+combinations.
 """
 
 _LETTERS = {"zarr-python": "z", "TensorStore": "t", "zarrs": "r"}
 
 
 _NOTES = """
-## Where peers return other elements
+## Differences in other libraries
 
-- t, float8_e8m0fnu: TensorStore takes the fill value 1 of an absent chunk for 2⁻⁶⁴.
-- r, fixedscaleoffset of big-endian numbers: zarrs swaps the bytes of the stored integers, which are
-  in the order that `astype` says.
+- t, float8_e8m0fnu: for an absent chunk, TensorStore reads the fill value 1 as 2⁻⁶⁴.
+- r, fixedscaleoffset of big-endian numbers: zarrs swaps the bytes of the stored integers, although
+  `astype` defines their byte order.
 """
 
 
