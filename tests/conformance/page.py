@@ -1,7 +1,7 @@
-"""Writes ``docs/conformance.md``: each requirement, and the tests that show it.
+"""Generator of ``docs/conformance.md``, the requirements and the tests that check them.
 
-What is required is in ``requirements.txt``, one line each; why something is left out, in
-``exceptions.txt``. Tests say what they show by a marker: ``@pytest.mark.covers("V2-META-01")``.
+``requirements.txt`` has one requirement per line, and ``exceptions.txt`` the reasons for omissions.
+The marker ``@pytest.mark.covers("V2-META-01")`` names the requirement that a test checks.
 ``python tests/conformance/page.py`` writes the page; a test checks that it is current.
 """
 
@@ -19,12 +19,13 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "conformance.md"
 
 HEAD = """\
-# What the formats require, and which tests show it
+# Conformance
 
-This page is generated (`just conformance`); a test checks that it is current. A requirement
-has a level: **M** must, **S** should, **O** optional, **D** in no specification, but
-real data or the common readers depend on it. What real writers got wrong is read with a warning
-where it can only mean one thing; what is written follows the specifications.
+This page is generated (`just conformance`), and a test checks that it is current. It lists the
+requirements of the formats and the tests that check them. Levels: **M** must, **S** should,
+**O** optional, **D** in no specification, but real data or common readers depend on it. Tessarr
+reads known defects of other writers with a warning if they have a single meaning. It always writes
+valid metadata.
 """
 
 
@@ -39,7 +40,7 @@ class Requirement:
 
 
 def requirements() -> list[Requirement]:
-    """Give all requirements, in the order of the page."""
+    """Return all requirements, in the order of the page."""
     found, section = [], ""
     for line in (HERE / "requirements.txt").read_text(encoding="utf-8").splitlines():
         if line.startswith("# "):
@@ -51,13 +52,13 @@ def requirements() -> list[Requirement]:
 
 
 def exceptions() -> dict[str, str]:
-    """Give the reasons for requirements that no test shows."""
+    """Return the reasons for requirements without tests."""
     lines = (HERE / "exceptions.txt").read_text(encoding="utf-8").splitlines()
     return dict(line.split(" ", 1) for line in lines if line)
 
 
 def shown() -> dict[str, list[tuple[Path, str]]]:
-    """Give the tests, as file and name, that say which requirement they show."""
+    """Return the files and names of the tests of each requirement."""
     found: dict[str, list[tuple[Path, str]]] = {}
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         text = file.read_text(encoding="utf-8")
@@ -80,11 +81,11 @@ def _markers(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def page() -> str:
-    """Give the text of the page."""
+    """Return the text of the page."""
     tests, reasons = shown(), exceptions()
     listed = requirements()
     counts = {
-        "shown by tests": sum(item.id in tests for item in listed),
+        "checked by tests": sum(item.id in tests for item in listed),
         "exceptions": sum(item.id in reasons for item in listed),
         "open": sum(item.id not in tests and item.id not in reasons for item in listed),
     }
@@ -94,7 +95,7 @@ def page() -> str:
     for item in listed:
         if item.section != section:
             section = item.section
-            lines += [f"\n## {section}\n", "| id | | requirement | shown by |", "|---|---|---|---|"]
+            lines += [f"\n## {section}\n", "| id | level | requirement | tests |", "|---|---|---|---|"]
         cell = _tests(tests.get(item.id, []))
         if item.id in reasons:
             cell = (
