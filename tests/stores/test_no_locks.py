@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -228,3 +229,58 @@ def test_delete_without_locks_removes_lock_files_of_killed_processes(
     assert left(tmp_path) != []
     finished(started(shim, "37", DELETING, str(tmp_path)))
     assert list(tmp_path.iterdir()) == []
+
+
+SQLITE = """
+import sys, tessarr
+from tessarr.errors import StoreError
+store = tessarr.stores.SQLiteStore(sys.argv[1])
+works = {
+    "create": lambda: tessarr.create_array(store, data=[1, 2], overwrite=True),
+    "put": lambda: store.put("a", b"1"),
+    "get": lambda: store.get("zarr.json"),
+    "open": lambda: tessarr.open(store, mode="r"),
+    "hold": lambda: store.hold("key", lambda: None),
+}
+for name in sys.argv[2:]:
+    try:
+        works[name]()
+    except StoreError as error:
+        assert "has no locks" in str(error), error
+        assert "LocalStore" in str(error), error
+        print(name, error.errno, error.retryable)
+"""
+
+
+@pytest.mark.parametrize("number", ["37", "38", "95", "22"])  # and EINVAL
+def test_sqlite_without_locks_fails_at_once_and_leaves_no_file(
+    shim: Path, tmp_path: Path, number: str
+) -> None:
+    """SQLite itself calls the database busy, or says that reading has failed."""
+    begin = time.monotonic()
+    path = tmp_path / "new" / "data.sqlite"
+    out = finished(started(shim, number, SQLITE, str(path), "create", "put", "hold"))
+    assert out == f"create {number} False\nput {number} False\nhold {number} False\n"
+    assert time.monotonic() - begin < 30  # a busy database is waited for, for 60 s
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.parametrize("number", ["37", "38", "95", "22"])
+def test_sqlite_database_without_locks_fails_at_once_and_stays_as_it_was(
+    shim: Path, tmp_path: Path, number: str
+) -> None:
+    """A database that was written where there are locks can neither be read nor changed."""
+    import tessarr
+
+    path = tmp_path / "data.sqlite"
+    with tessarr.stores.SQLiteStore(path) as store:
+        tessarr.create_array(store, data=[1, 2, 3])
+    before = path.read_bytes()
+    begin = time.monotonic()
+    out = finished(started(shim, number, SQLITE, str(path), "get", "open", "put", "create"))
+    names = [line.split()[0] for line in out.splitlines()]
+    assert names == ["get", "open", "put", "create"]
+    assert time.monotonic() - begin < 30
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["data.sqlite"]
+    assert tessarr.open_array(str(path), mode="r")[:].tolist() == [1, 2, 3]

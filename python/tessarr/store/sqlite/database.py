@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.errors import ReadOnlyError, StoreError
+from tessarr.store.lock_support import NO_LOCKS, check_locks, no_locks
 from tessarr.store.paths import is_writable
 from tessarr.store.sqlite.fork import gate
 from tessarr.store.sqlite.rows import (
@@ -60,6 +61,7 @@ class Database:
         self._returned: deque[OpenedValue] = deque()
         self._writing = threading.Lock()
         self._generation = 0
+        self._has_locks = False  # nothing is known before SQLite fails
         gate.watch(self)
 
     # What is asked of a store.
@@ -149,6 +151,9 @@ class Database:
                     raise StoreError(message, retryable=True) from error
             except OSError as error:
                 os.close(file)
+                if error.errno in NO_LOCKS:
+                    Path(path).unlink(missing_ok=True)
+                    raise no_locks(path, error) from error
                 raise StoreError._of_system("lock", path, error) from error
             except BaseException:
                 os.close(file)
@@ -225,11 +230,19 @@ class Database:
                 with gate:
                     return work()
             except sqlite3.Error as error:
+                self._check_locks(error)
                 busy = _code(error) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
                 if not busy or time.monotonic() > give_up:
                     raise self._failure(error, retryable=busy) from error
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 0.02)
+
+    def _check_locks(self, error: sqlite3.Error) -> None:
+        """Raise an error if the file system has no locks: SQLite calls the database busy then."""
+        code = _code(error) & 0xFF
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR} and not self._has_locks:
+            check_locks(self.path)
+            self._has_locks = True
 
     def _failure(self, error: sqlite3.Error, *, retryable: bool) -> Exception:
         code = _code(error) & 0xFF
@@ -287,6 +300,7 @@ class Database:
         if not os.path.exists(self.path):  # noqa: PTH110 (a str)
             if not create:
                 return None
+            check_locks(self.path)
             self._make_folder()
         return self._connect(create=create)
 

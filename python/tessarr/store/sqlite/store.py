@@ -41,7 +41,8 @@ class SQLiteStore(DescribedStore):
     a turn longer than 60 s gets a `StoreError` that is retryable. While the store is in use
     there are two files more, named as the database with ``-wal`` and ``-shm`` at the end: they
     belong to it, and go when the last user closes it, as `close` or the end of the process does.
-    Not for network file systems. A value has at most 1 000 000 000 bytes.
+    Not for network file systems; one without locks is a `StoreError` at once. A value has at most
+    1 000 000 000 bytes.
 
     Examples
     --------

@@ -20,6 +20,7 @@ from tessarr.errors import (
     StoreError,
     TessarrError,
 )
+from tessarr.store.lock_support import NO_LOCKS
 
 __all__ = ["File", "ObjectFile", "PathFile", "ReadFile", "stamp_of"]
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 _ATTEMPTS: Final = 100
 _CREATING: Final = ("w", "x", "w-")
 _DENIED: Final = frozenset((errno.EACCES, errno.EPERM, errno.EROFS))
-_NO_LOCKS: Final = frozenset((errno.ENOTSUP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL))
 
 
 class File(Protocol):
@@ -143,7 +143,7 @@ class PathFile:
                 retryable=True,
             ) from error
         except OSError as error:
-            if error.errno not in _NO_LOCKS:
+            if error.errno not in NO_LOCKS:
                 raise
 
     def _descriptor(self) -> _Descriptor:

@@ -1,0 +1,60 @@
+"""Whether a file system has locks."""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Final
+
+from tessarr.errors import StoreError
+
+__all__ = ["NO_LOCKS", "check_locks", "no_locks"]
+
+NO_LOCKS: Final = frozenset(
+    (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
+)
+"""Numbers of the errors with which a file system without locks refuses one."""
+
+
+def check_locks(path: str) -> None:
+    """Raise an error if the file system of a file has no locks.
+
+    The lock is one of a temporary file in the folder of the file: on the file itself, it would end
+    the locks that this process has. Where no temporary file can be made, nothing is known.
+
+    Raises
+    ------
+    StoreError
+        If the file system has no locks.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> check_locks(tempfile.mkdtemp() + "/data.sqlite")
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows, where every file system has locks
+        return
+    folder = next(folder for folder in Path(path).absolute().parents if folder.exists())
+    refusal: OSError | None = None
+    with suppress(OSError), TemporaryFile(dir=folder) as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            refusal = error if error.errno in NO_LOCKS else None
+    if refusal is not None:
+        raise no_locks(path, refusal) from refusal
+
+
+def no_locks(path: str, error: OSError) -> StoreError:
+    """Return the error of a store that needs locks, in a file system without them."""
+    return StoreError(
+        f"cannot lock {path!r}: its file system has no locks ({error.strerror}), without which "
+        "writers would damage each other's changes; put the store on another file system, or use a "
+        "LocalStore, which does without",
+        errno=error.errno,
+        filename=path,
+    )
