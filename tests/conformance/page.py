@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "conformance.md"
 
+COLUMNS = "| id | level | requirement | tests |"
 HEAD = """\
 # Conformance
 
@@ -95,7 +96,7 @@ def page() -> str:
     for item in listed:
         if item.section != section:
             section = item.section
-            lines += [f"\n## {section}\n", "| id | level | requirement | tests |", "|---|---|---|---|"]
+            lines += [f"\n## {section}\n", COLUMNS, "|---|---|---|---|"]
         cell = _tests(tests.get(item.id, []))
         if item.id in reasons:
             cell = (
