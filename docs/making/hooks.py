@@ -1,8 +1,7 @@
-"""What MkDocs does to pages of this site beside what its plugins do.
+"""MkDocs hooks for decisions, links, pictures and names of the reference.
 
-Pages are also read as they are in the repository, so their links are plain: to files of the
-repository, which the site does not have, and to pictures, which the site shows in the
-reader's colours.
+Pages also work in the repository. Their links may lead to files outside ``docs``, which the site
+does not have, and to pictures, which the site embeds in the colours of the reader.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
 def on_config(config: Any) -> Any:
-    """Put every decision below the page of decisions."""
+    """Add every decision below the page of decisions."""
     project = next(entry["Project"] for entry in config.nav if "Project" in entry)
     found = sorted((DOCS / "adr").glob("0*.md"))
     pages = [{_title(page): f"adr/{page.name}"} for page in found]
@@ -36,7 +35,7 @@ def _title(page: Path) -> str:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Keep of a link that leads out of the documents what it is called."""
+    """Replace links to files outside the documentation by their texts."""
     folder = Path(page.file.abs_src_path).parent
 
     def inside(link: re.Match[str]) -> str:
@@ -47,7 +46,7 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
 
 
 def rest() -> list[str]:
-    """Give the public names of the package that no page of the reference has."""
+    """Return the public names of the package that no page of the reference shows."""
     pages = "\n".join(page.read_text(encoding="utf-8") for page in DOCS.glob("reference/*.md"))
     shown = set(re.findall(r"^::: tessarr.*\.(\w+)$", pages, re.MULTILINE))
     modules = {path.stem: path for path in PACKAGE.iterdir()}
@@ -59,7 +58,7 @@ def rest() -> list[str]:
 
 
 def _public(module: Path) -> list[str]:
-    """Give what a module exports."""
+    """Return the names that a module exports."""
     tree = ast.parse(module.read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -68,12 +67,12 @@ def _public(module: Path) -> list[str]:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Put the text of a picture where its link is; link names to the reference, if it has them."""
+    """Embed pictures, and link names to the reference."""
 
     def inline(image: re.Match[str]) -> str:
         text = (DOCS / "pictures" / image[2]).read_text(encoding="utf-8")
         return f'<figure role="img" aria-label="{image[1]}">{STYLE.sub("", text)}</figure>'
 
     linked = r'<autoref identifier="\1" optional><code>\1\2</code></autoref>'
-    html = html.replace("<p>::</p>", "")  # of docstrings, in which it begins a drawing
+    html = html.replace("<p>::</p>", "")  # in docstrings, where it starts a drawing
     return NAMED.sub(linked, PICTURE.sub(inline, html))

@@ -1,4 +1,4 @@
-"""Draw the pictures of the guide: ``just pictures`` writes them into ``docs/pictures``.
+"""Generator of the pictures of the guide: ``just pictures`` writes ``docs/pictures``.
 
 Lines and words have the colour of the text around (``currentColor``) and areas are
 translucent, so that a picture is as readable on dark as on light ground.
@@ -18,7 +18,7 @@ STYLE = (
 
 
 def svg(width: int, height: int, parts: Iterable[str]) -> str:
-    """Give a picture of these parts."""
+    """Return a picture of these parts."""
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="0 0 {width} {height}" '
@@ -37,7 +37,7 @@ def box(
     thick: float = 1,
     dashed: bool = False,
 ) -> str:
-    """Give a rectangle, tinted, with an outline."""
+    """Return a tinted rectangle with an outline."""
     dashes = ' stroke-dasharray="4 3"' if dashed else ""
     opacity = "" if colour == "none" else ' fill-opacity="0.45"'
     return (
@@ -47,7 +47,7 @@ def box(
 
 
 def tint(x: float, y: float, width: float, height: float, colour: str) -> str:
-    """Give an area without an outline."""
+    """Return an area without an outline."""
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" '
         f'fill="{colour}" fill-opacity="0.45"/>'
@@ -55,13 +55,13 @@ def tint(x: float, y: float, width: float, height: float, colour: str) -> str:
 
 
 def words(x: float, y: float, text: str, *, anchor: str = "middle", mono: bool = False) -> str:
-    """Give a line of text."""
+    """Return a line of text."""
     family = ' font-family="monospace"' if mono else ""
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{family}>{text}</text>'
 
 
 def arrow(x0: float, y0: float, x1: float, y1: float) -> str:
-    """Give a line with a head, to the right or down."""
+    """Return an arrow to the right or down."""
     right = x1 > x0
     head = (
         f"{x1:g},{y1:g} {x1 - 7:g},{y1 - 4:g} {x1 - 7:g},{y1 + 4:g}"
@@ -77,7 +77,7 @@ def arrow(x0: float, y0: float, x1: float, y1: float) -> str:
 def grid(
     x: float, y: float, rows: int, columns: int, edge: float, *, thick: float = 1.5
 ) -> Iterator[str]:
-    """Give the lines of a grid."""
+    """Return the lines of a grid."""
     lines = [f"M{x:g} {y + i * edge:g}h{columns * edge:g}" for i in range(rows + 1)]
     lines += [f"M{x + j * edge:g} {y:g}v{rows * edge:g}" for j in range(columns + 1)]
     yield (
@@ -96,8 +96,8 @@ def chunks() -> str:
     at = x + 4 * edge + 40
     rows = [
         (ORANGE, "a[1:5, 3:5]", "8 elements are asked for"),
-        (BLUE, "6 chunks", "are read and decoded, by all cores"),
-        ("none", "10 chunks", "are not touched"),
+        (BLUE, "6 chunks", "are read and decoded, on all cores"),
+        ("none", "10 chunks", "are not read"),
     ]
     for i, (colour, first, second) in enumerate(rows):
         top = y + 20 + i * 56
@@ -108,7 +108,7 @@ def chunks() -> str:
 
 
 def shards() -> str:
-    """Draw shards of subchunks, and what one stored shard looks like."""
+    """Draw shards of subchunks, and the layout of a stored shard."""
     edge, x, y = 25, 20, 40
     parts = [words(x, 24, "shards of 4 × 4, chunks of 1 × 1", anchor="start")]
     parts += [tint(x + 4 * edge, y, 4 * edge, 4 * edge, BLUE)]
@@ -125,19 +125,19 @@ def shards() -> str:
         at += length
     parts.append(box(at, top, 110, height, GREEN))
     parts.append(words(at + 55, top + 22, "index"))
-    parts.append(words(left + 120, top - 12, "subchunks, each encoded by itself"))
+    parts.append(words(left + 120, top - 12, "subchunks, encoded separately"))
     parts.append(
-        words(left, top + 64, "The index says where each subchunk begins and", anchor="start")
+        words(left, top + 64, "The index has the offset and size of each subchunk.", anchor="start")
     )
     parts.append(
-        words(left, top + 82, "how long it is: to read one takes two requests,", anchor="start")
+        words(left, top + 82, "Reading a subchunk takes two requests, and one", anchor="start")
     )
-    parts.append(words(left, top + 100, "and one when the index is in the cache.", anchor="start"))
+    parts.append(words(left, top + 100, "request if the index is in the cache.", anchor="start"))
     return svg(640, 260, parts)
 
 
 def pipeline() -> str:
-    """Draw what a chunk goes through on its way to the store."""
+    """Draw the codec chain of a chunk."""
     stages = [
         ("elements", "100 × 100", "none"),
         ("filters", "array → array", BLUE),
@@ -146,7 +146,7 @@ def pipeline() -> str:
         ("stored", "c/3/7", "none"),
     ]
     width, gap, top = 118, 24, 40
-    parts: list[str] = [words(340, 22, "to write, from left to right; to read, back again")]
+    parts: list[str] = [words(340, 22, "encoding from left to right; decoding from right to left")]
     for i, (name, what, colour) in enumerate(stages):
         x = 10 + i * (width + gap)
         parts += [box(x, top, width, 54, colour, dashed=colour == "none")]
@@ -209,12 +209,12 @@ def shapes() -> str:
 
 
 def writers() -> str:
-    """Draw writers that meet in a chunk, and writers that do not."""
+    """Draw writers of the same chunk and of separate chunks."""
     unit, height = 5.0, 30
     parts: list[str] = []
     cases = [
-        ("regions end where chunks end: nobody waits", [(0, 20), (20, 40), (40, 60)]),
-        ("two writers share the chunk in the middle: one waits for the other", [(0, 30), (30, 60)]),
+        ("regions match chunks: no writer waits", [(0, 20), (20, 40), (40, 60)]),
+        ("two writers share the middle chunk: one waits for the other", [(0, 30), (30, 60)]),
     ]
     for k, (name, regions) in enumerate(cases):
         y = 40 + k * 110
