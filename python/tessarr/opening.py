@@ -392,9 +392,11 @@ class _Opening:
                 self.path, zarr_format=self.zarr_format, kind=self.kind, copies=copies
             )
             found = drive.run(flow, self.store)
+            may_create = mode == "a" and not self.store.read_only and create is not None
+            if isinstance(found, ArrayMeta) and may_create and self._is_below_deleted():
+                found = None
             if found is not None and isinstance(found, _KINDS[self.kind]):
                 return self._bound(found, read_only=mode == "r")
-            may_create = mode == "a" and not self.store.read_only and create is not None
             if found is not None or not may_create or self._is_in_file():
                 raise open_flow.missing(
                     self.path,
@@ -421,6 +423,13 @@ class _Opening:
             return bind_array(found, self.store, self.path, read_only=read_only, **opened)
         copies = _copies(found, self.path) if self.copies else None
         return bind(found, self.store, self.path, read_only=read_only, copies=copies, **opened)
+
+    def _is_below_deleted(self) -> bool:
+        from tessarr.flow.create import is_below_deleted
+
+        # To open what exists, without a shape to create an array by, is one request.
+        wanted = bool(self.path) and self.kind == "array"
+        return wanted and drive.run(is_below_deleted(self.path), self.store)
 
     def _is_in_file(self) -> bool:
         folder = folder_of(self.store)

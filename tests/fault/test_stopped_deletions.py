@@ -60,8 +60,23 @@ def check_not_back(items: dict[str, bytes], zarr_format: Any) -> None:
         lambda group: group.create_array("x/a", shape=8, chunks=3, dtype="i8", fill_value=-1),
         lambda group: group.create_array("x/g/b", shape=8, chunks=3, dtype="i8", fill_value=-1),
         lambda group: group.require_group("x"),
+        lambda group: group.require_group("x/g"),
+        lambda group: group.require_array("x/a", 8, "i8", chunks=3, fill_value=-1),
+        lambda group: group.require_array("x/g/b", 8, "i8", chunks=3, fill_value=-1),
+        lambda group: tessarr.open_array(
+            group.store,
+            "a",
+            path="x/a",
+            shape=8,
+            dtype="i8",
+            chunks=3,
+            fill_value=-1,
+            zarr_format=zarr_format,
+        ),
         lambda group: group.move("kept", "x"),
     )
+    if "x/a" in root:  # until then it can be read by its own path
+        assert root["x/a"][:].tolist() == list(range(1, 9))
     for create in creations:
         left = dict(items)
         root = open_group(left, mode="r+", zarr_format=zarr_format)

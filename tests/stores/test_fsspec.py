@@ -319,6 +319,25 @@ def test_a_zip_file_on_a_web_server(site: tuple[str, list[str]], tmp_path: Path)
             assert np.asarray(one["a"]).tolist() == [1, 2, 3]
 
 
+def test_deletion_removes_documents_before_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deletion that stops leaves no array whose chunks are gone."""
+    fs = MemoryFileSystem(skip_instance_cache=True)
+    removed: list[list[str]] = []
+    remove = fs.rm
+
+    def record(paths: list[str]) -> None:
+        removed.append(paths)
+        remove(paths)
+
+    monkeypatch.setattr(fs, "rm", record)
+    store = FsspecStore(fs, "/documents-first")
+    tessarr.create_group(store).create_group("g").create_array("a", data=[1, 2], chunks=1)
+    store.delete_prefix("g/")
+    documents, chunks = removed
+    assert [path.rpartition("/")[2] for path in documents] == ["zarr.json", "zarr.json"]
+    assert [path.rpartition("/")[2] for path in chunks] == ["0", "1"]
+
+
 def test_keys_are_no_patterns() -> None:
     """Below a prefix exactly its keys are deleted, whatever characters they have."""
     store = FsspecStore(MemoryFileSystem(), "/root[1]/a*")

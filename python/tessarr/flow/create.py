@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr import _json
-from tessarr.drive import Create, Delete, Flow, Get, Put, Seen, Size
+from tessarr.drive import Create, Delete, DeletesAtOnce, Flow, Get, Put, Seen, Size
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies, deletion, measure
 from tessarr.flow.changes import tracked
@@ -34,6 +34,7 @@ __all__ = [
     "create",
     "create_all",
     "documents",
+    "is_below_deleted",
     "prepare",
     "warn_of_reserved",
 ]
@@ -78,7 +79,7 @@ def create(
     form = meta.zarr_format
     node_path(path, form)
     found, marked = yield from _occupied(path)
-    if found and not overwrite and not (yield from _is_below_deleted(path)):
+    if found and not overwrite and not (yield from is_below_deleted(path)):
         raise _exists(path, store)
     if form == 3:
         warn_of_reserved(path, within)
@@ -149,13 +150,23 @@ def _occupied(path: str) -> Flow[tuple[bool, bool]]:
     return found, marked is not None
 
 
-def _is_below_deleted(path: str) -> Flow[bool]:
-    """Return whether the deletion of a group above has begun: then nothing below is a node."""
-    above = tuple(ancestors(path))
-    if not above:
-        return False
-    marks = yield tuple(Size(deletion.mark_of(at)) for at in above)
-    for at in [at for at, mark in zip(above, marks, strict=True) if mark is not None]:
+def is_below_deleted(path: str, within: str | None = None) -> Flow[bool]:
+    """Return whether the deletion of a group above has begun: then nothing below is a node.
+
+    Parameters
+    ----------
+    path
+        Of what is there.
+    within
+        The path of a group that is known to exist.
+    """
+    marked = []
+    for at in _not_known(path, within):
+        if (yield DeletesAtOnce(prefix_of(at))):
+            continue
+        if (yield from deletion.is_marked(at)):
+            marked.append(at)
+    for at in marked:
         if not (yield from exists(at)):
             return True
     return False

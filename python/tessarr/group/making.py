@@ -110,6 +110,8 @@ class Making(Members):
         """
         if overwrite:
             return self.create_group(name, overwrite=True)
+        if self._is_below_deleted(name):
+            return self.create_group(name)
         try:
             return self.get_group(name)
         except NotFoundError:
@@ -276,7 +278,7 @@ class Making(Members):
         """
         if settings.pop("overwrite", False):
             return self.create_array(name, shape, dtype, overwrite=True, **settings)
-        found = self.get(name)
+        found = None if self._is_below_deleted(name) else self.get(name)
         if found is None:
             try:
                 return self.create_array(name, shape, dtype, **settings)
@@ -421,6 +423,16 @@ class Making(Members):
                 path=path,
             )
         return path
+
+    def _is_below_deleted(self, name: str) -> bool:
+        """Tell whether the deletion of a group between this one and a member has begun."""
+        path = self._child(name)
+        below = path[len(open_flow.prefix_of(self._path)) :]
+        if "/" not in below or self._store.read_only:
+            return False
+        from tessarr.flow.create import is_below_deleted
+
+        return drive.run(is_below_deleted(path, self._path), self._store)
 
     def _note_new(self, node: Array | Self) -> None:
         """Note that a node is new, for groups that were opened by consolidated metadata."""

@@ -300,9 +300,13 @@ class Files:
     def delete_prefix(self, prefix: str) -> None:
         # Not the folder: on some systems that would be the bucket itself.
         keys = [key for key in self.list(prefix) if _UP.isdisjoint(key.split("/"))]
-        plain = [path for path in map(self._at, keys) if _PATTERN.isdisjoint(path)]
-        if plain:
-            self._fs.rm(plain)
+        # Metadata first: a deletion that stops leaves no array whose chunks are gone.
+        keys.sort(key=lambda key: not _is_document(key))
+        for documents in (True, False):
+            part = [self._at(key) for key in keys if _is_document(key) == documents]
+            plain = [path for path in part if _PATTERN.isdisjoint(path)]
+            if plain:
+                self._fs.rm(plain)
         for key in keys:
             if not _PATTERN.isdisjoint(self._at(key)):  # which `rm` would take for a pattern
                 self.delete(key)
@@ -311,6 +315,11 @@ class Files:
 def _is_cache(fs: Any) -> bool:
     """Tell whether a file system keeps files of another one."""
     return any(kind.__module__ == "fsspec.implementations.cached" for kind in type(fs).__mro__)
+
+
+def _is_document(key: str) -> bool:
+    name = key.rpartition("/")[2]
+    return name == "zarr.json" or name.startswith(".")
 
 
 def _cannot_list(path: str, why: str) -> UnsupportedError:

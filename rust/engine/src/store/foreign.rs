@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::joined;
 use super::key_locks::{KeyGuard, KeyLocks};
+use super::wrappers::split::is_document;
 use super::{
     AsyncGet, AsyncPut, AttemptedWrite, Change, Completion, Exchange, KeySyntax, Listing, Precondition,
     ReadHint, Store, UpdateOptions, UpdateOutcome, Updater, ValueReader, Version,
@@ -396,7 +397,10 @@ impl<F: Foreign> Store for ForeignStore<F> {
         if self.foreign.delete_prefix(prefix)? {
             return Ok(());
         }
-        for key in self.list(prefix)? {
+        let mut keys = self.list(prefix)?;
+        // Metadata first: a deletion that stops leaves no array whose chunks are gone.
+        keys.sort_by_key(|key| !is_document(key));
+        for key in keys {
             let _guard = self.key_locks.lock(&key)?;
             self.foreign.delete(&key).map_err(|error| error.at_key(&key))?;
         }
