@@ -1,158 +1,172 @@
-//! What of a selection is stored, told by the smallest chunks that it touches.
+//! Statistics of stored chunks: whether all or none of a selection is stored.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::array::{Body, PerAxis, Shard};
 use crate::error::{Error, Result};
-use crate::pipeline::operation::{origin_of, Operation, Portion, Run};
+use crate::pipeline::operation::{origin_of, Executor, Operation, Portion};
 use crate::pipeline::source::Source;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Division, Piece, Selection};
 use crate::shard_index;
 use crate::store::{KeyRange, ReadHint};
 
-/// A listing tells so many keys in the time of one lookup.
-const QUICK: u64 = 4;
+/// A local listing returns this many keys in the time of one lookup.
+const KEYS_PER_LOOKUP: u64 = 4;
 
-/// The same where each request is waited for: so many keys come with one.
-const WAITED: u64 = 1000;
+/// A remote listing returns this many keys per request.
+const KEYS_PER_REQUEST: u64 = 1000;
 
-/// What is to be found out, or was.
+/// Whether all or none of a selection is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Statistics {
-    /// Whether nothing is stored.
+    /// Whether no chunk is stored.
     pub not_stored: bool,
-    /// Whether everything is.
+    /// Whether every chunk is stored.
     pub fully_stored: bool,
 }
 
-/// What was found so far.
+/// A search in progress.
 struct Search<'a> {
     operation: Operation<'a>,
-    asked: Statistics,
-    /// A chunk that is stored.
-    some: AtomicBool,
-    /// A chunk that is not.
-    lacks: AtomicBool,
+    requested: Statistics,
+    /// A stored chunk was seen.
+    has_stored: AtomicBool,
+    /// A missing chunk was seen.
+    has_missing: AtomicBool,
 }
 
-/// Tells what of `selection`, which may reach beyond the array, is stored. Nothing is right of what
-/// is not `asked`.
+/// Compute the `requested` statistics of `selection`, which may reach beyond the array. The others
+/// are undefined.
 ///
-/// Chunks are looked up side by side where a store waits, or by one listing where that is less; of
-/// shards the index is read.
-pub fn stored(operation: Operation<'_>, selection: &Selection, asked: Statistics) -> Result<Statistics> {
-    let search = Search { operation, asked, some: AtomicBool::new(false), lacks: AtomicBool::new(false) };
+/// Chunks are looked up concurrently in remote stores, or by one listing if that is faster. For
+/// shards, the index is read.
+pub fn storage_statistics(
+    operation: Operation<'_>,
+    selection: &Selection,
+    requested: Statistics,
+) -> Result<Statistics> {
+    let search = Search {
+        operation,
+        requested,
+        has_stored: AtomicBool::new(false),
+        has_missing: AtomicBool::new(false),
+    };
     let whole = selection.piece();
-    if !whole.is_empty() && !search.is_over() {
+    if !whole.is_empty() && !search.is_decided() {
         let cuts = &operation.array.cuts;
         let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
-        search.chunks(&whole, &divide(&whole, &base, cuts)?)?;
+        search.search_chunks(&whole, &divide(&whole, &base, cuts)?)?;
     }
-    Ok(Statistics { not_stored: !search.some.into_inner(), fully_stored: !search.lacks.into_inner() })
+    Ok(Statistics {
+        not_stored: !search.has_stored.into_inner(),
+        fully_stored: !search.has_missing.into_inner(),
+    })
 }
 
 impl Search<'_> {
-    fn note(&self, there: bool) {
-        let found = if there { &self.some } else { &self.lacks };
-        found.store(true, Ordering::Relaxed);
+    fn record(&self, is_stored: bool) {
+        let flag = if is_stored { &self.has_stored } else { &self.has_missing };
+        flag.store(true, Ordering::Relaxed);
     }
 
-    /// Whether what is to be found out is known.
-    fn is_over(&self) -> bool {
-        let (some, lacks) = (self.some.load(Ordering::Relaxed), self.lacks.load(Ordering::Relaxed));
-        (some || !self.asked.not_stored) && (lacks || !self.asked.fully_stored)
+    /// Whether all requested statistics are decided.
+    fn is_decided(&self) -> bool {
+        let (has_stored, has_missing) =
+            (self.has_stored.load(Ordering::Relaxed), self.has_missing.load(Ordering::Relaxed));
+        (has_stored || !self.requested.not_stored) && (has_missing || !self.requested.fully_stored)
     }
 
-    /// Look for the chunks among which `whole` is divided, until everything is known.
-    fn chunks(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<()> {
-        let listed = self.listed(whole, division)?;
+    /// Look for the chunks among which `whole` is divided, until everything is decided.
+    fn search_chunks(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<()> {
+        let listed = self.list_stored_tasks(whole, division)?;
         let count = listed.as_ref().map_or(division.tasks(), Vec::len);
         if count < division.tasks() {
-            self.note(false);
+            self.record(false);
         }
         if listed.is_some() && !self.operation.array.is_sharded() {
             if count > 0 {
-                self.note(true);
+                self.record(true);
             }
-            return Ok(()); // the listing has told it all
+            return Ok(()); // the listing has decided everything
         }
-        // Nothing is decoded: there is no work for other threads but to wait.
-        let run = Run::decide(count, 0, self.operation.store.concurrency());
-        let done = self.operation.each(run, count, &|number, scratch| {
-            if self.is_over() {
-                // There may be more chunks than anybody can wait for.
+        // Nothing is decoded: threads would only wait.
+        let run = Executor::choose(count, 0, self.operation.store.concurrency());
+        let result = self.operation.each(run, count, &|number, scratch| {
+            if self.is_decided() {
+                // The remaining chunks may be too many to look up.
                 return Err(Error::internal("nothing is left to be found out"));
             }
             let mut cell = PerAxis::new();
             let piece = &division.task(listed.as_ref().map_or(number, |listed| listed[number]), &mut cell);
             let mut key = std::mem::take(&mut scratch.key);
-            let done = self.operation.with_chunk(&cell, &mut key, |key, level, origin| {
-                self.chunk(key, &Portion { level, piece, origin }, scratch)
+            let result = self.operation.with_chunk(&cell, &mut key, |key, level, origin| {
+                self.search_chunk(key, &Portion { level, piece, origin }, scratch)
             });
             scratch.key = key;
-            done
+            result
         });
-        if self.is_over() {
+        if self.is_decided() {
             return Ok(());
         }
-        done
+        result
     }
 
-    fn chunk(&self, key: &str, portion: &Portion<'_, '_>, scratch: &mut Scratch) -> Result<()> {
+    fn search_chunk(&self, key: &str, portion: &Portion<'_, '_>, scratch: &mut Scratch) -> Result<()> {
         let store = self.operation.store;
         let Body::Shard(shard) = &portion.level.body else {
-            self.note(store.open(key, ReadHint::UnknownRanges)?.is_some());
+            self.record(store.open(key, ReadHint::UnknownRanges)?.is_some());
             return Ok(());
         };
-        let want = if portion.level.pipeline.is_empty() { shard.want() } else { ReadHint::Whole };
-        store.read(key, want, |object| match object {
+        let hint = if portion.level.pipeline.is_empty() { shard.read_hint() } else { ReadHint::Whole };
+        store.read(key, hint, |object| match object {
             Some(object) => self.shard(shard, portion, Source::of(&*object), scratch),
             None => {
-                self.note(false);
+                self.record(false);
                 Ok(())
             }
         })
     }
 
-    /// Which tasks have a chunk that is there, where it takes fewer requests to list the keys.
-    fn listed(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<Option<Vec<usize>>> {
+    /// The tasks whose chunk is stored, if listing the keys takes fewer requests.
+    fn list_stored_tasks(&self, whole: &Piece<'_>, division: &Division<'_>) -> Result<Option<Vec<usize>>> {
         let (array, prefix, cells) = (self.operation.array, self.operation.prefix, division.tasks() as u64);
-        // Shards that are there are opened all the same.
-        let few = if array.is_sharded() { WAITED } else { 1 };
-        if cells <= few || !array.has_numbered_keys() {
+        // Stored shards are opened in any case.
+        let min_cells = if array.is_sharded() { KEYS_PER_REQUEST } else { 1 };
+        if cells <= min_cells || !array.has_numbered_keys() {
             return Ok(None);
         }
         let reaches = (0..array.cuts.len()).map(|axis| whole.reach(axis));
-        let (lows, highs): (PerAxis<u64>, PerAxis<u64>) = array
+        let (first_cell, last_cell): (PerAxis<u64>, PerAxis<u64>) = array
             .cuts
             .iter()
             .zip(reaches)
             .map(|(cuts, (low, high))| (cuts.cell_of(low as u64), cuts.cell_of(high as u64)))
             .unzip();
-        let same = lows.iter().zip(&highs).take_while(|(low, high)| low == high).count();
-        let sides = array.cuts.iter().zip(&array.shape).skip(same);
-        let around = sides.map(|(cuts, &size)| cuts.cell_of(size.saturating_sub(1)) + 1);
-        let around = around.fold(1, u64::saturating_mul);
-        let keys = if self.operation.store.concurrency() > 0 { WAITED } else { QUICK };
-        if cells.saturating_mul(keys) < around {
+        let common_axes = first_cell.iter().zip(&last_cell).take_while(|(low, high)| low == high).count();
+        let sides = array.cuts.iter().zip(&array.shape).skip(common_axes);
+        let listed_cells = sides.map(|(cuts, &size)| cuts.cell_of(size.saturating_sub(1)) + 1);
+        let listed_cells = listed_cells.fold(1, u64::saturating_mul);
+        let keys = if self.operation.store.concurrency() > 0 { KEYS_PER_REQUEST } else { KEYS_PER_LOOKUP };
+        if cells.saturating_mul(keys) < listed_cells {
             return Ok(None);
         }
         let (mut first, mut last) = (String::new(), String::new());
-        array.format_key(prefix, &lows, &mut first)?;
-        array.format_key(prefix, &highs, &mut last)?;
-        let alike = first.bytes().zip(last.bytes()).take_while(|(one, other)| one == other).count();
-        let start = first.as_bytes()[..alike].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
-        let mut found = Vec::new();
+        array.format_key(prefix, &first_cell, &mut first)?;
+        array.format_key(prefix, &last_cell, &mut last)?;
+        let common_prefix = first.bytes().zip(last.bytes()).take_while(|(left, right)| left == right).count();
+        let start =
+            first.as_bytes()[..common_prefix].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+        let mut tasks = Vec::new();
         let all = KeyRange { first: b"", end: b"" };
         self.operation.store.list_range(&first[..start], all, &mut |key| {
-            found.extend(array.cell_of_key(prefix, key).and_then(|cell| division.find(&cell)));
+            tasks.extend(array.cell_of_key(prefix, key).and_then(|cell| division.find(&cell)));
         })?;
-        found.sort_unstable();
-        Ok(Some(found))
+        tasks.sort_unstable();
+        Ok(Some(tasks))
     }
 
-    /// A shard whose encoding is `source`.
+    /// Search a shard with the encoding `source`.
     fn shard(
         &self,
         shard: &Shard,
@@ -165,17 +179,17 @@ impl Search<'_> {
             return self.subchunks(shard, portion, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
-        let done = (|| {
+        let result = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            level.pipeline.decode(bytes, &mut decoded, shard.most_bytes(), scratch)?;
-            self.subchunks(shard, portion, Source::made(&decoded), scratch)
+            level.pipeline.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
+            self.subchunks(shard, portion, Source::computed(&decoded), scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
-        done
+        result
     }
 
-    /// The index of a shard tells which of its subchunks are stored.
+    /// Search the index of a shard.
     fn subchunks(
         &self,
         shard: &Shard,
@@ -188,7 +202,7 @@ impl Search<'_> {
         let (level, shape) = (&shard.level, &self.operation.array.shape);
         let mut cell = PerAxis::new();
         for task in 0..division.tasks() {
-            if self.is_over() {
+            if self.is_decided() {
                 break;
             }
             let piece = &division.task(task, &mut cell);
@@ -199,7 +213,7 @@ impl Search<'_> {
                     let part = source.part(offset, size)?;
                     self.shard(inner, &Portion { level, piece, origin }, part, scratch)?;
                 }
-                (found, _) => self.note(found.is_some()),
+                (entry, _) => self.record(entry.is_some()),
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use tessarr_engine::codec::chain::Pipeline;
 use tessarr_engine::codec::Config;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
-use tessarr_engine::statistics::{stored, Statistics};
+use tessarr_engine::statistics::{storage_statistics, Statistics};
 use tessarr_engine::store::{CountingStore, MemoryStore, Store};
 use tessarr_engine::{read, write};
 
@@ -69,7 +69,7 @@ fn put(array: &Array, store: &dyn Store, low: [i64; 2], high: [i64; 2]) {
 const ALL: Statistics = Statistics { not_stored: true, fully_stored: true };
 
 fn found(array: &Array, store: &dyn Store, low: [i64; 2], high: [i64; 2]) -> (bool, bool) {
-    let found = stored(operation(array, store), &chosen(low, high), ALL).unwrap();
+    let found = storage_statistics(operation(array, store), &chosen(low, high), ALL).unwrap();
     (found.not_stored, found.fully_stored)
 }
 
@@ -118,7 +118,7 @@ fn what_is_known_is_not_looked_up() {
     put(&array, &*inner, [0, 0], [8, 8]);
     let counted = CountingStore::new(inner);
     let asked = Statistics { not_stored: true, fully_stored: false };
-    let told = stored(operation(&array, &counted), &chosen([0, 0], [64, 1]), asked).unwrap();
+    let told = storage_statistics(operation(&array, &counted), &chosen([0, 0], [64, 1]), asked).unwrap();
     assert!(!told.not_stored);
     assert_eq!(counted.counts().opens, 1);
 }
@@ -139,7 +139,7 @@ fn reads_together_open_once_what_they_share() {
         let wanted: Vec<_> = reads.iter().zip(&mut out).map(|(one, out)| (one, out.as_mut_ptr())).collect();
         let done = Mutex::new(Vec::new());
         unsafe {
-            read::read_together(operation(&array, &counted), &wanted, &|number, arena| {
+            read::read_group(operation(&array, &counted), &wanted, &|number, arena| {
                 arena.unwrap();
                 done.lock().unwrap().push(number);
             });

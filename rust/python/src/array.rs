@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::index_space::Dim;
-use tessarr_engine::pipeline::missing_array::Presence;
+use tessarr_engine::pipeline::missing_array::ArrayPresence;
 use tessarr_engine::pipeline::operation::{Interrupt, Operation};
 use tessarr_engine::pool::{self, Pile};
 use tessarr_engine::selection::{Field, Request, Selection};
@@ -58,20 +58,20 @@ pub(crate) struct ArrayBase {
     /// Small reads that wait for a thread.
     waiting: Pile<Arc<Slot>>,
     /// The check that the array still exists, for a chunk that is not stored.
-    presence: OnceLock<Presence>,
+    presence: OnceLock<ArrayPresence>,
     /// What keeps aside what is written.
-    above: OnceLock<Arc<write_buffer::Overlay>>,
+    above: OnceLock<Arc<write_buffer::WriteBuffer>>,
 }
 
 /// Elements that are kept aside until they are stored.
 #[pyclass(frozen, module = "tessarr._engine")]
-pub(crate) struct Overlay(Arc<write_buffer::Overlay>);
+pub(crate) struct Overlay(Arc<write_buffer::WriteBuffer>);
 
 #[pymethods]
 impl Overlay {
     #[new]
     fn new() -> Self {
-        Overlay(Arc::new(write_buffer::Overlay::default()))
+        Overlay(Arc::new(write_buffer::WriteBuffer::default()))
     }
 
     fn __bool__(&self) -> bool {
@@ -91,7 +91,7 @@ impl Overlay {
 
     /// Forget where the array ends.
     fn unbound(&self) {
-        self.0.unbound();
+        self.0.clear_ends();
     }
 
     /// Forget everything.
@@ -113,7 +113,7 @@ impl ArrayBase {
         interrupt: Option<Interrupt<'a>>,
     ) -> Operation<'a> {
         let keeps_past = self.keeps_past.load(Ordering::Relaxed);
-        let check = self.presence.get().map(Presence::check);
+        let check = self.presence.get().map(ArrayPresence::check);
         Operation { keeps_past, interrupt, check, ..Operation::new(&state.array, store, &self.prefix) }
     }
 
@@ -249,7 +249,7 @@ impl ArrayBase {
     /// From now on a chunk that is not stored, and a write, are errors where nothing has the path of a key.
     fn _check_presence(&self, document: String) {
         // An array that is checked is so for good.
-        let _ = self.presence.set(Presence::new(document));
+        let _ = self.presence.set(ArrayPresence::new(document));
     }
 
     /// From now on keep aside what is written.
@@ -270,8 +270,8 @@ impl ArrayBase {
         stays: bool,
     ) -> PyResult<()> {
         let Some(above) = self.above.get() else { return Ok(()) };
-        let keys = write_buffer::Keys {
-            over: over.map(|stage| stage.get().engine()),
+        let keys = write_buffer::KeyInterval {
+            overwriting: over.map(|stage| stage.get().engine()),
             ..keys(first.as_deref(), last.as_deref())
         };
         let state = self.state();
@@ -287,7 +287,7 @@ impl ArrayBase {
     fn _forget_kept(&self, py: Python<'_>, first: PyBackedBytes, last: PyBackedBytes) {
         let Some(above) = self.above.get() else { return };
         let (state, keys) = (self.state(), keys(Some(&first), Some(&last)));
-        py.detach(|| write_buffer::forget(self.operation(&state, &*self.store, None), above, keys));
+        py.detach(|| write_buffer::discard(self.operation(&state, &*self.store, None), above, keys));
     }
 
     /// Whether chunks are encoded, decoded and named without asking Python.
@@ -414,7 +414,11 @@ impl ArrayBase {
         let selection = Selection::new(&requests, &shape).map_err(failed)?;
         let asked = statistics::Statistics { not_stored, fully_stored };
         let find = |interrupt: Interrupt<'_>| {
-            statistics::stored(self.operation(&state, &*self.store, Some(interrupt)), &selection, asked)
+            statistics::storage_statistics(
+                self.operation(&state, &*self.store, Some(interrupt)),
+                &selection,
+                asked,
+            )
         };
         let found = py.detach(|| interruptibly(find)).and_then(|found| found);
         let found = found.map_err(failed)?;
@@ -472,8 +476,12 @@ impl ArrayBase {
 /// First bytes in the array's item and in the buffer's, and how many.
 type Fields = Vec<(usize, usize, usize)>;
 
-fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::Keys<'a> {
-    write_buffer::Keys { first: first.unwrap_or_default(), last: last.unwrap_or_default(), over: None }
+fn keys<'a>(first: Option<&'a [u8]>, last: Option<&'a [u8]>) -> write_buffer::KeyInterval<'a> {
+    write_buffer::KeyInterval {
+        first: first.unwrap_or_default(),
+        last: last.unwrap_or_default(),
+        overwriting: None,
+    }
 }
 
 /// Check the buffer against the array's data type or its fields, and the selection against its shape.

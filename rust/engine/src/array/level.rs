@@ -170,7 +170,7 @@ impl Level {
         let decoded_bytes = bytes as usize;
         let (bound, most_inner) = match &body {
             Body::Bytes { .. } => (decoded_bytes, decoded_bytes),
-            Body::Shard(shard) => (shard.bound(), shard.most_bytes()),
+            Body::Shard(shard) => (shard.bound(), shard.max_bytes()),
             Body::Vlen(_) => {
                 let most = vlen::most_bytes(decoded_bytes / HANDLE_BYTES);
                 (most, most)

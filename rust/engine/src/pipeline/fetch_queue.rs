@@ -1,5 +1,5 @@
-//! Tasks whose values a store is asked for together: each is done when its value has arrived, by whichever
-//! thread is free, so that no thread waits for one of them.
+//! The fetch queue: stores deliver values without a thread for each, and workers process them in
+//! the order of their arrival.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,31 +12,31 @@ use crate::pool;
 use crate::scratch::Scratch;
 use crate::store::{fork, AsyncGet, CancelToken, Completion, OpenResult, ReadHint};
 
-/// The key of a value, and how it is opened.
+/// The key of a value, and the hint with which to open it.
 pub(crate) type Request = (String, ReadHint);
 
-/// Tells what a task asks for, if anything.
-pub(crate) type Prepare<'p> = &'p (dyn Fn(usize, &mut Scratch) -> Result<Option<Request>> + Sync);
+/// The request of a task, if it needs one.
+pub(crate) type MakeRequest<'p> = &'p (dyn Fn(usize, &mut Scratch) -> Result<Option<Request>> + Sync);
 
-/// Does a task, with what was opened for it, if that was.
-pub(crate) type Work<'w> = &'w (dyn Fn(usize, Option<OpenResult>, &mut Scratch) -> Result<()> + Sync);
+/// Processes a task with the value of its request, if it had one.
+pub(crate) type Process<'w> = &'w (dyn Fn(usize, Option<OpenResult>, &mut Scratch) -> Result<()> + Sync);
 
-/// How often who waits asks whether it was interrupted.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+/// The interval between checks for an interrupt.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// So many requests are prepared before their time has come.
-const PREPARED: usize = 64;
+/// The maximum number of requests that are prepared ahead.
+const MAX_PREPARED: usize = 64;
 
-/// So many values may have arrived, for each thread that works, that more is asked for without them.
-const ARRIVED: usize = 4;
+/// The maximum number of values per worker that wait for processing while requests continue.
+const MAX_ARRIVED_PER_WORKER: usize = 4;
 
-/// What is asked for, and what has arrived.
-struct Arrivals {
-    ask: Arc<dyn AsyncGet>,
-    /// How many are asked for at a time.
-    most: usize,
-    /// How many may have arrived beside them.
-    spare: usize,
+/// A queue of requests and their responses.
+struct FetchQueue {
+    store: Arc<dyn AsyncGet>,
+    /// The maximum number of concurrent requests.
+    max_in_flight: usize,
+    /// The maximum number of values that wait for processing.
+    max_arrived: usize,
     state: Mutex<State>,
     arrived: Condvar,
 }
@@ -44,119 +44,124 @@ struct Arrivals {
 #[derive(Default)]
 struct State {
     prepared: VecDeque<(usize, Request)>,
-    asked: usize,
+    in_flight: usize,
     arrived: VecDeque<(usize, Option<OpenResult>)>,
-    /// Somebody asks.
-    asking: bool,
-    /// Work asks for more of a value, and waits for that.
-    reads_on: bool,
-    /// Nothing more is wanted: why.
-    ended: Option<Error>,
+    /// A thread is sending requests.
+    is_sending: bool,
+    /// Tasks read more of their values, and block on that.
+    reads_more: bool,
+    /// The error that ended the queue.
+    error: Option<Error>,
 }
 
-/// Do `work` for 0..tasks, in the order in which the values arrive that they `request` of a store: where there is
-/// none, at once. At most `most` are asked for at a time. The first error ends it.
+/// Run `work` for the tasks 0..`tasks`, in the order in which the values that they `request`
+/// arrive; tasks without a request run at once. At most `max_in_flight` requests are in flight. The first
+/// error ends the queue.
 ///
-/// Values are worked on by so many `threads`, and by `most` where work waits for parts of them.
-pub(crate) fn each(
-    ask: Arc<dyn AsyncGet>,
+/// `threads` threads process the values, or `max_in_flight` if they block on further reads.
+pub(crate) fn run(
+    store: Arc<dyn AsyncGet>,
     tasks: usize,
-    most: usize,
+    max_in_flight: usize,
     threads: usize,
     interrupt: Option<Interrupt<'_>>,
-    request: Prepare<'_>,
-    work: Work<'_>,
+    request: MakeRequest<'_>,
+    work: Process<'_>,
 ) -> Result<()> {
     fork::register();
-    let spare = ARRIVED * pool::threads();
-    let arrivals = Arrivals { ask, most, spare, state: Mutex::default(), arrived: Condvar::new() };
-    let arrivals = &Arc::new(arrivals);
+    let max_arrived = MAX_ARRIVED_PER_WORKER * pool::threads();
+    let queue =
+        FetchQueue { store, max_in_flight, max_arrived, state: Mutex::default(), arrived: Condvar::new() };
+    let queue = &Arc::new(queue);
     let next = AtomicUsize::new(0);
     let prepare = |scratch: &mut Scratch| {
-        while arrivals.wants_prepared() {
+        while queue.can_prepare() {
             let task = next.fetch_add(1, Ordering::Relaxed);
             if task >= tasks {
                 break;
             }
-            // What is wrong with it, `work` finds, too.
-            arrivals.prepare(task, request(task, scratch).unwrap_or_default());
-            arrivals.go(); // at once: there may be no other answer after which somebody looks
+            // `work` repeats the request, and reports its error.
+            queue.prepare(task, request(task, scratch).unwrap_or_default());
+            queue.send_requests(); // at once: no later response may trigger it
         }
     };
-    let one = |_| {
+    let run_task = |_| {
         let task = |scratch: &mut Scratch| {
             prepare(scratch);
-            arrivals.go();
-            let (task, opened) = arrivals.next(interrupt)?;
+            queue.send_requests();
+            let (task, opened) = queue.next(interrupt)?;
             work(task, opened, scratch)
         };
-        // Others wait for what the thread would have asked for, also where it panics.
-        pool::guarded(|| Scratch::with(task)).inspect_err(|error| arrivals.end(error.clone()))
+        // Other threads wait for the requests of this one, also if it panics.
+        pool::guarded(|| Scratch::with(task)).inspect_err(|error| queue.stop(error.clone()))
     };
     Scratch::with(prepare);
-    let waits = arrivals.lock().reads_on;
-    let threads = if waits { most.max(threads) } else { threads };
-    let asked = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
-    let done = pool::wait_for(tasks, threads, asked, &one);
-    arrivals.end(Error::internal("an operation has ended"));
+    let blocks = queue.lock().reads_more;
+    let threads = if blocks { max_in_flight.max(threads) } else { threads };
+    let in_flight = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
+    let done = pool::wait_for(tasks, threads, in_flight, &run_task);
+    queue.stop(Error::internal("an operation has ended"));
     done
 }
 
-impl Arrivals {
+impl FetchQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wants_prepared(&self) -> bool {
+    fn can_prepare(&self) -> bool {
         let state = self.lock();
-        state.ended.is_none() && state.prepared.len() < self.most.min(PREPARED)
+        state.error.is_none() && state.prepared.len() < self.max_in_flight.min(MAX_PREPARED)
     }
 
     fn prepare(&self, task: usize, request: Option<Request>) {
         match request {
             Some(request) => {
                 let mut state = self.lock();
-                state.reads_on |= !matches!(request.1, ReadHint::Whole | ReadHint::Range { .. });
+                state.reads_more |= !matches!(request.1, ReadHint::Whole | ReadHint::Range { .. });
                 state.prepared.push_back((task, request));
             }
-            None => self.arrive(task, None),
+            None => self.push_arrived(task, None),
         }
     }
 
-    /// Ask for what may be asked for now. Answers that come meanwhile are no calls inside of this one.
-    fn go(self: &Arc<Self>) {
+    /// Send the requests that may be sent. Responses that arrive meanwhile do not recurse into this
+    /// function.
+    fn send_requests(self: &Arc<Self>) {
         let mut state = self.lock();
-        if state.asking {
-            return; // who does looks again
+        if state.is_sending {
+            return; // that thread checks the queue again
         }
-        state.asking = true;
+        state.is_sending = true;
         while self.has_room(&state) {
             let Some((task, (key, want))) = state.prepared.pop_front() else { break };
-            state.asked += 1;
+            state.in_flight += 1;
             drop(state);
             let generation = fork::generation();
-            let mut awaited = Awaited { arrivals: self.clone(), task, is_there: false, generation };
-            let told = Completion::new(self.clone(), move |opened| awaited.is_told(opened));
-            let asked = pool::guarded(|| {
-                self.ask.get(&key, want, told);
+            let mut pending = PendingFetch { queue: self.clone(), task, is_complete: false, generation };
+            let completion = Completion::new(self.clone(), move |opened| pending.finish(opened));
+            let in_flight = pool::guarded(|| {
+                self.store.get(&key, want, completion);
                 Ok(())
             });
-            asked.unwrap_or_else(|error| self.end(error));
+            in_flight.unwrap_or_else(|error| self.stop(error));
             state = self.lock();
         }
-        state.asking = false;
+        state.is_sending = false;
     }
 
-    /// Whether one more may be asked for.
+    /// Whether another request may be sent.
     fn has_room(&self, state: &State) -> bool {
-        let asked = state.asked;
-        state.ended.is_none() && asked < self.most && asked + state.arrived.len() < self.most + self.spare
+        let in_flight = state.in_flight;
+        state.error.is_none()
+            && in_flight < self.max_in_flight
+            && in_flight + state.arrived.len() < self.max_in_flight + self.max_arrived
     }
 
-    fn arrive(&self, task: usize, opened: Option<OpenResult>) {
+    fn push_arrived(&self, task: usize, opened: Option<OpenResult>) {
         let mut state = self.lock();
-        if state.ended.is_some() {
-            drop(state); // before what comes too late: to let that go may need a lock of whoever tells
+        if state.error.is_some() {
+            drop(state); // before the late value is dropped, which may need a lock of its sender
             return;
         }
         state.arrived.push_back((task, opened));
@@ -168,15 +173,16 @@ impl Arrivals {
     fn next(&self, interrupt: Option<Interrupt<'_>>) -> Result<(usize, Option<OpenResult>)> {
         let mut state = self.lock();
         loop {
-            if let Some(error) = &state.ended {
+            if let Some(error) = &state.error {
                 return Err(error.clone());
             }
-            if let Some(found) = state.arrived.pop_front() {
-                return Ok(found);
+            if let Some(value) = state.arrived.pop_front() {
+                return Ok(value);
             }
-            let waited = self.arrived.wait_timeout(state, ASK_EVERY).unwrap_or_else(PoisonError::into_inner);
-            state = waited.0;
-            if waited.1.timed_out() {
+            let result =
+                self.arrived.wait_timeout(state, CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+            state = result.0;
+            if result.1.timed_out() {
                 drop(state);
                 if interrupt.is_some_and(|interrupt| interrupt()) {
                     return Err(Error::new(Kind::Interrupted, "interrupted"));
@@ -186,47 +192,48 @@ impl Arrivals {
         }
     }
 
-    /// Nothing more is wanted.
-    fn end(&self, error: Error) {
+    /// End the queue.
+    fn stop(&self, error: Error) {
         let mut state = self.lock();
-        let first = state.ended.take();
-        let (first, other) = if first.is_some() { (first, Some(error)) } else { (Some(error), None) };
-        state.ended = first;
-        let left = (std::mem::take(&mut state.prepared), std::mem::take(&mut state.arrived));
+        let first_error = state.error.take();
+        let (first_error, later_error) =
+            if first_error.is_some() { (first_error, Some(error)) } else { (Some(error), None) };
+        state.error = first_error;
+        let discarded = (std::mem::take(&mut state.prepared), std::mem::take(&mut state.arrived));
         drop(state);
         self.arrived.notify_all();
-        drop((other, left)); // not while it is locked, as above
+        drop((later_error, discarded)); // outside the lock, as above
     }
 }
 
-impl CancelToken for Arrivals {
+impl CancelToken for FetchQueue {
     fn is_active(&self) -> bool {
-        self.lock().ended.is_none()
+        self.lock().error.is_none()
     }
 }
 
-/// A value that was asked for.
-struct Awaited {
-    arrivals: Arc<Arrivals>,
+/// A request in flight.
+struct PendingFetch {
+    queue: Arc<FetchQueue>,
     task: usize,
-    is_there: bool,
+    is_complete: bool,
     generation: u64,
 }
 
-impl Awaited {
-    fn is_told(&mut self, opened: OpenResult) {
-        self.is_there = true;
-        self.arrivals.lock().asked -= 1;
-        self.arrivals.arrive(self.task, Some(opened));
-        self.arrivals.go();
+impl PendingFetch {
+    fn finish(&mut self, opened: OpenResult) {
+        self.is_complete = true;
+        self.queue.lock().in_flight -= 1;
+        self.queue.push_arrived(self.task, Some(opened));
+        self.queue.send_requests();
     }
 }
 
-impl Drop for Awaited {
+impl Drop for PendingFetch {
     fn drop(&mut self) {
-        // In a forked child nobody waits, and what is locked stays so.
-        if !self.is_there && self.generation == fork::generation() {
-            self.is_told(Err(Error::internal("a store has not answered")));
+        // A forked child has no waiting threads, and its inherited locks stay locked.
+        if !self.is_complete && self.generation == fork::generation() {
+            self.finish(Err(Error::internal("a store has not answered")));
         }
     }
 }
@@ -239,141 +246,158 @@ mod tests {
 
     use super::*;
 
-    /// Passes on what it is asked for.
-    struct Asked(Mutex<Sender<(String, Completion)>>);
+    /// Passes requests to a channel.
+    struct ChannelStore(Mutex<Sender<(String, Completion)>>);
 
-    impl AsyncGet for Asked {
-        fn get(&self, key: &str, _: ReadHint, told: Completion) {
-            // Where nobody takes it, it is let go.
-            let _ = self.0.lock().unwrap().send((key.to_owned(), told));
+    impl AsyncGet for ChannelStore {
+        fn get(&self, key: &str, _: ReadHint, completion: Completion) {
+            // Without a receiver the completion is dropped.
+            let _ = self.0.lock().unwrap().send((key.to_owned(), completion));
         }
     }
 
-    /// Do `work` for tasks with the values of a store that does `answer`, by two at a time.
-    fn each(
+    /// Run `work` for tasks whose requests `respond` answers, with two requests in flight.
+    fn run(
         tasks: usize,
-        answer: impl FnMut(Vec<(String, Completion)>) + Send + 'static,
-        work: Work<'_>,
+        respond: impl FnMut(Vec<(String, Completion)>) + Send + 'static,
+        work: Process<'_>,
     ) -> Result<()> {
-        let (asked, recv_interruptible) = channel();
-        let mut answer = answer;
+        let (in_flight, receiver) = channel();
+        let mut respond = respond;
         spawn(move || loop {
-            let Ok(first) = recv_interruptible.recv() else { break };
+            let Ok(first_error) = receiver.recv() else { break };
             std::thread::sleep(Duration::from_millis(1));
-            answer(std::iter::once(first).chain(recv_interruptible.try_iter()).collect());
+            respond(std::iter::once(first_error).chain(receiver.try_iter()).collect());
         });
         let request =
             |task: usize, _: &mut Scratch| Ok((task != 3).then(|| (task.to_string(), ReadHint::Whole)));
-        super::each(Arc::new(Asked(Mutex::new(asked))), tasks, 2, pool::threads(), None, &request, work)
+        super::run(
+            Arc::new(ChannelStore(Mutex::new(in_flight))),
+            tasks,
+            2,
+            pool::threads(),
+            None,
+            &request,
+            work,
+        )
     }
 
     #[test]
-    fn each_task_is_done_with_what_it_has_asked_for() {
+    fn each_task_gets_the_value_of_its_request() {
         let done = Mutex::new(Vec::new());
-        let (sender, most) = channel();
-        let answer = move |asked: Vec<(String, Completion)>| {
-            sender.send(asked.len()).unwrap();
-            asked.into_iter().rev().for_each(|(key, told)| told.complete(Err(Error::internal(key))));
+        let (sender, max_in_flight) = channel();
+        let respond = move |in_flight: Vec<(String, Completion)>| {
+            sender.send(in_flight.len()).unwrap();
+            in_flight
+                .into_iter()
+                .rev()
+                .for_each(|(key, completion)| completion.complete(Err(Error::internal(key))));
         };
         let work = |task, opened: Option<OpenResult>, _: &mut Scratch| {
             let key = opened.map(|opened| opened.err().unwrap().message);
             done.lock().unwrap().push((task, key));
             Ok(())
         };
-        each(20, answer, &work).unwrap();
+        run(20, respond, &work).unwrap();
         let mut done = done.into_inner().unwrap();
         done.sort_unstable();
         let expected: Vec<_> = (0..20).map(|task| (task, (task != 3).then(|| task.to_string()))).collect();
         assert_eq!(done, expected);
-        assert_eq!(most.iter().max(), Some(2));
+        assert_eq!(max_in_flight.iter().max(), Some(2));
     }
 
     #[test]
-    fn an_error_ends_it() {
+    fn first_error_ends_the_queue() {
         let work = |task, _, _: &mut Scratch| match task {
             5 => Err(Error::internal("five")),
             _ => Ok(()),
         };
-        let answer = |asked: Vec<(String, Completion)>| {
-            asked.into_iter().for_each(|(_, told)| told.complete(Ok(None)))
+        let respond = |in_flight: Vec<(String, Completion)>| {
+            in_flight.into_iter().for_each(|(_, completion)| completion.complete(Ok(None)))
         };
-        assert_eq!(each(1000, answer, &work).unwrap_err().message, "five");
+        assert_eq!(run(1000, respond, &work).unwrap_err().message, "five");
     }
 
     #[test]
-    fn what_is_never_answered_is_an_error() {
+    fn dropped_completion_is_an_error() {
         let work =
             |_, opened: Option<OpenResult>, _: &mut Scratch| opened.map_or(Ok(()), |opened| opened.map(drop));
-        assert!(each(4, drop, &work).unwrap_err().message.contains("has not answered"));
+        assert!(run(4, drop, &work).unwrap_err().message.contains("has not answered"));
     }
 
-    /// What `work` gives, which has not to wait for ever.
-    fn in_time<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+    /// Run `work`, with a time limit.
+    fn with_time_limit<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = channel();
         spawn(move || sender.send(work()));
         receiver.recv_timeout(Duration::from_secs(20)).unwrap()
     }
 
-    /// Panics where it is asked in the thread that answers.
-    struct Panics(Mutex<Sender<Completion>>);
+    /// Panics in the thread that answers.
+    struct PanickingStore(Mutex<Sender<Completion>>);
 
-    impl AsyncGet for Panics {
+    impl AsyncGet for PanickingStore {
         #[allow(clippy::panic)]
-        fn get(&self, _: &str, _: ReadHint, told: Completion) {
+        fn get(&self, _: &str, _: ReadHint, completion: Completion) {
             if std::thread::current().name() == Some("answers") {
                 panic!("a store");
             }
-            let _ = self.0.lock().unwrap().send(told);
+            let _ = self.0.lock().unwrap().send(completion);
         }
     }
 
     #[test]
-    fn a_panic_of_who_answers_ends_it() {
-        let (asked, recv_interruptible) = channel::<Completion>();
-        let answers = move || recv_interruptible.iter().for_each(|told| told.complete(Ok(None)));
+    fn panicking_store_ends_the_queue() {
+        let (in_flight, receiver) = channel::<Completion>();
+        let answers = move || receiver.iter().for_each(|completion| completion.complete(Ok(None)));
         std::thread::Builder::new().name("answers".to_owned()).spawn(answers).unwrap();
-        let ask = Arc::new(Panics(Mutex::new(asked)));
+        let store = Arc::new(PanickingStore(Mutex::new(in_flight)));
         let request = |_: usize, _: &mut Scratch| Ok(Some((String::new(), ReadHint::Whole)));
         let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
-        let done = in_time(move || super::each(ask, 1000, 2, 2, None, &request, &work));
+        let done = with_time_limit(move || super::run(store, 1000, 2, 2, None, &request, &work));
         assert!(done.unwrap_err().message.contains("a store"));
     }
 
     #[test]
-    fn what_has_ended_asks_for_nothing() {
-        let (asked, recv_interruptible) = channel();
-        let ask = Arc::new(Asked(Mutex::new(asked)));
-        let arrivals = Arrivals { ask, most: 2, spare: 8, state: Mutex::default(), arrived: Condvar::new() };
-        let arrivals = Arc::new(arrivals);
+    fn ended_queue_sends_no_requests() {
+        let (in_flight, receiver) = channel();
+        let store = Arc::new(ChannelStore(Mutex::new(in_flight)));
+        let queue = FetchQueue {
+            store,
+            max_in_flight: 2,
+            max_arrived: 8,
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+        };
+        let queue = Arc::new(queue);
         let prepare = |task: usize| {
-            arrivals.prepare(task, Some((task.to_string(), ReadHint::Whole)));
-            arrivals.go();
+            queue.prepare(task, Some((task.to_string(), ReadHint::Whole)));
+            queue.send_requests();
         };
         (0..3).for_each(prepare);
-        let wanted: Vec<(String, Completion)> = recv_interruptible.try_iter().collect();
-        assert_eq!(wanted.len(), 2);
-        assert!(wanted.iter().all(|(_, told)| told.is_active()));
-        arrivals.end(Error::internal("enough"));
-        assert!(!wanted.iter().any(|(_, told)| told.is_active()));
-        assert!(!arrivals.wants_prepared());
+        let completions: Vec<(String, Completion)> = receiver.try_iter().collect();
+        assert_eq!(completions.len(), 2);
+        assert!(completions.iter().all(|(_, completion)| completion.is_active()));
+        queue.stop(Error::internal("enough"));
+        assert!(!completions.iter().any(|(_, completion)| completion.is_active()));
+        assert!(!queue.can_prepare());
         prepare(3);
-        drop(wanted);
-        assert_eq!(recv_interruptible.try_iter().count(), 0);
+        drop(completions);
+        assert_eq!(receiver.try_iter().count(), 0);
     }
 
-    /// Answers before it returns.
-    struct AtOnce;
+    /// Completes before it returns.
+    struct ImmediateStore;
 
-    impl AsyncGet for AtOnce {
-        fn get(&self, _: &str, _: ReadHint, told: Completion) {
-            told.complete(Ok(None));
+    impl AsyncGet for ImmediateStore {
+        fn get(&self, _: &str, _: ReadHint, completion: Completion) {
+            completion.complete(Ok(None));
         }
     }
 
     #[test]
-    fn a_request_that_is_ready_after_all_answers_is_asked_for() {
+    fn request_prepared_after_all_responses_is_sent() {
         const TASKS: usize = 20;
-        let done = in_time(|| {
+        let done = with_time_limit(|| {
             let request = |task: usize, _: &mut Scratch| {
                 if task == TASKS - 1 {
                     std::thread::sleep(Duration::from_millis(300));
@@ -381,27 +405,27 @@ mod tests {
                 Ok(Some((task.to_string(), ReadHint::Whole)))
             };
             let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| Ok(());
-            super::each(Arc::new(AtOnce), TASKS, 3, 2, None, &request, &work)
+            super::run(Arc::new(ImmediateStore), TASKS, 3, 2, None, &request, &work)
         });
         done.unwrap();
     }
 
     #[test]
-    fn as_many_wait_for_parts_as_are_asked_for_at_a_time() {
-        let most = pool::threads() + 3;
+    fn as_many_tasks_block_on_ranges_as_requests_may_be_in_flight() {
+        let max_in_flight = pool::threads() + 3;
         let (within, changed) = (Mutex::new(0), Condvar::new());
         let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| {
             let mut number = within.lock().unwrap();
             *number += 1;
             changed.notify_all();
             let limit = Duration::from_secs(20);
-            let all = changed.wait_timeout_while(number, limit, |number| *number < most).unwrap();
-            match *all.0 < most {
+            let all = changed.wait_timeout_while(number, limit, |number| *number < max_in_flight).unwrap();
+            match *all.0 < max_in_flight {
                 true => Err(Error::internal("they wait one after another")),
                 false => Ok(()),
             }
         };
         let request = |task: usize, _: &mut Scratch| Ok(Some((task.to_string(), ReadHint::Suffix(4))));
-        super::each(Arc::new(AtOnce), most, most, 1, None, &request, &work).unwrap();
+        super::run(Arc::new(ImmediateStore), max_in_flight, max_in_flight, 1, None, &request, &work).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Tells a chunk that is not stored from an array that is gone, where a folder answers at once.
+//! Detection of missing arrays, misplaced files and wrong key encodings behind missing chunks.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -7,63 +7,64 @@ use crate::error::{Error, Kind, Result};
 use crate::pipeline::operation::Operation;
 use crate::store::PathKind;
 
-/// For so many missing chunks of an opened array, the engine checks what has the path of the chunk.
+/// The number of missing chunks of an open array for which the engine checks the path.
 const CHECKED_PATHS: u32 = 32;
 
 /// The search for keys of another encoding lists so many entries of a folder,
 const LISTED_ENTRIES: usize = 256;
 
-/// and so many folders, besides one for each axis.
+/// and so many folders, in addition to one for each axis.
 const LISTED_FOLDERS: usize = 16;
 
-/// What an opened array knows of its presence in a folder.
+/// The knowledge of an open array about its presence in a folder.
 #[derive(Debug)]
-pub struct Presence {
+pub struct ArrayPresence {
     /// The key of the metadata document, or of the folder of the array.
     document: String,
-    /// Operations that have begun.
-    begun: AtomicU64,
-    /// The last operation for which the document was looked for.
-    checked: AtomicU64,
+    /// The number of operations so far.
+    operations: AtomicU64,
+    /// The last operation that checked the document.
+    last_checked: AtomicU64,
     /// How many paths of missing chunks are still checked.
-    paths_left: AtomicU32,
-    /// Whether the search for keys of another encoding has found none.
+    paths_remaining: AtomicU32,
+    /// Whether the search for keys of another encoding has ended without a result.
     keys_checked: AtomicBool,
 }
 
-/// One operation's use of the presence of its array.
+/// The presence of the array, as one operation checks it.
 #[derive(Clone, Copy)]
-pub struct Check<'a> {
-    presence: &'a Presence,
+pub struct PresenceCheck<'a> {
+    presence: &'a ArrayPresence,
     operation: u64,
 }
 
-impl Presence {
-    /// Of an array that is there as long as something has the path of the key `document`.
+impl ArrayPresence {
+    /// The presence of an array that exists as long as the key `document` does.
     pub fn new(document: String) -> Self {
-        Presence {
+        ArrayPresence {
             document,
-            begun: AtomicU64::new(0),
-            checked: AtomicU64::new(0),
-            paths_left: AtomicU32::new(CHECKED_PATHS),
+            operations: AtomicU64::new(0),
+            last_checked: AtomicU64::new(0),
+            paths_remaining: AtomicU32::new(CHECKED_PATHS),
             keys_checked: AtomicBool::new(false),
         }
     }
 
-    /// What an operation that begins now checks.
-    pub fn check(&self) -> Check<'_> {
-        Check { presence: self, operation: self.begun.fetch_add(1, Ordering::Relaxed) + 1 }
+    /// The checks of an operation that starts now.
+    pub fn check(&self) -> PresenceCheck<'_> {
+        PresenceCheck { presence: self, operation: self.operations.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 }
 
 impl Operation<'_> {
-    /// Fails where the metadata document of the array has vanished: once in an operation.
+    /// Raise an error if the metadata document of the array has vanished; checked once in an
+    /// operation.
     pub fn check_array(&self) -> Result<()> {
-        let Some(Check { presence, operation }) = self.check else { return Ok(()) };
-        if presence.checked.load(Ordering::Relaxed) >= operation
+        let Some(PresenceCheck { presence, operation }) = self.check else { return Ok(()) };
+        if presence.last_checked.load(Ordering::Relaxed) >= operation
             || self.store.path_kind(&presence.document)? != Some(PathKind::Nothing)
         {
-            presence.checked.fetch_max(operation, Ordering::Relaxed);
+            presence.last_checked.fetch_max(operation, Ordering::Relaxed);
             return Ok(());
         }
         let message = format!(
@@ -74,16 +75,16 @@ impl Operation<'_> {
         Err(Error { code: Some("array_not_found"), ..Error::new(Kind::NotFound, message) })
     }
 
-    /// Fails where the chunk that `key` lacks is not simply unwritten: the array has vanished, something
-    /// other than a file has the path of the chunk, or chunks are stored under keys of another encoding.
+    /// Raise an error unless the chunk at `key` is simply unwritten: the array has vanished, the
+    /// path of the chunk is not a file, or chunks are stored under keys of another encoding.
     pub(crate) fn check_missing(&self, key: &str) -> Result<()> {
-        let Some(Check { presence, .. }) = self.check else { return Ok(()) };
+        let Some(PresenceCheck { presence, .. }) = self.check else { return Ok(()) };
         self.check_array()?;
-        let take = |left: u32| left.checked_sub(1);
-        if presence.paths_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
+        let decrement = |remaining: u32| remaining.checked_sub(1);
+        if presence.paths_remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement).is_ok() {
             // After an error the next missing chunk is checked, too.
             self.check_path(key).inspect_err(|_| {
-                presence.paths_left.fetch_add(1, Ordering::Relaxed);
+                presence.paths_remaining.fetch_add(1, Ordering::Relaxed);
             })?;
         }
         if !presence.keys_checked.load(Ordering::Relaxed) {
@@ -93,7 +94,7 @@ impl Operation<'_> {
         Ok(())
     }
 
-    /// Fails where something other than a file has the path of a chunk.
+    /// Raise an error if the path of a chunk is not a file.
     fn check_path(&self, key: &str) -> Result<()> {
         match self.store.path_kind(key)? {
             Some(PathKind::Folder) => Err(failed("its file should be where a folder with files is")),
@@ -104,9 +105,9 @@ impl Operation<'_> {
         }
     }
 
-    /// Fails where a chunk is stored under a key of another encoding than that of the array, and not under
-    /// its own key. Lists the folder of the array, and those folders in it that hold keys of another
-    /// encoding, all within bounds.
+    /// Raise an error if a chunk is stored under a key of another encoding than the array's, and
+    /// not under its own key. Lists the folder of the array, and folders in it with keys of another
+    /// encoding, up to a limit.
     fn check_keys(&self) -> Result<()> {
         if !self.array.has_numbered_keys() {
             return Ok(());
@@ -116,20 +117,20 @@ impl Operation<'_> {
         let mut folders = vec![self.prefix.to_owned()];
         for _ in 0..LISTED_FOLDERS + rank {
             let Some(folder) = folders.pop() else { break };
-            let Some(found) = self.store.first_entries(&folder, LISTED_ENTRIES)? else { return Ok(()) };
-            for key in &found.keys {
+            let Some(listing) = self.store.first_entries(&folder, LISTED_ENTRIES)? else { return Ok(()) };
+            for key in &listing.keys {
                 self.check_key(key, &encodings)?;
             }
-            folders.extend(found.prefixes.into_iter().filter(|below| {
-                let below = &below[self.prefix.len()..];
-                encodings.iter().any(|encoding| encoding.has_folder(below, rank))
-                    && !self.array.keys.has_folder(below, rank)
+            folders.extend(listing.prefixes.into_iter().filter(|folder| {
+                let folder = &folder[self.prefix.len()..];
+                encodings.iter().any(|encoding| encoding.has_folder(folder, rank))
+                    && !self.array.keys.has_folder(folder, rank)
             }));
         }
         Ok(())
     }
 
-    /// Fails where `key` is that of a chunk in another encoding, and nothing is stored under its own key.
+    /// Raise an error if `key` belongs to a chunk in another encoding, and its own key is missing.
     fn check_key(&self, key: &str, encodings: &[KeyEncoding]) -> Result<()> {
         let (own, rank) = (&self.array.keys, self.array.cuts.len());
         let name = &key[self.prefix.len()..];
@@ -138,13 +139,13 @@ impl Operation<'_> {
         }
         let decoded = encodings.iter().find_map(|other| Some((other, other.cell_of_key(name, rank)?)));
         let Some((other, cell)) = decoded.filter(|(_, cell)| self.has_cell(cell)) else { return Ok(()) };
-        let mut wanted = String::new();
-        self.array.format_key(self.prefix, &cell, &mut wanted)?;
-        if matches!(self.store.path_kind(&wanted)?, Some(PathKind::Value) | None) {
+        let mut own_key = String::new();
+        self.array.format_key(self.prefix, &cell, &mut own_key)?;
+        if matches!(self.store.path_kind(&own_key)?, Some(PathKind::Value) | None) {
             return Ok(());
         }
         Err(failed(format!(
-            "no chunk is stored under {wanted:?}, but one is under {key:?}: by the metadata, keys have \
+            "no chunk is stored under {own_key:?}, but one is under {key:?}: by the metadata, keys have \
              {own}, this key has {other}; correct the metadata, or rename or delete the files"
         )))
     }

@@ -1,4 +1,4 @@
-//! What reading and writing share: the array, the store, and running tasks.
+//! Operations: one read or write of a selection, divided into tasks.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use crate::copy::{Axis, Item};
 use crate::error::Result;
 use crate::grid::{self, Cuts};
 use crate::pipeline::fetch_queue;
-use crate::pipeline::missing_array::Check;
-use crate::pipeline::upload_queue::{self, Departing};
+use crate::pipeline::missing_array::PresenceCheck;
+use crate::pipeline::upload_queue::{self, EncodedChunk};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::selection::{divide, Direction, Division, Field, Piece, Selection};
@@ -16,66 +16,67 @@ use crate::store::{OpenResult, ReadHint, Store};
 
 use smallvec::SmallVec;
 
-/// Tasks that decode or encode fewer bytes than this in sum run on the calling
-/// thread: waking a worker costs as much as decoding about that many.
+/// Tasks that decode or encode fewer bytes than this in sum run on the calling thread: waking a
+/// worker costs as much.
 const PARALLEL_BYTES: usize = 128 << 10;
 
-/// Asks whether to stop (Ctrl-C). Workers may ask too, and are told no.
+/// Checks whether to stop (Ctrl-C). Workers may call it too; for them it returns false.
 pub type Interrupt<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// One read or write of one array.
 #[derive(Clone, Copy)]
 pub struct Operation<'a> {
-    /// The compiled array.
+    /// The array description.
     pub array: &'a Array,
-    /// Where its chunks are.
+    /// The store of its chunks.
     pub store: &'a dyn Store,
-    /// What its chunk keys start with: "" or ending in "/".
+    /// The prefix of its chunk keys: "" or ending in "/".
     pub prefix: &'a str,
-    /// What stands past the edge of the array stays in chunks that are written, as others may have let it
-    /// grow: else it becomes fill, and what is overwritten up to the edge is not read.
+    /// Whether written chunks keep their elements past the edge of the array, which may belong to a
+    /// larger array by now. Otherwise these become fill, and overwriting a chunk up to the edge
+    /// reads nothing.
     pub keeps_past: bool,
-    /// Asked about every 50 ms.
+    /// The check for an interrupt, called every 50 ms.
     pub interrupt: Option<Interrupt<'a>>,
-    /// How to distinguish a chunk that is not stored from an array that is gone; None: not at all.
-    pub check: Option<Check<'a>>,
+    /// How to distinguish a missing chunk from a missing array; None: not at all.
+    pub check: Option<PresenceCheck<'a>>,
 }
 
 /// The address of the caller's buffer, for all workers.
 #[derive(Clone, Copy)]
-pub struct Address(pub *mut u8);
+pub struct BufferPtr(pub *mut u8);
 
-// SAFETY: workers reach disjoint items of the buffer (reading) or only read
-// it (writing); the caller keeps it alive until the operation has ended.
-unsafe impl Send for Address {}
+// SAFETY: workers reach disjoint items of the buffer (reading) or only read it (writing); the
+// caller keeps it alive until the operation has ended.
+unsafe impl Send for BufferPtr {}
 // SAFETY: as above.
-unsafe impl Sync for Address {}
+unsafe impl Sync for BufferPtr {}
 
-/// How tasks are run.
+/// Where tasks run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
+pub enum Executor {
     /// One after another, on the calling thread.
-    Here,
-    /// Spread over the pool.
+    CallingThread,
+    /// On the workers of the pool.
     Pool,
-    /// On so many threads of their own: they wait for the store, and do not work meanwhile.
-    Waiting(usize),
+    /// On this many extra threads, which block on the store most of the time.
+    Blocking(usize),
 }
 
-impl Run {
-    /// Decide for `tasks` tasks of `bytes` decoded bytes each, of which a store wants
-    /// `concurrency` under way; 0: it does not wait.
-    pub fn decide(tasks: usize, bytes: usize, concurrency: usize) -> Run {
+impl Executor {
+    /// Choose for `tasks` tasks of `bytes` decoded bytes each, and a store that needs `concurrency`
+    /// requests in flight (0: it does not block).
+    pub fn choose(tasks: usize, bytes: usize, concurrency: usize) -> Executor {
         let threads = pool::threads();
         match tasks {
-            0 | 1 => Run::Here,
-            _ if concurrency > threads => Run::Waiting(concurrency),
-            _ if threads > 1 && tasks.saturating_mul(bytes) >= PARALLEL_BYTES => Run::Pool,
-            _ => Run::Here,
+            0 | 1 => Executor::CallingThread,
+            _ if concurrency > threads => Executor::Blocking(concurrency),
+            _ if threads > 1 && tasks.saturating_mul(bytes) >= PARALLEL_BYTES => Executor::Pool,
+            _ => Executor::CallingThread,
         }
     }
 
-    /// Do `work` for 0..tasks. The first error ends it.
+    /// Run `work` for 0..`tasks`. The first error ends it.
     pub fn each(
         self,
         tasks: usize,
@@ -85,69 +86,71 @@ impl Run {
         let interrupt = interrupt.map(|interrupt| interrupt as &dyn Fn() -> bool);
         let task = |task| Scratch::with(|scratch| work(task, scratch));
         match self {
-            Run::Here => pool::parallel_for(tasks, 1, interrupt, &task),
-            Run::Pool => pool::parallel_for(tasks, usize::MAX, interrupt, &task),
-            Run::Waiting(threads) => pool::wait_for(tasks, threads, interrupt, &task),
+            Executor::CallingThread => pool::parallel_for(tasks, 1, interrupt, &task),
+            Executor::Pool => pool::parallel_for(tasks, usize::MAX, interrupt, &task),
+            Executor::Blocking(threads) => pool::wait_for(tasks, threads, interrupt, &task),
         }
     }
 }
 
 /// A strided copy between a decoded chunk and the caller's buffer.
 pub struct Copy<'c> {
-    /// First byte in the decoded chunk.
+    /// The offset of the first byte in the decoded chunk.
     pub cell: isize,
-    /// First byte in the caller's buffer.
+    /// The offset of the first byte in the caller's buffer.
     pub caller: isize,
-    /// The axes, in the direction asked for.
+    /// The axes, in the requested direction.
     pub axes: &'c [Axis<'c>],
-    /// What is copied of each item.
+    /// The bytes of each item to copy.
     pub field: Field,
 }
 
 impl Copy<'_> {
-    /// What is copied at a time, where the level has a byte-swap unit.
+    /// The item to copy, for a level with this byte-swap unit.
     pub fn item(&self, swap: usize) -> Item {
         let bytes = self.field.bytes;
         Item { bytes, swap: if bytes < swap { 0 } else { swap } }
     }
 }
 
-/// What an operation touches of one chunk, shard or subchunk.
+/// The part of a selection in one chunk, shard or subchunk.
 #[derive(Clone, Copy)]
 pub struct Portion<'p, 's> {
     /// How the chunk is encoded.
     pub level: &'p Level,
-    /// The part of the selection inside it.
+    /// The part of the selection inside the chunk.
     pub piece: &'p Piece<'s>,
-    /// The array index at which it begins.
+    /// The array index of the first element of the chunk.
     pub origin: &'p [u64],
 }
 
 impl<'s> Portion<'_, 's> {
-    /// Which subchunks are touched of a shard that is cut by `cuts`.
+    /// Divide the portion among subchunks with these `cuts`.
     pub fn divide(&self, cuts: &[Cuts]) -> Result<Division<'s>> {
         divide(self.piece, self.origin, cuts)
     }
 
-    /// Every element is touched that lies inside `bounds`, if there are any.
+    /// Whether it contains every element inside `bounds`, if there are any.
     pub fn is_full(&self, bounds: Option<&[u64]>) -> bool {
         self.piece.covers(self.origin, &self.level.shape, bounds)
     }
 
-    /// Every element of the chunk is touched, also outside of the array, as one box.
-    pub fn is_everything(&self) -> bool {
-        let boxed = self.piece.as_box(self.origin);
-        boxed.is_some_and(|sides| sides.iter().zip(&self.level.shape).all(|(side, &size)| *side == (0..size)))
+    /// Whether it is the whole chunk, including elements outside the array, as one box.
+    pub fn is_whole_chunk(&self) -> bool {
+        let as_box = self.piece.as_box(self.origin);
+        as_box
+            .is_some_and(|sides| sides.iter().zip(&self.level.shape).all(|(side, &size)| *side == (0..size)))
     }
 
-    /// The bytes of the decoded chunk between the first and the last touched element.
+    /// The bytes of the decoded chunk between the first and the last selected element.
     pub fn span(&self) -> (usize, usize) {
         let (low, high) = self.piece.span(self.origin, &self.level.strides, self.level.item_bytes);
         let unit = self.level.swap().max(1);
         (low / unit * unit, high.div_ceil(unit) * unit)
     }
 
-    /// What is copied of each item: bytes, where it is a part of a number that is stored in another byte order.
+    /// The fields of each item to copy: single bytes, if a field is a part of a number in another
+    /// byte order.
     pub fn fields(&self) -> SmallVec<[Field; 1]> {
         let (fields, unit) = (self.piece.fields(self.level.item_bytes), self.level.swap());
         let is_whole = |field: &Field| field.item % unit == 0 && field.bytes % unit == 0;
@@ -157,21 +160,21 @@ impl<'s> Portion<'_, 's> {
         }
     }
 
-    /// The bytes that are copied of each item: where each is stored.
+    /// The bytes of each item to copy, at their stored positions.
     pub fn bytes(&self) -> SmallVec<[Field; 1]> {
         let unit = self.level.swap().max(1);
         let bytes = |field: Field| {
             (0..field.bytes).map(move |k| {
-                let at = field.item + k;
-                let stored = at / unit * unit + (unit - 1 - at % unit);
-                Field { item: stored, caller: field.caller + k, bytes: 1 }
+                let position = field.item + k;
+                let store_chunk = position / unit * unit + (unit - 1 - position % unit);
+                Field { item: store_chunk, caller: field.caller + k, bytes: 1 }
             })
         };
         self.piece.fields(self.level.item_bytes).into_iter().flat_map(bytes).collect()
     }
 
-    /// Call `copy` with the strided copy between the decoded chunk and the caller's
-    /// buffer; if only fields of the items are touched, for each of them.
+    /// Call `copy` with the strided copy between the decoded chunk and the caller's buffer, once
+    /// for each selected field.
     pub fn each_copy(&self, direction: Direction, mut copy: impl FnMut(&Copy<'_>)) {
         let fields = self.fields();
         self.piece.with_copy(direction, self.origin, &self.level.strides, |cell, caller, axes| {
@@ -182,8 +185,12 @@ impl<'s> Portion<'_, 's> {
         });
     }
 
-    /// What `find` makes of the copy, where there is only one.
-    pub fn of_copy<R>(&self, direction: Direction, find: impl FnOnce(&Copy<'_>) -> Option<R>) -> Option<R> {
+    /// Call `find` with the copy, if there is only one.
+    pub fn single_copy<R>(
+        &self,
+        direction: Direction,
+        find: impl FnOnce(&Copy<'_>) -> Option<R>,
+    ) -> Option<R> {
         let [field] = self.fields()[..] else { return None };
         self.piece.with_copy(direction, self.origin, &self.level.strides, |cell, caller, axes| {
             let (cell, caller) = (cell + field.item as isize, caller + field.caller as isize);
@@ -192,49 +199,49 @@ impl<'s> Portion<'_, 's> {
     }
 }
 
-/// Does something with a chunk and what was opened of it, if it was.
-type WithValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<OpenResult>, &mut Scratch) -> Result<()> + Sync);
+/// Processes a chunk, with its open value if it was fetched.
+type ProcessValue<'w> = &'w (dyn Fn(&Chunk<'_, '_>, Option<OpenResult>, &mut Scratch) -> Result<()> + Sync);
 
-/// Makes the value of a chunk; None: there is none, or what is there is needed for it.
-type Make<'m> = &'m (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<Option<Arc<Vec<u8>>>> + Sync);
+/// Encodes a chunk; None: it has no value, or needs the stored one.
+type EncodeChunk<'m> = &'m (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<Option<Arc<Vec<u8>>>> + Sync);
 
-/// Makes and stores a chunk.
+/// Encodes and stores a chunk.
 type StoreChunk<'s> = &'s (dyn Fn(&Chunk<'_, '_>, &mut Scratch) -> Result<()> + Sync);
 
-/// Does something with the chunk of a task.
-type OfTask<'t> = &'t (dyn Fn(usize, &mut Scratch, &mut dyn FnMut(&Chunk<'_, '_>, &mut Scratch) -> Result<()>) -> Result<()>
+/// Calls a function with the chunk of a task.
+type WithTaskChunk<'t> = &'t (dyn Fn(usize, &mut Scratch, &mut dyn FnMut(&Chunk<'_, '_>, &mut Scratch) -> Result<()>) -> Result<()>
          + Sync);
 
-/// Is told how tasks are run, and how many there are.
-type Tasks<'t> = &'t dyn Fn(Run, usize, OfTask<'_>) -> Result<()>;
+/// Receives the executor, the number of tasks, and a function that runs one.
+type RunTasks<'t> = &'t dyn Fn(Executor, usize, WithTaskChunk<'_>) -> Result<()>;
 
-/// One chunk that a selection touches.
+/// A chunk that a selection touches.
 pub struct Chunk<'k, 's> {
     /// Its key in the store.
     pub key: &'k str,
-    /// Its place in the grid.
+    /// Its cell in the grid.
     pub cell: &'k [u64],
-    /// What is touched of it.
+    /// The part of the selection in it.
     pub portion: Portion<'k, 's>,
-    /// There are so few chunks that shards spread their subchunks over the pool.
+    /// There are so few chunks that workers share the subchunks of one shard.
     pub spread: bool,
 }
 
 impl<'a> Operation<'a> {
-    /// Nobody interrupts it, and what it writes is fill past the edge.
+    /// An operation without interrupts that fills chunks past the edge.
     pub fn new(array: &'a Array, store: &'a dyn Store, prefix: &'a str) -> Self {
         Operation { array, store, prefix, keeps_past: false, interrupt: None, check: None }
     }
 }
 
 impl Operation<'_> {
-    /// Where what a write has to know of a chunk ends, if it does.
+    /// The bounds inside which a write must know every element, if there are any.
     pub(crate) fn bounds(&self) -> Option<&[u64]> {
         (!self.keeps_past).then_some(&self.array.shape)
     }
 
-    /// Do `work` for every chunk that `selection` touches; errors say which it was. The store
-    /// wants `concurrency` of them under way.
+    /// Run `work` for every chunk that `selection` touches; errors name the chunk. The store needs
+    /// `concurrency` requests in flight.
     pub fn each_chunk(
         self,
         selection: &Selection,
@@ -249,7 +256,8 @@ impl Operation<'_> {
         })
     }
 
-    /// An error if this thread must not wait for the store, nor for a key, as who holds that may wait for this thread.
+    /// Return an error if this thread must not block on the store or on a key: the holder of the
+    /// key may wait for this thread.
     fn check_may_block(self, concurrency: usize) -> Result<()> {
         if concurrency > 0 {
             self.store.check_may_block()
@@ -258,122 +266,122 @@ impl Operation<'_> {
         }
     }
 
-    /// The same for chunks that are stored: `make` makes values of which nothing need be read, for a store that is
-    /// given them without waiting for each, and `store` makes and stores a chunk.
-    pub(crate) fn each_stored(
+    /// Like `each_chunk`, for writes. `make` encodes chunks that need no stored value, for a store
+    /// with asynchronous writes; `store` encodes and stores a chunk.
+    pub(crate) fn each_upload(
         self,
         selection: &Selection,
-        make: Make<'_>,
+        make: EncodeChunk<'_>,
         store: StoreChunk<'_>,
     ) -> Result<()> {
         let concurrency = self.store.write_concurrency();
         self.check_may_block(concurrency)?;
         self.each_task(selection, concurrency, &|run, tasks, of| {
-            let stored = |task: usize, scratch: &mut Scratch| {
+            let store_chunk = |task: usize, scratch: &mut Scratch| {
                 of(task, scratch, &mut |chunk, scratch| store(chunk, scratch))
             };
-            let made = |task, scratch: &mut Scratch| {
-                let mut made = None;
+            let encode = |task, scratch: &mut Scratch| {
+                let mut encode = None;
                 of(task, scratch, &mut |chunk, scratch| {
                     let (key, cell) = (chunk.key.to_owned(), chunk.cell.into());
-                    made = make(chunk, scratch)?.map(|value| Departing { key, cell, value });
+                    encode = make(chunk, scratch)?.map(|value| EncodedChunk { key, cell, value });
                     Ok(())
                 })?;
-                Ok(made)
+                Ok(encode)
             };
-            if let Run::Waiting(most) = run {
+            if let Executor::Blocking(limit) = run {
                 if let Some(put) = self.store.async_put() {
-                    return upload_queue::each(put, tasks, most, self.interrupt, &made, &stored);
+                    return upload_queue::run(put, tasks, limit, self.interrupt, &encode, &store_chunk);
                 }
             }
-            run.each(tasks, self.interrupt, &stored)
+            run.each(tasks, self.interrupt, &store_chunk)
         })
     }
 
-    /// Do `work`, which asks the store, for 0..tasks.
+    /// Run `work`, which uses the store, for 0..`tasks`.
     pub(crate) fn each(
         self,
-        run: Run,
+        run: Executor,
         tasks: usize,
         work: &(dyn Fn(usize, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
-        if run != Run::Here {
+        if run != Executor::CallingThread {
             self.store.check_may_block()?;
         }
         run.each(tasks, self.interrupt, work)
     }
 
-    /// The same for values that are read, which the store is asked for together where it can be; `want` tells how
-    /// each is opened.
-    pub(crate) fn each_value(
+    /// Like `each_chunk`, for reads, which are asynchronous if the store supports it; `hint` gives
+    /// the read hint of each chunk.
+    pub(crate) fn each_fetch(
         self,
         selection: &Selection,
-        want: &(dyn Fn(&Chunk<'_, '_>) -> ReadHint + Sync),
-        work: WithValue<'_>,
+        hint: &(dyn Fn(&Chunk<'_, '_>) -> ReadHint + Sync),
+        work: ProcessValue<'_>,
     ) -> Result<()> {
         self.each_task(selection, self.store.concurrency(), &|run, tasks, of| {
             let request = |task, scratch: &mut Scratch| {
-                let mut asked = None;
+                let mut request_of_task = None;
                 of(task, scratch, &mut |chunk, _| {
-                    asked = Some((chunk.key.to_owned(), want(chunk)));
+                    request_of_task = Some((chunk.key.to_owned(), hint(chunk)));
                     Ok(())
                 })?;
-                Ok(asked)
+                Ok(request_of_task)
             };
-            self.opened(run, tasks, &request, &|task, mut opened, scratch| {
-                of(task, scratch, &mut |chunk, scratch| work(chunk, opened.take(), scratch))
+            self.fetch_each(run, tasks, &request, &|task, mut fetch_each, scratch| {
+                of(task, scratch, &mut |chunk, scratch| work(chunk, fetch_each.take(), scratch))
             })
         })
     }
 
-    /// Do `work` for 0..tasks, with what was opened of what each has to `request`, if it was; errors of `request`
-    /// are those of `work`, too.
-    pub(crate) fn opened(
+    /// Run `work` for 0..`tasks`, with the value that each task has to `request`, if it was
+    /// fetched. `work` also reports the errors of `request`.
+    pub(crate) fn fetch_each(
         self,
-        run: Run,
+        run: Executor,
         tasks: usize,
-        request: fetch_queue::Prepare<'_>,
-        work: fetch_queue::Work<'_>,
+        request: fetch_queue::MakeRequest<'_>,
+        work: fetch_queue::Process<'_>,
     ) -> Result<()> {
         self.store.check_may_block()?;
-        if let Run::Waiting(most) = run {
+        if let Executor::Blocking(limit) = run {
             if let Some(ask) = self.store.async_get() {
-                return fetch_queue::each(ask, tasks, most, pool::threads(), self.interrupt, request, work);
+                return fetch_queue::run(ask, tasks, limit, pool::threads(), self.interrupt, request, work);
             }
         }
-        let order = self.remembered_first(tasks, request);
-        let at = |number: usize| order.as_ref().map_or(number, |order| order[number]);
-        run.each(tasks, self.interrupt, &|number, scratch| work(at(number), None, scratch))
+        let order = self.cached_first(tasks, request);
+        let position = |number: usize| order.as_ref().map_or(number, |order| order[number]);
+        run.each(tasks, self.interrupt, &|number, scratch| work(position(number), None, scratch))
     }
 
-    /// The order of tasks in which values are used that are in memory, before others are read that push them out;
-    /// None: any will do.
-    fn remembered_first(self, tasks: usize, request: fetch_queue::Prepare<'_>) -> Option<Vec<usize>> {
+    /// The order of tasks that uses cached values before other reads evict them; None: any order.
+    fn cached_first(self, tasks: usize, request: fetch_queue::MakeRequest<'_>) -> Option<Vec<usize>> {
         if tasks < 2 || !self.store.can_cache(0) {
             return None;
         }
-        let here = |scratch: &mut Scratch, task| {
-            // What is wrong with it, the task itself finds, too.
-            let asked = request(task, scratch).ok().flatten();
-            asked.is_some_and(|(key, _)| self.store.is_cached(&key))
+        let is_in_cache = |scratch: &mut Scratch, task| {
+            // The task reports the error.
+            let request_of_task = request(task, scratch).ok().flatten();
+            request_of_task.is_some_and(|(key, _)| self.store.is_cached(&key))
         };
         let (mut first, rest): (Vec<usize>, Vec<usize>) =
-            Scratch::with(|scratch| (0..tasks).partition(|&task| here(scratch, task)));
-        let matters = !first.is_empty() && !rest.is_empty();
+            Scratch::with(|scratch| (0..tasks).partition(|&task| is_in_cache(scratch, task)));
+        let is_mixed = !first.is_empty() && !rest.is_empty();
         first.extend(rest);
-        matters.then_some(first)
+        is_mixed.then_some(first)
     }
 
-    /// Do `work` with how many chunks `selection` touches, how they are run, and what does something with one of them.
-    fn each_task(self, selection: &Selection, concurrency: usize, work: Tasks<'_>) -> Result<()> {
+    /// Call `work` with the executor, the number of chunks that `selection` touches, and a function
+    /// that processes one of them.
+    fn each_task(self, selection: &Selection, concurrency: usize, work: RunTasks<'_>) -> Result<()> {
         let whole = selection.piece();
         if whole.is_empty() {
             return Ok(());
         }
         let division = self.divide(&whole)?;
-        let spread = self.spreads(division.tasks());
+        let spread = self.shares_workers(division.tasks());
         let run = match division.tasks() {
-            1 => Run::Here,
+            1 => Executor::CallingThread,
             tasks => {
                 let mut first = PerAxis::new();
                 division.task(0, &mut first);
@@ -384,35 +392,35 @@ impl Operation<'_> {
             let mut cell = PerAxis::new();
             let piece = division.task(task, &mut cell);
             let mut key = std::mem::take(&mut scratch.key);
-            let done = self.with_chunk(&cell, &mut key, |key, level, origin| {
+            let result = self.with_chunk(&cell, &mut key, |key, level, origin| {
                 let portion = Portion { level, piece: &piece, origin };
                 with(&Chunk { key, cell: &cell, portion, spread }, scratch)
             });
             scratch.key = key;
-            done
+            result
         })
     }
 
-    /// Divide all that is selected among chunks.
+    /// Divide a selection among chunks.
     pub(crate) fn divide<'s>(self, whole: &Piece<'s>) -> Result<Division<'s>> {
         let cuts = &self.array.cuts;
         let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
         divide(whole, &base, cuts)
     }
 
-    /// How `tasks` chunks are read or written, the first of which is at `cell`.
-    pub(crate) fn run(self, cell: &[u64], tasks: usize, concurrency: usize) -> Result<Run> {
+    /// Choose the executor for `tasks` chunks, the first of which is at `cell`.
+    pub(crate) fn run(self, cell: &[u64], tasks: usize, concurrency: usize) -> Result<Executor> {
         let level = self.array.level(&grid::bounds(&self.array.cuts, cell).1)?;
-        Ok(Run::decide(tasks, level.decoded_bytes, concurrency))
+        Ok(Executor::choose(tasks, level.decoded_bytes, concurrency))
     }
 
-    /// So few chunks are touched that shards spread their subchunks over the pool.
-    pub(crate) fn spreads(self, chunks: usize) -> bool {
+    /// Whether there are so few chunks that workers share the subchunks of one shard.
+    pub(crate) fn shares_workers(self, chunks: usize) -> bool {
         chunks < 2 * pool::threads()
     }
 
-    /// Do `work` with the key of a chunk, which is written to `key`, with how it is encoded, and
-    /// with the array index at which it begins; errors say which it was.
+    /// Run `work` with the key of a chunk (written to `key`), its level, and the array index of its
+    /// first element; errors name the chunk.
     pub(crate) fn with_chunk<R>(
         self,
         cell: &[u64],
@@ -420,15 +428,15 @@ impl Operation<'_> {
         work: impl FnOnce(&str, &Level, &[u64]) -> Result<R>,
     ) -> Result<R> {
         let (origin, shape) = grid::bounds(&self.array.cuts, cell);
-        let done = self.array.format_key(self.prefix, cell, key).and_then(|()| {
+        let result = self.array.format_key(self.prefix, cell, key).and_then(|()| {
             let level = self.array.level(&shape)?;
             work(key, &level, &origin).map_err(|error| error.at_key(key))
         });
-        done.map_err(|error| error.at_chunk(cell))
+        result.map_err(|error| error.at_chunk(cell))
     }
 }
 
-/// The array index at which `cell` begins.
+/// The array index of the first element of `cell`.
 pub fn origin_of(base: &[u64], cell: &[u64], shape: &[u64]) -> PerAxis<u64> {
     base.iter().zip(cell).zip(shape).map(|((base, cell), size)| base + cell * size).collect()
 }

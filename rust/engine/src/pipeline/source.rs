@@ -1,4 +1,4 @@
-//! Encoded bytes: in memory, or a range of an opened object.
+//! Encoded bytes: in memory, or a range of an open value.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -8,62 +8,62 @@ use crate::error::{Error, Result};
 use crate::scratch::{reserve, sized};
 use crate::store::{DecodedCache, ReadFlags, ValueReader, Version};
 
-/// The version of the object that holds some bytes, and their offset in it, where known.
-pub type Place = Option<(Version, u64)>;
+/// The version of the value that holds some bytes, and their offset in it, if known.
+pub type ValuePosition = Option<(Version, u64)>;
 
 /// The encoding of a chunk, shard or subchunk.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     data: Data<'a>,
-    place: Place,
-    /// Where chunks stay that are decoded of it, and the offset there.
-    kept: Option<(&'a dyn DecodedCache, u64)>,
-    /// The bytes are those of an object that has them in memory.
-    lasts: bool,
-    /// Nothing that is decoded of it has stayed.
-    is_new: bool,
+    position: ValuePosition,
+    /// The cache for chunks decoded from it, and the offset there.
+    decoded_slot: Option<(&'a dyn DecodedCache, u64)>,
+    /// The bytes are in the memory of an open value.
+    is_value_memory: bool,
+    /// No chunk decoded from it is cached.
+    has_no_cached_chunks: bool,
 }
 
-/// Where the chunk stays that a level decodes of some bytes.
+/// The place in a cache for the chunk that a level decodes from some bytes.
 #[derive(Clone, Copy)]
-pub struct Kept<'a> {
-    decoded: &'a dyn DecodedCache,
+pub struct DecodedSlot<'a> {
+    cache: &'a dyn DecodedCache,
     offset: u64,
     size: u64,
     level: u64,
     bytes: usize,
-    is_new: bool,
+    has_no_cached_chunks: bool,
 }
 
-impl Kept<'_> {
-    /// The chunk, if it is there.
-    pub fn find(&self) -> Option<Arc<Vec<u8>>> {
-        if self.is_new {
+impl DecodedSlot<'_> {
+    /// The cached chunk, if any.
+    pub fn get(&self) -> Option<Arc<Vec<u8>>> {
+        if self.has_no_cached_chunks {
             return None;
         }
-        let found = self.decoded.get(self.offset, self.size, self.level);
-        found.filter(|found| found.len() == self.bytes)
+        let chunk = self.cache.get(self.offset, self.size, self.level);
+        chunk.filter(|chunk| chunk.len() == self.bytes)
     }
 
-    /// Have the chunk stay.
-    pub fn keep(&self, chunk: Vec<u8>) {
-        self.decoded.insert(self.offset, self.size, self.level, chunk);
+    /// Cache the chunk.
+    pub fn insert(&self, chunk: Vec<u8>) {
+        self.cache.insert(self.offset, self.size, self.level, chunk);
     }
 }
 
 #[derive(Clone, Copy)]
 enum Data<'a> {
     Bytes(&'a [u8]),
-    ValueReader { object: &'a dyn ValueReader, key: Option<&'a str>, offset: u64, size: u64, how: ReadFlags },
+    Reader { object: &'a dyn ValueReader, key: Option<&'a str>, offset: u64, size: u64, flags: ReadFlags },
 }
 
-/// Bytes of a value of a store that are not in memory.
-pub struct Elsewhere<'a> {
-    /// What was opened of the value.
+/// A range of a stored value that is not in memory.
+pub struct RemoteRange<'a> {
+    /// The open value.
     pub object: &'a dyn ValueReader,
     /// Its key.
     pub key: &'a str,
-    /// Where they begin in it.
+    /// The offset of the range.
     pub offset: u64,
 }
 
@@ -72,141 +72,160 @@ impl<'a> Source<'a> {
     pub fn of(object: &'a dyn ValueReader) -> Source<'a> {
         let data = match object.bytes() {
             Some(bytes) => Data::Bytes(bytes),
-            None => Data::ValueReader {
+            None => Data::Reader {
                 object,
                 key: None,
                 offset: 0,
                 size: object.size(),
-                how: ReadFlags::default(),
+                flags: ReadFlags::default(),
             },
         };
         Source {
             data,
-            place: object.version().map(|version| (version, 0)),
-            kept: object.decoded_cache().map(|decoded| (decoded, 0)),
-            lasts: matches!(data, Data::Bytes(_)),
-            is_new: false,
+            position: object.version().map(|version| (version, 0)),
+            decoded_slot: object.decoded_cache().map(|cache| (cache, 0)),
+            is_value_memory: matches!(data, Data::Bytes(_)),
+            has_no_cached_chunks: false,
         }
     }
 
-    /// The same bytes, which are those of the value of a key.
+    /// The same bytes, as the value of a key.
     pub fn of_key(self, key: &'a str) -> Source<'a> {
         match self.data {
-            Data::ValueReader { object, offset, size, how, .. } => {
-                Source { data: Data::ValueReader { object, key: Some(key), offset, size, how }, ..self }
+            Data::Reader { object, offset, size, flags, .. } => {
+                Source { data: Data::Reader { object, key: Some(key), offset, size, flags }, ..self }
             }
             Data::Bytes(_) => self,
         }
     }
 
-    /// Where they are of a value that has a key, if they are in no memory.
-    pub fn elsewhere(&self) -> Option<Elsewhere<'a>> {
+    /// The range of a value with a key, if it is not in memory.
+    pub fn remote_range(&self) -> Option<RemoteRange<'a>> {
         match self.data {
-            Data::ValueReader { object, key, offset, .. } => key.map(|key| Elsewhere { object, key, offset }),
+            Data::Reader { object, key, offset, .. } => key.map(|key| RemoteRange { object, key, offset }),
             Data::Bytes(_) => None,
         }
     }
 
-    /// Bytes that no object holds as they are: a codec made them.
-    pub fn made(bytes: &'a [u8]) -> Source<'a> {
-        Source { data: Data::Bytes(bytes), place: None, kept: None, lasts: false, is_new: true }
+    /// Bytes that a codec has computed.
+    pub fn computed(bytes: &'a [u8]) -> Source<'a> {
+        Source {
+            data: Data::Bytes(bytes),
+            position: None,
+            decoded_slot: None,
+            is_value_memory: false,
+            has_no_cached_chunks: true,
+        }
     }
 
-    /// `bytes`, which were read here from `offset`.
-    pub fn fetched<'b>(&self, offset: u64, bytes: &'b [u8]) -> Source<'b>
+    /// `bytes`, which were read from `offset`.
+    pub fn with_bytes<'b>(&self, offset: u64, bytes: &'b [u8]) -> Source<'b>
     where
         'a: 'b,
     {
-        let (place, kept) = (self.place_of(offset), self.kept_from(offset));
-        Source { data: Data::Bytes(bytes), place, kept, lasts: false, is_new: self.is_new }
+        let (position, decoded_slot) = (self.position_of(offset), self.cache_from(offset));
+        Source {
+            data: Data::Bytes(bytes),
+            position,
+            decoded_slot,
+            is_value_memory: false,
+            has_no_cached_chunks: self.has_no_cached_chunks,
+        }
     }
 
-    /// The same bytes, of which only what is decoded is to be remembered.
-    pub fn once(self) -> Source<'a> {
-        self.read_so(|how| ReadFlags { decoded_is_cached: true, ..how })
+    /// The same bytes, for a cache that holds only the decoded chunk.
+    pub fn caching_decoded_only(self) -> Source<'a> {
+        self.with_flags(|flags| ReadFlags { decoded_is_cached: true, ..flags })
     }
 
-    /// The same bytes, which are asked for with others that are read before.
-    pub fn more(self) -> Source<'a> {
-        self.read_so(|how| ReadFlags { continues_request: true, ..how })
+    /// The same bytes, read as the continuation of an earlier request.
+    pub fn continuing_request(self) -> Source<'a> {
+        self.with_flags(|flags| ReadFlags { continues_request: true, ..flags })
     }
 
-    fn read_so(self, change: impl Fn(ReadFlags) -> ReadFlags) -> Source<'a> {
+    fn with_flags(self, change: impl Fn(ReadFlags) -> ReadFlags) -> Source<'a> {
         match self.data {
             Data::Bytes(_) => self,
-            Data::ValueReader { object, key, offset, size, how } => {
-                Source { data: Data::ValueReader { object, key, offset, size, how: change(how) }, ..self }
+            Data::Reader { object, key, offset, size, flags } => {
+                Source { data: Data::Reader { object, key, offset, size, flags: change(flags) }, ..self }
             }
         }
     }
 
-    /// The same bytes, of which somebody knows that no chunk has stayed of those that are decoded of it.
-    pub fn all_new(self) -> Source<'a> {
-        Source { is_new: true, ..self }
+    /// The same bytes, from which no decoded chunk is cached.
+    pub fn without_cached_chunks(self) -> Source<'a> {
+        Source { has_no_cached_chunks: true, ..self }
     }
 
-    /// Where the chunk stays that `level` decodes of all of it, if it has room. What is as it is stored, and in
-    /// memory, need not.
-    pub fn kept(&self, level: &Level) -> Option<Kept<'a>> {
-        let (decoded, offset) = self.kept.filter(|_| !(self.lasts && level.is_raw()))?;
+    /// The place for the chunk that `level` decodes from all of it, if the cache has room.
+    /// Uncompressed chunks in memory need none.
+    pub fn decoded_slot(&self, level: &Level) -> Option<DecodedSlot<'a>> {
+        let (cache, offset) = self.decoded_slot.filter(|_| !(self.is_value_memory && level.is_raw()))?;
         let (size, bytes) = (self.size(), level.decoded_bytes);
-        let kept = Kept { decoded, offset, size, level: level.id, bytes, is_new: self.is_new };
-        decoded.has_room(bytes).then_some(kept)
+        let decoded_slot = DecodedSlot {
+            cache,
+            offset,
+            size,
+            level: level.id,
+            bytes,
+            has_no_cached_chunks: self.has_no_cached_chunks,
+        };
+        cache.has_room(bytes).then_some(decoded_slot)
     }
 
-    /// The bytes, where they are in memory.
+    /// The bytes, if they are in memory.
     pub fn in_memory(&self) -> Option<&'a [u8]> {
         match self.data {
             Data::Bytes(bytes) => Some(bytes),
-            Data::ValueReader { .. } => None,
+            Data::Reader { .. } => None,
         }
     }
 
-    /// Number of bytes.
+    /// The number of bytes.
     pub fn size(&self) -> u64 {
         match self.data {
             Data::Bytes(bytes) => bytes.len() as u64,
-            Data::ValueReader { size, .. } => size,
+            Data::Reader { size, .. } => size,
         }
     }
 
-    /// Whether nothing is asked for its bytes, because they are remembered.
-    pub fn is_remembered(&self) -> bool {
+    /// Whether a cache holds the bytes, so that reading them needs no request.
+    pub fn is_in_cache(&self) -> bool {
         match self.data {
             Data::Bytes(_) => true,
-            Data::ValueReader { object, offset, size, .. } => object.is_cached(offset, size),
+            Data::Reader { object, offset, size, .. } => object.is_cached(offset, size),
         }
     }
 
-    /// Where the first byte is.
-    pub fn place(&self) -> Place {
-        self.place
+    /// The position of the first byte.
+    pub fn position(&self) -> ValuePosition {
+        self.position
     }
 
-    fn kept_from(&self, offset: u64) -> Option<(&'a dyn DecodedCache, u64)> {
-        self.kept.map(|(decoded, start)| (decoded, start + offset))
+    fn cache_from(&self, offset: u64) -> Option<(&'a dyn DecodedCache, u64)> {
+        self.decoded_slot.map(|(cache, start)| (cache, start + offset))
     }
 
-    fn place_of(&self, offset: u64) -> Place {
-        self.place.map(|(version, start)| (version, start + offset))
+    fn position_of(&self, offset: u64) -> ValuePosition {
+        self.position.map(|(version, start)| (version, start + offset))
     }
 
     /// `size` bytes from `offset`.
     pub fn part(&self, offset: u64, size: u64) -> Result<Source<'a>> {
         if offset.checked_add(size).is_none_or(|end| end > self.size()) {
-            let have = self.size();
+            let available = self.size();
             return Err(Error::size(format!(
-                "{size} bytes from {offset} reach past the end, there are {have}"
+                "{size} bytes from {offset} reach past the end, there are {available}"
             )));
         }
         let data = match self.data {
             Data::Bytes(bytes) => Data::Bytes(&bytes[offset as usize..(offset + size) as usize]),
-            Data::ValueReader { object, key, offset: start, how, .. } => {
-                Data::ValueReader { object, key, offset: start + offset, size, how }
+            Data::Reader { object, key, offset: start, flags, .. } => {
+                Data::Reader { object, key, offset: start + offset, size, flags }
             }
         };
-        let (place, kept) = (self.place_of(offset), self.kept_from(offset));
-        Ok(Source { data, place, kept, ..*self })
+        let (position, decoded_slot) = (self.position_of(offset), self.cache_from(offset));
+        Ok(Source { data, position, decoded_slot, ..*self })
     }
 
     /// Fill `out` from `offset`.
@@ -216,7 +235,7 @@ impl<'a> Source<'a> {
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            Data::ValueReader { object, offset, how, .. } => object.read_with(offset, out, how),
+            Data::Reader { object, offset, flags, .. } => object.read_with(offset, out, flags),
         }
     }
 
@@ -226,30 +245,32 @@ impl<'a> Source<'a> {
         reserve(out, size)?;
         match self.data {
             Data::Bytes(bytes) => out.extend_from_slice(bytes),
-            Data::ValueReader { object, offset, how, .. } => {
+            Data::Reader { object, offset, flags, .. } => {
                 out.resize(before + size, 0);
-                object.read_with(offset, &mut out[before..], how)?;
+                object.read_with(offset, &mut out[before..], flags)?;
             }
         }
         Ok(())
     }
 
-    /// All bytes, in memory, if they are as many as they can be.
+    /// Load all bytes, if their number is in the `possible` range.
     pub fn load<'b>(&self, possible: &RangeInclusive<usize>, buffer: &'b mut Vec<u8>) -> Result<&'b [u8]>
     where
         'a: 'b,
     {
         let size = self.size();
-        let (least, most) = (*possible.start() as u64, *possible.end() as u64);
-        if size > most || size < least {
-            let (words, bound) = if size > most { ("at most", most) } else { ("at least", least) };
-            return Err(Error::size(format!("has {size} bytes, an encoded chunk here has {words} {bound}")));
+        let (min, max) = (*possible.start() as u64, *possible.end() as u64);
+        if size > max || size < min {
+            let (bound_text, bound) = if size > max { ("at most", max) } else { ("at least", min) };
+            return Err(Error::size(format!(
+                "has {size} bytes, an encoded chunk here has {bound_text} {bound}"
+            )));
         }
         match self.data {
             Data::Bytes(bytes) => Ok(bytes),
-            Data::ValueReader { object, offset, size, how, .. } => {
+            Data::Reader { object, offset, size, flags, .. } => {
                 let out = sized(buffer, size as usize)?;
-                object.read_with(offset, out, how)?;
+                object.read_with(offset, out, flags)?;
                 Ok(out)
             }
         }

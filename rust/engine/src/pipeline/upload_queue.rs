@@ -1,5 +1,4 @@
-//! Values that a store is given together: each is made by whichever thread is free, and no thread waits until one of
-//! them is stored.
+//! The upload queue: workers encode chunks, and a store receives them without a thread for each.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -7,133 +6,142 @@ use std::time::Duration;
 
 use crate::array::PerAxis;
 use crate::error::{Error, Kind, Result};
-use crate::pipeline::operation::{Interrupt, Run};
+use crate::pipeline::operation::{Executor, Interrupt};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::store::{fork, AsyncPut, CancelToken, Completion};
 
-/// Values of so many bytes may be ready, beside those that are under way.
-const READY_BYTES: usize = 64 << 20;
+/// The maximum size of encoded chunks that wait for upload.
+const MAX_READY_BYTES: usize = 64 << 20;
 
-/// How often who waits asks whether it was interrupted.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+/// The interval between checks for an interrupt.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A chunk that was made.
-pub(crate) struct Departing {
+/// An encoded chunk.
+pub(crate) struct EncodedChunk {
     pub(crate) key: String,
     pub(crate) cell: PerAxis<u64>,
     pub(crate) value: Arc<Vec<u8>>,
 }
 
-/// Makes the value of a task; None: there is none, or what is there is needed for it.
-pub(crate) type Make<'m> = &'m (dyn Fn(usize, &mut Scratch) -> Result<Option<Departing>> + Sync);
+/// Encodes the chunk of a task; None: it has no value, or needs the stored one.
+pub(crate) type EncodeTask<'m> = &'m (dyn Fn(usize, &mut Scratch) -> Result<Option<EncodedChunk>> + Sync);
 
-/// Does a task, and waits until it is done.
+/// Runs a task to its end, blocking on the store.
 pub(crate) type Wait<'w> = &'w (dyn Fn(usize, &mut Scratch) -> Result<()> + Sync);
 
-/// What is ready, and what is under way.
-struct Departures {
-    put: Arc<dyn AsyncPut>,
-    /// How many are under way at a time, and may be ready.
-    most: usize,
-    /// Of the process.
+/// A queue of encoded chunks and uploads in flight.
+struct UploadQueue {
+    store: Arc<dyn AsyncPut>,
+    /// The maximum number of uploads in flight, and of chunks that wait.
+    max_in_flight: usize,
+    /// The fork generation of the process.
     generation: u64,
     state: Mutex<State>,
-    /// There is room for what is made, or what was waited for is done.
+    /// Signals room for another chunk, or the end of uploads.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    ready: VecDeque<Departing>,
+    ready: VecDeque<EncodedChunk>,
     bytes: usize,
-    under_way: usize,
-    /// Somebody gives the store what is ready.
-    giving: bool,
-    /// How many threads wait: until no more than so many are under way, or for room.
+    in_flight: usize,
+    /// A thread is starting uploads.
+    is_uploading: bool,
+    /// Waiting threads: for at most this many uploads in flight, or for room.
     waiting: usize,
-    awaited: Option<usize>,
-    /// Nothing more is to be stored: why.
-    ended: Option<Error>,
+    awaited_in_flight: Option<usize>,
+    /// The error that ended the queue.
+    error: Option<Error>,
 }
 
 impl State {
-    fn has_room(&self, most: usize) -> bool {
-        self.ready.len() < most && self.bytes < READY_BYTES
+    fn has_room(&self, max_in_flight: usize) -> bool {
+        self.ready.len() < max_in_flight && self.bytes < MAX_READY_BYTES
     }
 
-    /// Whether those who wait are to look: who looked at every change would do little else.
-    fn is_awaited(&self, most: usize) -> bool {
-        let is_over = match self.awaited {
-            Some(few) => self.is_settled(few),
-            None => self.ready.len() * 2 <= most && self.bytes * 2 <= READY_BYTES,
+    /// Whether to wake waiting threads. Waking them at every change would cost most of the time.
+    fn must_wake(&self, max_in_flight: usize) -> bool {
+        let is_reached = match self.awaited_in_flight {
+            Some(limit) => self.is_drained(limit),
+            None => self.ready.len() * 2 <= max_in_flight && self.bytes * 2 <= MAX_READY_BYTES,
         };
-        self.waiting > 0 && is_over
+        self.waiting > 0 && is_reached
     }
 
-    fn is_settled(&self, few: usize) -> bool {
-        self.ready.is_empty() && self.under_way <= few
+    fn is_drained(&self, limit: usize) -> bool {
+        self.ready.is_empty() && self.in_flight <= limit
     }
 }
 
-/// Make the values of 0..tasks and have them stored, at most `most` at a time; do those tasks that have none with
-/// `wait`. The first error ends it, when what is under way is done.
-pub(crate) fn each(
-    put: Arc<dyn AsyncPut>,
+/// Encode the chunks of the tasks 0..`tasks` and upload them, at most `max_in_flight` at a time. Tasks
+/// without an encoded chunk run `wait`. The first error ends the queue, after the uploads in
+/// flight.
+pub(crate) fn run(
+    store: Arc<dyn AsyncPut>,
     tasks: usize,
-    most: usize,
+    max_in_flight: usize,
     interrupt: Option<Interrupt<'_>>,
-    make: Make<'_>,
+    encode: EncodeTask<'_>,
     wait: Wait<'_>,
 ) -> Result<()> {
     fork::register();
-    let departures = &Departures::new(put, most);
-    let asks = || {
-        let is_asked = interrupt.is_some_and(|interrupt| interrupt());
-        if is_asked {
-            departures.end(interrupted()); // at once: others may wait for room
+    let queue = &UploadQueue::new(store, max_in_flight);
+    let check = || {
+        let is_interrupted = interrupt.is_some_and(|interrupt| interrupt());
+        if is_interrupted {
+            queue.stop(interrupted()); // at once: other threads may wait for room
         }
-        is_asked
+        is_interrupted
     };
-    let interrupt = interrupt.map(|_| &asks as Interrupt<'_>);
+    let interrupt = interrupt.map(|_| &check as Interrupt<'_>);
     let caller = std::thread::current().id();
-    let asked = || interrupt.filter(|_| std::thread::current().id() == caller); // others are told nothing
-    let left = Mutex::new(Vec::new());
-    let one = |task, scratch: &mut Scratch| {
-        departures.wait_for_room(asked())?;
-        match make(task, scratch)? {
-            Some(value) => departures.add(value),
-            None => left.lock().unwrap_or_else(PoisonError::into_inner).push(task),
+    let caller_interrupt = || interrupt.filter(|_| std::thread::current().id() == caller); // only the calling thread checks for interrupts
+    let blocking_tasks = Mutex::new(Vec::new());
+    let run_task = |task, scratch: &mut Scratch| {
+        queue.wait_for_room(caller_interrupt())?;
+        match encode(task, scratch)? {
+            Some(value) => queue.push(value),
+            None => blocking_tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task),
         }
         Ok(())
     };
-    let made = Run::Waiting(pool::threads()).each(tasks, interrupt, &|task, scratch| {
-        pool::guarded(|| one(task, scratch)).inspect_err(|error| departures.end(error.clone()))
+    let encoded = Executor::Blocking(pool::threads()).each(tasks, interrupt, &|task, scratch| {
+        pool::guarded(|| run_task(task, scratch)).inspect_err(|error| queue.stop(error.clone()))
     });
-    let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let done = made.and_then(|()| {
-        let threads = left.len().min(most);
-        departures.settle(most - threads, interrupt)?;
-        Run::Waiting(threads).each(left.len(), interrupt, &|task, scratch| wait(left[task], scratch))
+    let blocking_tasks = blocking_tasks.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let result = encoded.and_then(|()| {
+        let threads = blocking_tasks.len().min(max_in_flight);
+        queue.drain(max_in_flight - threads, interrupt)?;
+        Executor::Blocking(threads)
+            .each(blocking_tasks.len(), interrupt, &|task, scratch| wait(blocking_tasks[task], scratch))
     });
-    if let Err(error) = done {
-        departures.end(error);
+    if let Err(error) = result {
+        queue.stop(error);
     }
-    departures.settle(0, interrupt)
+    queue.drain(0, interrupt)
 }
 
 fn interrupted() -> Error {
     Error::new(Kind::Interrupted, "interrupted")
 }
 
-impl Departures {
-    fn new(put: Arc<dyn AsyncPut>, most: usize) -> Arc<Self> {
+impl UploadQueue {
+    fn new(store: Arc<dyn AsyncPut>, max_in_flight: usize) -> Arc<Self> {
         let generation = fork::generation();
-        Arc::new(Departures { put, most, generation, state: Mutex::default(), changed: Condvar::new() })
+        Arc::new(UploadQueue {
+            store,
+            max_in_flight,
+            generation,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        })
     }
 
-    /// An error in a child that a task has forked: what is under way is so in the parent, perhaps with the lock.
-    fn check_own(&self) -> Result<()> {
+    /// Return an error in a child that a task has forked: the uploads belong to the parent, and the
+    /// lock may be locked for ever.
+    fn check_process(&self) -> Result<()> {
         match self.generation == fork::generation() {
             true => Ok(()),
             false => Err(Error::internal("a task of a parallel operation forked the process")),
@@ -144,137 +152,139 @@ impl Departures {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wait until there is room for what is to be made.
+    /// Wait until another chunk may be encoded.
     fn wait_for_room(&self, interrupt: Option<Interrupt<'_>>) -> Result<()> {
-        self.wait(interrupt, |state| state.ended.is_some() || state.has_room(self.most))?;
-        self.lock().ended.clone().map_or(Ok(()), Err)
+        self.wait(interrupt, |state| state.error.is_some() || state.has_room(self.max_in_flight))?;
+        self.lock().error.clone().map_or(Ok(()), Err)
     }
 
-    /// Wait until at most so many are under way, and nothing is ready, or all has ended.
-    fn settle(&self, few: usize, interrupt: Option<Interrupt<'_>>) -> Result<()> {
-        self.check_own()?;
-        self.lock().awaited = Some(few);
-        let is_settled = |state: &State| state.is_settled(few);
-        if let Err(error) = self.wait(interrupt, is_settled) {
-            self.end(error);
-            self.check_own()?;
-            self.wait(None, is_settled)?; // what is under way is done
+    /// Wait until at most `limit` uploads are in flight and no chunk waits, or the queue has ended.
+    fn drain(&self, limit: usize, interrupt: Option<Interrupt<'_>>) -> Result<()> {
+        self.check_process()?;
+        self.lock().awaited_in_flight = Some(limit);
+        let is_drained = |state: &State| state.is_drained(limit);
+        if let Err(error) = self.wait(interrupt, is_drained) {
+            self.stop(error);
+            self.check_process()?;
+            self.wait(None, is_drained)?; // finish the uploads in flight
         }
         let mut state = self.lock();
-        state.awaited = None;
-        state.ended.clone().map_or(Ok(()), Err)
+        state.awaited_in_flight = None;
+        state.error.clone().map_or(Ok(()), Err)
     }
 
-    fn wait(&self, interrupt: Option<Interrupt<'_>>, is_over: impl Fn(&State) -> bool) -> Result<()> {
-        self.check_own()?;
+    fn wait(&self, interrupt: Option<Interrupt<'_>>, is_reached: impl Fn(&State) -> bool) -> Result<()> {
+        self.check_process()?;
         let mut state = self.lock();
-        while !is_over(&state) {
+        while !is_reached(&state) {
             state.waiting += 1;
-            let waited = self.changed.wait_timeout(state, ASK_EVERY).unwrap_or_else(PoisonError::into_inner);
-            state = waited.0;
+            let result =
+                self.changed.wait_timeout(state, CHECK_INTERVAL).unwrap_or_else(PoisonError::into_inner);
+            state = result.0;
             state.waiting -= 1;
-            if waited.1.timed_out() {
-                drop(state); // whoever is asked may do anything
+            if result.1.timed_out() {
+                drop(state); // the interrupt check may run any code
                 if interrupt.is_some_and(|interrupt| interrupt()) {
                     return Err(interrupted());
                 }
-                self.check_own()?;
+                self.check_process()?;
                 state = self.lock();
             }
         }
         Ok(())
     }
 
-    fn add(self: &Arc<Self>, value: Departing) {
-        if self.check_own().is_err() {
-            return; // who waits is told
+    fn push(self: &Arc<Self>, value: EncodedChunk) {
+        if self.check_process().is_err() {
+            return; // the waiting thread reports it
         }
         let mut state = self.lock();
-        if state.ended.is_none() {
+        if state.error.is_none() {
             state.bytes += value.value.len();
             state.ready.push_back(value);
         }
         drop(state);
-        self.go();
+        self.start_uploads();
     }
 
-    /// Give the store what it may be given now. What it tells meanwhile are no calls inside of this one.
-    fn go(self: &Arc<Self>) {
+    /// Start the uploads that may start. Completions that run meanwhile do not recurse into this
+    /// function.
+    fn start_uploads(self: &Arc<Self>) {
         let mut state = self.lock();
-        if state.giving {
-            return; // who does looks again
+        if state.is_uploading {
+            return; // that thread checks the queue again
         }
-        state.giving = true;
-        while state.under_way < self.most {
-            let Some(Departing { key, cell, value }) = state.ready.pop_front() else { break };
+        state.is_uploading = true;
+        while state.in_flight < self.max_in_flight {
+            let Some(EncodedChunk { key, cell, value }) = state.ready.pop_front() else { break };
             state.bytes -= value.len();
-            state.under_way += 1;
+            state.in_flight += 1;
             drop(state);
-            let mut departed = Departed { departures: Some(self.clone()), key: key.clone(), cell };
-            let told = Completion::new(self.clone(), move |done| departed.is_told(done.map(drop)));
-            // The panic hook tells of a panic; what was to be told has told that there was no answer.
+            let mut pending = PendingUpload { queue: Some(self.clone()), key: key.clone(), cell };
+            let completion = Completion::new(self.clone(), move |result| pending.finish(result.map(drop)));
+            // The panic hook reports a panic. Dropping the completion ends the queue with an error.
             let _ = pool::guarded(|| {
-                self.put.put(&key, &value, told);
+                self.store.put(&key, &value, completion);
                 Ok(())
             });
             state = self.lock();
         }
-        state.giving = false;
-        let is_awaited = state.is_awaited(self.most);
+        state.is_uploading = false;
+        let must_wake = state.must_wake(self.max_in_flight);
         drop(state);
-        if is_awaited {
+        if must_wake {
             self.changed.notify_all();
         }
     }
 
-    /// Nothing more is to be stored.
-    fn end(&self, error: Error) {
-        if self.check_own().is_err() {
+    /// End the queue.
+    fn stop(&self, error: Error) {
+        if self.check_process().is_err() {
             return;
         }
         let mut state = self.lock();
         let mut error = Some(error);
-        if state.ended.is_none() {
-            state.ended = error.take();
+        if state.error.is_none() {
+            state.error = error.take();
         }
         state.bytes = 0;
-        let left = std::mem::take(&mut state.ready);
+        let blocking_tasks = std::mem::take(&mut state.ready);
         drop(state);
         self.changed.notify_all();
-        drop((error, left)); // not while it is locked: an exception of Python is let go with the GIL
+        drop((error, blocking_tasks)); // outside the lock: dropping a Python exception takes the GIL
     }
 }
 
-impl CancelToken for Departures {
+impl CancelToken for UploadQueue {
     fn is_active(&self) -> bool {
-        self.lock().ended.is_none()
+        self.lock().error.is_none()
     }
 }
 
-/// A value that is under way.
-struct Departed {
-    /// None: it was told what became of it.
-    departures: Option<Arc<Departures>>,
+/// An upload in flight.
+struct PendingUpload {
+    /// None: it has completed.
+    queue: Option<Arc<UploadQueue>>,
     key: String,
     cell: PerAxis<u64>,
 }
 
-impl Departed {
-    fn is_told(&mut self, done: Result<()>) {
-        let Some(departures) = self.departures.take() else { return };
-        if let Err(error) = done {
-            departures.end(error.at_key(&self.key).at_chunk(&self.cell));
+impl PendingUpload {
+    fn finish(&mut self, result: Result<()>) {
+        let Some(queue) = self.queue.take() else { return };
+        if let Err(error) = result {
+            queue.stop(error.at_key(&self.key).at_chunk(&self.cell));
         }
-        departures.lock().under_way -= 1;
-        departures.go();
+        queue.lock().in_flight -= 1;
+        queue.start_uploads();
     }
 }
 
-impl Drop for Departed {
+impl Drop for PendingUpload {
     fn drop(&mut self) {
-        // In a forked child nobody waits, and what is locked stays so.
-        if self.departures.as_ref().is_some_and(|departures| departures.check_own().is_ok()) {
-            self.is_told(Err(Error::internal("a store has not answered")));
+        // A forked child has no waiting threads, and its inherited locks stay locked.
+        if self.queue.as_ref().is_some_and(|queue| queue.check_process().is_ok()) {
+            self.finish(Err(Error::internal("a store has not answered")));
         }
     }
 }
@@ -290,85 +300,92 @@ mod tests {
     use crate::store::Version;
 
     const TASKS: usize = 200;
-    const MOST: usize = 5;
+    const LIMIT: usize = 5;
 
-    type Given = (String, usize, Completion<Option<Version>>);
+    type Upload = (String, usize, Completion<Option<Version>>);
 
-    /// Passes on what it is given.
-    struct Gives(Mutex<Sender<Given>>);
+    /// Passes uploads to a channel.
+    struct ChannelStore(Mutex<Sender<Upload>>);
 
-    impl AsyncPut for Gives {
-        fn put(&self, key: &str, value: &Arc<Vec<u8>>, told: Completion<Option<Version>>) {
-            // Where nobody takes it, it is let go.
-            let _ = self.0.lock().unwrap().send((key.to_owned(), value.len(), told));
+    impl AsyncPut for ChannelStore {
+        fn put(&self, key: &str, value: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
+            // Without a receiver the completion is dropped.
+            let _ = self.0.lock().unwrap().send((key.to_owned(), value.len(), completion));
         }
     }
 
-    fn made(task: usize, bytes: usize) -> Departing {
-        Departing { key: task.to_string(), cell: vec![task as u64].into(), value: Arc::new(vec![0; bytes]) }
+    fn encoded(task: usize, bytes: usize) -> EncodedChunk {
+        EncodedChunk {
+            key: task.to_string(),
+            cell: vec![task as u64].into(),
+            value: Arc::new(vec![0; bytes]),
+        }
     }
 
-    /// Have TASKS stored by a store that does `answer` with all that it was given meanwhile.
-    fn stored(
+    /// Upload TASKS chunks to a store that passes all pending uploads to `respond`.
+    fn run_with_store(
         interrupt: Option<Interrupt<'_>>,
-        answer: impl FnMut(Vec<Given>) + Send + 'static,
-        make: Make<'_>,
+        respond: impl FnMut(Vec<Upload>) + Send + 'static,
+        encode: EncodeTask<'_>,
         wait: Wait<'_>,
     ) -> Result<()> {
-        let (give, given) = channel();
-        let mut answer = answer;
+        let (sender, uploads) = channel();
+        let mut respond = respond;
         spawn(move || {
-            while let Ok(first) = given.recv() {
+            while let Ok(first) = uploads.recv() {
                 std::thread::sleep(Duration::from_micros(200));
-                answer(std::iter::once(first).chain(given.try_iter()).collect());
+                respond(std::iter::once(first).chain(uploads.try_iter()).collect());
             }
         });
-        each(Arc::new(Gives(Mutex::new(give))), TASKS, MOST, interrupt, make, wait)
+        run(Arc::new(ChannelStore(Mutex::new(sender))), TASKS, LIMIT, interrupt, encode, wait)
     }
 
-    fn fine(given: Vec<Given>) {
-        given.into_iter().rev().for_each(|(.., told)| told.complete(Ok(None)));
+    fn complete_all(uploads: Vec<Upload>) {
+        uploads.into_iter().rev().for_each(|(.., completion)| completion.complete(Ok(None)));
     }
 
-    const NOTHING: Wait<'static> = &|_, _| Ok(());
+    const NO_WAIT: Wait<'static> = &|_, _| Ok(());
 
     #[test]
-    fn every_task_is_done_once_and_few_at_a_time() {
-        let (done, waiting) = (Arc::new(Mutex::new(Vec::new())), AtomicUsize::new(0));
-        let told = done.clone();
-        let answer = move |given: Vec<Given>| {
-            assert!(given.len() <= MOST);
-            told.lock().unwrap().extend(given.iter().map(|(key, bytes, _)| (key.parse().unwrap(), *bytes)));
-            fine(given);
+    fn every_task_runs_once_and_few_at_a_time() {
+        let (result, waiting) = (Arc::new(Mutex::new(Vec::new())), AtomicUsize::new(0));
+        let completion = result.clone();
+        let respond = move |uploads: Vec<Upload>| {
+            assert!(uploads.len() <= LIMIT);
+            completion
+                .lock()
+                .unwrap()
+                .extend(uploads.iter().map(|(key, bytes, _)| (key.parse().unwrap(), *bytes)));
+            complete_all(uploads);
         };
-        let make = |task: usize, _: &mut Scratch| Ok((task % 3 != 0).then(|| made(task, task)));
+        let encode = |task: usize, _: &mut Scratch| Ok((task % 3 != 0).then(|| encoded(task, task)));
         let wait = |task: usize, _: &mut Scratch| {
-            assert!(waiting.fetch_add(1, Ordering::SeqCst) < MOST);
+            assert!(waiting.fetch_add(1, Ordering::SeqCst) < LIMIT);
             std::thread::sleep(Duration::from_micros(200));
-            done.lock().unwrap().push((task, 0));
+            result.lock().unwrap().push((task, 0));
             waiting.fetch_sub(1, Ordering::SeqCst);
             Ok(())
         };
-        stored(None, answer, &make, &wait).unwrap();
-        let mut done = std::mem::take(&mut *done.lock().unwrap());
-        done.sort_unstable();
+        run_with_store(None, respond, &encode, &wait).unwrap();
+        let mut result = std::mem::take(&mut *result.lock().unwrap());
+        result.sort_unstable();
         let expected = (0..TASKS).map(|task| (task, if task % 3 == 0 { 0 } else { task }));
-        assert_eq!(done, expected.collect::<Vec<_>>());
+        assert_eq!(result, expected.collect::<Vec<_>>());
     }
 
     #[test]
-    fn the_first_error_ends_it_when_what_is_under_way_is_done() {
+    fn first_error_ends_the_queue_after_uploads_in_flight() {
         for of in ["make", "wait", "store"] {
-            let under_way = Arc::new(AtomicUsize::new(0));
-            let (given_now, count) = (under_way.clone(), Arc::new(AtomicUsize::new(0)));
+            let in_flight = Arc::new(AtomicUsize::new(0));
+            let (given_now, count) = (in_flight.clone(), Arc::new(AtomicUsize::new(0)));
             let counted = count.clone();
-            let answer = move |given: Vec<Given>| {
-                given_now.fetch_add(given.len(), Ordering::SeqCst);
-                counted.fetch_add(given.len(), Ordering::SeqCst);
+            let respond = move |uploads: Vec<Upload>| {
+                given_now.fetch_add(uploads.len(), Ordering::SeqCst);
+                counted.fetch_add(uploads.len(), Ordering::SeqCst);
                 std::thread::sleep(Duration::from_millis(1));
-                given_now.fetch_sub(given.len(), Ordering::SeqCst);
-                for (key, _, told) in given {
-                    told.complete(if of == "store" && key == "20" {
+                given_now.fetch_sub(uploads.len(), Ordering::SeqCst);
+                for (key, _, completion) in uploads {
+                    completion.complete(if of == "store" && key == "20" {
                         Err(Error::internal("twenty"))
                     } else {
                         Ok(None)
@@ -379,12 +396,12 @@ mod tests {
                 true => Err(Error::internal("twenty")),
                 false => Ok(()),
             };
-            let make = |task: usize, _: &mut Scratch| {
-                fail(task, "make").map(|()| (of != "wait" || task > 20).then(|| made(task, 1)))
+            let encode = |task: usize, _: &mut Scratch| {
+                fail(task, "make").map(|()| (of != "wait" || task > 20).then(|| encoded(task, 1)))
             };
-            let error = stored(None, answer, &make, &|task, _| fail(task, "wait")).unwrap_err();
+            let error = run_with_store(None, respond, &encode, &|task, _| fail(task, "wait")).unwrap_err();
             assert_eq!(error.message, "twenty");
-            assert_eq!(under_way.load(Ordering::SeqCst), 0);
+            assert_eq!(in_flight.load(Ordering::SeqCst), 0);
             assert!(count.load(Ordering::SeqCst) < TASKS);
             if of == "store" {
                 assert_eq!((error.key.as_deref(), error.chunk.as_deref()), (Some("20"), Some(&[20][..])));
@@ -393,94 +410,96 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_answered_is_an_error() {
-        let make = |task: usize, _: &mut Scratch| Ok(Some(made(task, 1)));
-        let done = stored(None, drop, &make, NOTHING);
-        assert!(done.unwrap_err().message.contains("has not answered"));
+    fn dropped_completion_is_an_error() {
+        let encode = |task: usize, _: &mut Scratch| Ok(Some(encoded(task, 1)));
+        let result = run_with_store(None, drop, &encode, NO_WAIT);
+        assert!(result.unwrap_err().message.contains("has not answered"));
     }
 
     #[test]
-    fn who_waits_is_interrupted_and_what_is_under_way_is_done() {
-        for slow in [0, TASKS - 1] {
-            let (asked, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-            let (was_asked, told) = (asked.clone(), done.clone());
-            let answer = move |given: Vec<Given>| {
-                let is_slow = given.iter().any(|(key, ..)| *key == slow.to_string());
+    fn interrupt_ends_waits_after_uploads_in_flight() {
+        for slow_task in [0, TASKS - 1] {
+            let (caller_interrupt, result) =
+                (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+            let (was_asked, completion) = (caller_interrupt.clone(), result.clone());
+            let respond = move |uploads: Vec<Upload>| {
+                let is_slow = uploads.iter().any(|(key, ..)| *key == slow_task.to_string());
                 while is_slow && !was_asked.load(Ordering::SeqCst) {
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                told.fetch_add(given.len(), Ordering::SeqCst);
-                fine(given);
+                completion.fetch_add(uploads.len(), Ordering::SeqCst);
+                complete_all(uploads);
             };
             let caller = std::thread::current().id();
-            let begun = AtomicUsize::new(0);
+            let encoded_count = AtomicUsize::new(0);
             let interrupt = || {
-                let is_caller = std::thread::current().id() == caller && begun.load(Ordering::SeqCst) > slow;
-                asked.fetch_or(is_caller, Ordering::SeqCst);
+                let is_caller =
+                    std::thread::current().id() == caller && encoded_count.load(Ordering::SeqCst) > slow_task;
+                caller_interrupt.fetch_or(is_caller, Ordering::SeqCst);
                 is_caller
             };
-            let make = |task: usize, _: &mut Scratch| {
-                begun.fetch_add(1, Ordering::SeqCst);
-                Ok(Some(made(task, 1)))
+            let encode = |task: usize, _: &mut Scratch| {
+                encoded_count.fetch_add(1, Ordering::SeqCst);
+                Ok(Some(encoded(task, 1)))
             };
-            let error = stored(Some(&interrupt), answer, &make, NOTHING).unwrap_err();
+            let error = run_with_store(Some(&interrupt), respond, &encode, NO_WAIT).unwrap_err();
             assert_eq!(error.kind, Kind::Interrupted);
-            assert!(done.load(Ordering::SeqCst) > 0);
+            assert!(result.load(Ordering::SeqCst) > 0);
         }
     }
 
     #[test]
-    fn few_bytes_are_ready() {
-        let size = READY_BYTES / 4;
-        let (bytes, most) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
-        let told = bytes.clone();
-        let answer = move |given: Vec<Given>| {
-            told.fetch_sub(size * given.len(), Ordering::SeqCst);
-            fine(given);
+    fn few_bytes_wait_for_upload() {
+        let size = MAX_READY_BYTES / 4;
+        let (bytes, max_in_flight) = (Arc::new(AtomicUsize::new(0)), AtomicUsize::new(0));
+        let completion = bytes.clone();
+        let respond = move |uploads: Vec<Upload>| {
+            completion.fetch_sub(size * uploads.len(), Ordering::SeqCst);
+            complete_all(uploads);
         };
-        let make = |task: usize, _: &mut Scratch| {
-            most.fetch_max(bytes.fetch_add(size, Ordering::SeqCst) + size, Ordering::SeqCst);
-            Ok(Some(made(task, size)))
+        let encode = |task: usize, _: &mut Scratch| {
+            max_in_flight.fetch_max(bytes.fetch_add(size, Ordering::SeqCst) + size, Ordering::SeqCst);
+            Ok(Some(encoded(task, size)))
         };
-        stored(None, answer, &make, NOTHING).unwrap();
-        assert!(most.into_inner() <= size * (4 + MOST + 2 * pool::threads()));
+        run_with_store(None, respond, &encode, NO_WAIT).unwrap();
+        assert!(max_in_flight.into_inner() <= size * (4 + LIMIT + 2 * pool::threads()));
     }
 
-    /// Does not wait for anybody, and tells before it returns.
-    struct AtOnce;
+    /// Completes before it returns.
+    struct ImmediateStore;
 
-    impl AsyncPut for AtOnce {
-        fn put(&self, _: &str, _: &Arc<Vec<u8>>, told: Completion<Option<Version>>) {
-            told.complete(Ok(None));
+    impl AsyncPut for ImmediateStore {
+        fn put(&self, _: &str, _: &Arc<Vec<u8>>, completion: Completion<Option<Version>>) {
+            completion.complete(Ok(None));
         }
     }
 
     #[test]
-    fn a_store_may_tell_at_once() {
-        let make = |task: usize, _: &mut Scratch| Ok(Some(made(task, 1)));
-        each(Arc::new(AtOnce), 100_000, MOST, None, &make, NOTHING).unwrap();
+    fn store_may_complete_at_once() {
+        let encode = |task: usize, _: &mut Scratch| Ok(Some(encoded(task, 1)));
+        run(Arc::new(ImmediateStore), 100_000, LIMIT, None, &encode, NO_WAIT).unwrap();
     }
 
-    /// Passes on what it is given, which is told by who looks at it.
-    fn slow() -> (Arc<Gives>, std::sync::mpsc::Receiver<Given>) {
-        let (give, given) = channel();
-        (Arc::new(Gives(Mutex::new(give))), given)
+    /// A store whose uploads the test completes.
+    fn slow_task() -> (Arc<ChannelStore>, std::sync::mpsc::Receiver<Upload>) {
+        let (sender, uploads) = channel();
+        (Arc::new(ChannelStore(Mutex::new(sender))), uploads)
     }
 
     #[test]
-    fn an_error_ends_those_who_wait_for_room_at_once() {
-        let (store, given) = slow();
-        let make = |task: usize, _: &mut Scratch| match task == 2 * MOST - 1 {
+    fn error_wakes_threads_that_wait_for_room() {
+        let (store, uploads) = slow_task();
+        let encode = |task: usize, _: &mut Scratch| match task == 2 * LIMIT - 1 {
             true => Err(Error::internal("no more")),
-            false => Ok(Some(made(task, 1))),
+            false => Ok(Some(encoded(task, 1))),
         };
-        let done = spawn(move || each(store, TASKS, MOST, None, &make, NOTHING));
-        let under_way: Vec<Given> = given.iter().take(MOST).collect();
-        while under_way[0].2.is_active() {
-            std::thread::sleep(Duration::from_millis(1)); // the error is told though nothing is done
+        let result = spawn(move || run(store, TASKS, LIMIT, None, &encode, NO_WAIT));
+        let in_flight: Vec<Upload> = uploads.iter().take(LIMIT).collect();
+        while in_flight[0].2.is_active() {
+            std::thread::sleep(Duration::from_millis(1)); // the error is visible although no upload has completed
         }
-        under_way.into_iter().for_each(|(.., told)| told.complete(Ok(None)));
-        assert_eq!(done.join().unwrap().unwrap_err().message, "no more");
-        assert_eq!(given.iter().count(), 0); // nothing more was given
+        in_flight.into_iter().for_each(|(.., completion)| completion.complete(Ok(None)));
+        assert_eq!(result.join().unwrap().unwrap_err().message, "no more");
+        assert_eq!(uploads.iter().count(), 0); // no further upload started
     }
 }

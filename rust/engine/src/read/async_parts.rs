@@ -1,72 +1,77 @@
-//! Parts of a value that its store is asked for together, so that no thread waits for one of them.
+//! Asynchronous reads of several ranges of one value.
 
 use std::sync::Arc;
 
 use crate::error::Result;
 use crate::pipeline::fetch_queue::{self, Request};
-use crate::pipeline::operation::{Interrupt, Operation, Run};
-use crate::pipeline::source::{Elsewhere, Source};
+use crate::pipeline::operation::{Executor, Interrupt, Operation};
+use crate::pipeline::source::{RemoteRange, Source};
 use crate::pool;
 use crate::scratch::Scratch;
 use crate::store::{replaced, AsyncGet, ReadHint, ValueReader};
 
-/// Does something with a part, which `source` has.
-type Work<'w> = &'w (dyn Fn(usize, Source<'_>, &mut Scratch) -> Result<()> + Sync);
+/// Processes a part, given a source that contains it.
+type ProcessPart<'w> = &'w (dyn Fn(usize, Source<'_>, &mut Scratch) -> Result<()> + Sync);
 
-/// A value whose parts may be asked for.
-pub(super) struct Far<'a> {
-    ask: Arc<dyn AsyncGet>,
+/// A value whose ranges are read asynchronously.
+pub(super) struct AsyncParts<'a> {
+    store: Arc<dyn AsyncGet>,
     source: Source<'a>,
-    from: Elsewhere<'a>,
-    /// How many are asked for at a time.
-    most: usize,
-    /// How many threads work on them.
+    range: RemoteRange<'a>,
+    /// The maximum number of concurrent requests.
+    max_in_flight: usize,
+    /// The number of threads that process them.
     threads: usize,
     interrupt: Option<Interrupt<'a>>,
 }
 
-impl<'a> Far<'a> {
-    /// None: nobody would wait for parts of `source`, or its store cannot be asked so. `spread`: nothing else is
-    /// worked on meanwhile.
-    pub(super) fn of(operation: Operation<'a>, source: Source<'a>, run: Run, spread: bool) -> Option<Self> {
-        let Run::Waiting(most) = run else { return None };
+impl<'a> AsyncParts<'a> {
+    /// None: reads of `source` do not block, or its store has no asynchronous reads. `spread`: no
+    /// other work uses the workers.
+    pub(super) fn new(
+        operation: Operation<'a>,
+        source: Source<'a>,
+        run: Executor,
+        spread: bool,
+    ) -> Option<Self> {
+        let Executor::Blocking(max_in_flight) = run else { return None };
         let threads = if spread { pool::threads() } else { 1 };
-        let (from, ask) = (source.elsewhere()?, operation.store.async_get()?);
-        Some(Far { ask, source, from, most, threads, interrupt: operation.interrupt })
+        let (range, store) = (source.remote_range()?, operation.store.async_get()?);
+        Some(AsyncParts { store, source, range, max_in_flight, threads, interrupt: operation.interrupt })
     }
 
-    /// What is to be asked for a part; None: nothing, or to read it asks for something else.
+    /// The request for a range; None: it needs no request, or more than one.
     pub(super) fn request(&self, offset: u64, count: u64) -> Option<Request> {
-        let offset = self.from.offset + offset;
-        let asks = self.from.object.needs_request(offset, count);
-        asks.then(|| (self.from.key.to_owned(), ReadHint::Range { offset, count }))
+        let offset = self.range.offset + offset;
+        let needs_request = self.range.object.needs_request(offset, count);
+        needs_request.then(|| (self.range.key.to_owned(), ReadHint::Range { offset, count }))
     }
 
-    /// Do `work` for each request, in the order in which answers arrive.
-    pub(super) fn each(&self, requests: &[Option<Request>], work: Work<'_>) -> Result<()> {
-        let Far { source, from, most, threads, interrupt, .. } = self;
+    /// Run `work` for each request, in the order of the responses.
+    pub(super) fn each(&self, requests: &[Option<Request>], work: ProcessPart<'_>) -> Result<()> {
+        let AsyncParts { source, range, max_in_flight, threads, interrupt, .. } = self;
         let request = |number: usize, _: &mut Scratch| Ok(requests[number].clone());
-        let ask = self.ask.clone();
-        fetch_queue::each(
-            ask,
+        let store = self.store.clone();
+        fetch_queue::run(
+            store,
             requests.len(),
-            *most,
+            *max_in_flight,
             *threads,
             *interrupt,
             &request,
             &|number, opened, scratch| match opened.transpose()? {
                 None => work(number, *source, scratch),
-                Some(Some(part)) if self.is_of(&*part) => {
-                    work(number, Source::of(&*part).part(from.offset, source.size())?, scratch)
+                Some(Some(part)) if self.is_same_value(&*part) => {
+                    work(number, Source::of(&*part).part(range.offset, source.size())?, scratch)
                 }
-                Some(_) => Err(replaced(from.key)),
+                Some(_) => Err(replaced(range.key)),
             },
         )
     }
 
-    /// Whether a part is of the value that was opened before.
-    fn is_of(&self, part: &dyn ValueReader) -> bool {
-        let before = self.from.object;
-        part.size() == before.size() && part.state() == before.state()
+    /// Whether a part belongs to the value that was opened first.
+    fn is_same_value(&self, part: &dyn ValueReader) -> bool {
+        let first = self.range.object;
+        part.size() == first.size() && part.state() == first.state()
     }
 }

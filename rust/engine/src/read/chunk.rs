@@ -1,76 +1,78 @@
-//! Chunks and subchunks of elements: decoded, and delivered to the callers' buffers.
+//! Reads of chunks and subchunks of elements: decoding, and delivery to the callers' buffers.
 
-use super::parts::{Parts, Target};
-use super::{kept, Reader, Worth, SHARED_BYTES, WAITED};
+use super::chunk_reads::{ChunkReads, Target};
+use super::{decoded_slot, CoalescingPolicy, Reader, MAX_SHARED_SPAN, REMOTE};
 use crate::array::{Body, Level};
 use crate::codec::chain::expect_size;
 use crate::copy::{self, Axis};
 use crate::error::{Error, Result};
-use crate::pipeline::operation::{Portion, Run};
-use crate::pipeline::source::{Kept, Source};
+use crate::pipeline::operation::{Executor, Portion};
+use crate::pipeline::source::{DecodedSlot, Source};
 use crate::scratch::{sized, Scratch};
 use crate::selection::Direction;
 use crate::vlen;
 
 impl Reader<'_> {
-    /// A chunk or subchunk of elements.
-    pub(super) fn leaf(
+    /// Read a chunk or subchunk of elements.
+    pub(super) fn read_elements(
         &self,
-        parts: &Parts<'_, '_>,
+        reads: &ChunkReads<'_, '_>,
         source: Source<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let level = parts.level;
-        if let Some(kept) = kept(level, source) {
-            return self.keeping(parts, source, kept, scratch);
+        let level = reads.level;
+        if let Some(decoded_slot) = decoded_slot(level, source) {
+            return self.read_cacheable(reads, source, decoded_slot, scratch);
         }
         if level.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), level.decoded_bytes)?;
-            return self.all_raw(parts, source, scratch);
+            return self.deliver_raw_to_all(reads, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
-        let done = (|| {
+        let result = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            let _turn = self.operation.store.coding_permit()?;
+            let _permit = self.operation.store.coding_permit()?;
             if let Body::Vlen(_) = level.body {
-                let source = source.fetched(0, bytes);
-                return parts
-                    .each(|portion, target| self.elements(portion, target, source, &mut decoded, scratch));
+                let source = source.with_bytes(0, bytes);
+                return reads.each(|portion, target| {
+                    self.read_variable_length(portion, target, source, &mut decoded, scratch)
+                });
             }
-            self.encoded(parts, bytes, &mut decoded, scratch)
+            self.encoded(reads, bytes, &mut decoded, scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
-        done
+        result
     }
 
-    /// A chunk or subchunk that stays decoded.
-    fn keeping(
+    /// Read a chunk or subchunk whose decoded form is cached.
+    fn read_cacheable(
         &self,
-        parts: &Parts<'_, '_>,
+        reads: &ChunkReads<'_, '_>,
         source: Source<'_>,
-        kept: Kept<'_>,
+        decoded_slot: DecodedSlot<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if let Some(chunk) = kept.find() {
-            return self.deliver_kept(parts, &chunk);
+        if let Some(chunk) = decoded_slot.get() {
+            return self.deliver_cached(reads, &chunk);
         }
-        let (mut chunk, turn) = (Vec::new(), || self.operation.store.coding_permit());
-        let out = sized(&mut chunk, parts.level.decoded_bytes)?;
-        let _turn = parts.level.load(source.once(), out, &mut Vec::new(), scratch, turn)?;
-        self.deliver_all(parts, out)?;
-        kept.keep(chunk);
+        let (mut chunk, permit) = (Vec::new(), || self.operation.store.coding_permit());
+        let out = sized(&mut chunk, reads.level.decoded_bytes)?;
+        let _permit =
+            reads.level.load(source.caching_decoded_only(), out, &mut Vec::new(), scratch, permit)?;
+        self.deliver_all(reads, out)?;
+        decoded_slot.insert(chunk);
         Ok(())
     }
 
-    /// A chunk or subchunk that has stayed.
-    pub(super) fn deliver_kept(&self, parts: &Parts<'_, '_>, chunk: &[u8]) -> Result<()> {
-        let _turn = self.operation.store.coding_permit()?;
-        self.deliver_all(parts, chunk)
+    /// Deliver a cached chunk or subchunk.
+    pub(super) fn deliver_cached(&self, reads: &ChunkReads<'_, '_>, chunk: &[u8]) -> Result<()> {
+        let _permit = self.operation.store.coding_permit()?;
+        self.deliver_all(reads, chunk)
     }
 
-    /// Elements of any length: what is wanted of them stays in the arena.
-    fn elements(
+    /// Read elements of variable length; the arena keeps the selected ones.
+    fn read_variable_length(
         &self,
         portion: &Portion<'_, '_>,
         target: &Target<'_>,
@@ -82,11 +84,11 @@ impl Reader<'_> {
         let mut elements = Vec::new();
         portion.level.load(source, handles, &mut elements, scratch, || Ok(()))?;
         if !portion.is_full(Some(&self.array.shape)) {
-            let gathered = portion.of_copy(Direction::FromCell, |copy| {
-                let places = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
-                // SAFETY: the portion lies inside the chunk, all of whose handles
-                // point into `elements`, which lives until it is replaced here.
-                Some(unsafe { vlen::gather(handles, places) })
+            let gathered = portion.single_copy(Direction::FromCell, |copy| {
+                let positions = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
+                // SAFETY: the portion lies inside the chunk; all its handles point into `elements`,
+                // which lives until it is replaced here.
+                Some(unsafe { vlen::gather(handles, positions) })
             });
             elements = gathered.ok_or_else(|| Error::internal("fields of elements of any length"))??;
         }
@@ -94,26 +96,31 @@ impl Reader<'_> {
         self.deliver(portion, target, handles, 0)
     }
 
-    /// Elements that stand as they are, for all who want some of them.
-    fn all_raw(&self, parts: &Parts<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
-        let (low, high) = parts.span();
-        let most = if self.is_local() { SHARED_BYTES } else { WAITED.span };
-        if parts.wanted.len() > 1 && source.in_memory().is_none() && high - low <= most {
+    /// Read an uncompressed chunk for all reads.
+    fn deliver_raw_to_all(
+        &self,
+        reads: &ChunkReads<'_, '_>,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let (low, high) = reads.span();
+        let max_span = if self.is_local() { MAX_SHARED_SPAN } else { REMOTE.span };
+        if reads.items.len() > 1 && source.in_memory().is_none() && high - low <= max_span {
             let part = source.part(low as u64, (high - low) as u64)?;
-            return self.fetched(part, scratch, |part, _| {
+            return self.with_fetched(part, scratch, |part, _| {
                 let bytes = part.in_memory().unwrap_or_default();
-                parts.each(|portion, target| self.deliver(portion, target, bytes, low))
+                reads.each(|portion, target| self.deliver(portion, target, bytes, low))
             });
         }
         let mut next = source;
-        parts.each(|portion, target| {
-            let source = std::mem::replace(&mut next, self.more(source));
-            self.raw(portion, target, source, scratch)
+        reads.each(|portion, target| {
+            let source = std::mem::replace(&mut next, self.continued(source));
+            self.read_raw(portion, target, source, scratch)
         })
     }
 
-    /// Elements that stand as they are: read only what is needed.
-    fn raw(
+    /// Read the needed bytes of an uncompressed chunk.
+    fn read_raw(
         &self,
         portion: &Portion<'_, '_>,
         target: &Target<'_>,
@@ -121,7 +128,7 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         if let Some(bytes) = source.in_memory() {
-            let _turn = self.operation.store.coding_permit()?;
+            let _permit = self.operation.store.coding_permit()?;
             return self.deliver(portion, target, bytes, 0);
         }
         if let Some((from, out)) = target.run(portion) {
@@ -131,49 +138,53 @@ impl Reader<'_> {
         let (low, high) = portion.span();
         let piece = portion.piece;
         let concurrency = self.operation.store.concurrency();
-        if let Some((axis, places)) = slabs(portion, low, high, self.worth(source)) {
-            let count = piece.places(axis).div_ceil(places);
-            let run = if concurrency > 0 { Run::decide(count, 0, concurrency) } else { Run::Here };
+        if let Some((axis, positions)) = slabs(portion, low, high, self.policy(source)) {
+            let count = piece.places(axis).div_ceil(positions);
+            let run = if concurrency > 0 {
+                Executor::choose(count, 0, concurrency)
+            } else {
+                Executor::CallingThread
+            };
             return self.operation.each(run, count, &|number, scratch| {
-                let done = number * places;
-                let source = if number > 0 { self.more(source) } else { source };
-                let piece = &piece.slab(axis, done..piece.places(axis).min(done + places));
-                self.raw(&Portion { piece, ..*portion }, target, source, scratch)
+                let result = number * positions;
+                let source = if number > 0 { self.continued(source) } else { source };
+                let piece = &piece.slab(axis, result..piece.places(axis).min(result + positions));
+                self.read_raw(&Portion { piece, ..*portion }, target, source, scratch)
             });
         }
         let mut buffer = scratch.take();
-        let done = (|| {
+        let result = (|| {
             let out = sized(&mut buffer, high - low)?;
             source.read_at(low as u64, out)?;
             self.deliver(portion, target, out, low)
         })();
         scratch.give(buffer);
-        done
+        result
     }
 
-    /// Bytes under codecs: decode straight into the caller's buffer where
-    /// possible, only the needed part where the codec can, else all, and copy.
+    /// Decode a chunk: directly into the caller's buffer if possible, only the needed part if the
+    /// codec supports it, otherwise completely, followed by a copy.
     fn encoded(
         &self,
-        parts: &Parts<'_, '_>,
+        reads: &ChunkReads<'_, '_>,
         bytes: &[u8],
         decoded: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let level = parts.level;
+        let level = reads.level;
         let total = level.decoded_bytes;
         if let Body::Foreign(_) = level.body {
             let out = sized(decoded, total)?;
             level.decode_into(bytes, out, scratch)?;
-            return self.deliver_all(parts, out);
+            return self.deliver_all(reads, out);
         }
         if let Some(view) = level.pipeline.view(bytes) {
             let view = view?;
             expect_size(view.len(), total)?;
-            return self.deliver_all(parts, view);
+            return self.deliver_all(reads, view);
         }
-        if let [wanted] = parts.wanted {
-            let (portion, target) = (&parts.portion(wanted), wanted.target);
+        if let [read] = reads.items {
+            let (portion, target) = (&reads.portion(read), read.target);
             if let Some((_, out)) = target.run(portion).filter(|(_, out)| out.len() == total) {
                 level.pipeline.decode_into(bytes, out, scratch)?;
                 return self.finish(level, out);
@@ -188,10 +199,10 @@ impl Reader<'_> {
         }
         let out = sized(decoded, total)?;
         level.pipeline.decode_into(bytes, out, scratch)?;
-        self.deliver_all(parts, out)
+        self.deliver_all(reads, out)
     }
 
-    /// Bytes stand in the caller's buffer in stored order: make them the caller's.
+    /// Convert bytes in the caller's buffer from the stored form.
     fn finish(&self, level: &Level, out: &mut [u8]) -> Result<()> {
         if level.swap() > 1 {
             copy::swap_in_place(out, level.swap());
@@ -202,12 +213,12 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Copy all that is wanted out of a decoded chunk.
-    fn deliver_all(&self, parts: &Parts<'_, '_>, decoded: &[u8]) -> Result<()> {
-        parts.each(|portion, target| self.deliver(portion, target, decoded, 0))
+    /// Copy all selected elements out of a decoded chunk.
+    fn deliver_all(&self, reads: &ChunkReads<'_, '_>, decoded: &[u8]) -> Result<()> {
+        reads.each(|portion, target| self.deliver(portion, target, decoded, 0))
     }
 
-    /// Copy `portion` out of `decoded`, which holds the decoded chunk from byte `low` on.
+    /// Copy `portion` out of `decoded`, which contains the decoded chunk from byte `low`.
     fn deliver(
         &self,
         portion: &Portion<'_, '_>,
@@ -221,8 +232,8 @@ impl Reader<'_> {
         let swap = portion.level.swap();
         portion.each_copy(Direction::FromCell, |copy| {
             let item = copy.item(swap);
-            // SAFETY: `decoded` covers the span of the portion, the caller of
-            // `read` vouches for the other side, and the two do not overlap.
+            // SAFETY: `decoded` covers the span of the portion, the caller of `read` guarantees the
+            // other side, and the two do not overlap.
             unsafe {
                 let from = decoded.as_ptr().offset(copy.cell - low as isize);
                 copy::copy(from, target.out.0.offset(copy.caller), copy.axes, item);
@@ -231,14 +242,14 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Some byte of the chunk is neither 0 nor 1: is it one that was asked for?
-    /// What stands past the edge of the array is nobody's business.
+    /// Return an error if a selected byte is neither 0 nor 1; other bytes do not matter, as those
+    /// past the edge of the array.
     fn check_selected(&self, portion: &Portion<'_, '_>, decoded: &[u8], low: usize) -> Result<()> {
-        let mut good = true;
+        let mut is_valid = true;
         portion.each_copy(Direction::FromCell, |copy| {
-            good &= offsets(copy.axes).all(|offset| decoded[(copy.cell + offset) as usize - low] <= 1);
+            is_valid &= offsets(copy.axes).all(|offset| decoded[(copy.cell + offset) as usize - low] <= 1);
         });
-        if good {
+        if is_valid {
             Ok(())
         } else {
             Err(bad_bool())
@@ -250,7 +261,7 @@ fn bad_bool() -> Error {
     Error::data("a boolean is stored as neither 0 nor 1")
 }
 
-/// Every source offset of a copy, in no order that matters.
+/// Every source offset of a copy, in unspecified order.
 pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize> + 'a> {
     match axes.split_first() {
         None => Box::new(std::iter::once(0)),
@@ -263,23 +274,28 @@ pub(crate) fn offsets<'a>(axes: &'a [Axis<'a>]) -> Box<dyn Iterator<Item = isize
     }
 }
 
-/// The axis along which to read slab by slab, and the places of one slab: one,
-/// where that saves more bytes than its requests cost; else as many as stay in
-/// the processor's cache between reading and copying, or as are worth one request.
-fn slabs(portion: &Portion<'_, '_>, low: usize, high: usize, worth: Worth) -> Option<(usize, usize)> {
-    if high - low <= worth.span {
+/// The axis along which to read in slabs, and the number of positions of one slab. One, if that
+/// saves more bytes than its requests cost; otherwise as many as fit into the processor's cache
+/// between reading and copying, or as are worth one request.
+fn slabs(
+    portion: &Portion<'_, '_>,
+    low: usize,
+    high: usize,
+    policy: CoalescingPolicy,
+) -> Option<(usize, usize)> {
+    if high - low <= policy.span {
         return None;
     }
     let Portion { level, piece, origin } = *portion;
     let axes = 0..origin.len();
     let axis = axes.filter(|&axis| piece.places(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
-    let places = piece.places(axis);
+    let positions = piece.places(axis);
     let (first, last) = Portion { piece: &piece.slab(axis, 0..1), ..*portion }.span();
-    let apart = (last - first).saturating_mul(places);
-    if (high - low).saturating_sub(apart) as u64 > worth.gap * places as u64 {
+    let separate_bytes = (last - first).saturating_mul(positions);
+    if (high - low).saturating_sub(separate_bytes) as u64 > policy.gap * positions as u64 {
         return Some((axis, 1));
     }
-    // Points are in no order: a few of them may span as much as all.
-    let fit = (places * worth.slab / (high - low)).max(1);
-    (fit < places && !piece.is_joint(axis)).then_some((axis, fit))
+    // Points are unordered: a few of them may span as much as all.
+    let per_slab = (positions * policy.slab / (high - low)).max(1);
+    (per_slab < positions && !piece.is_joint(axis)).then_some((axis, per_slab))
 }

@@ -1,178 +1,178 @@
-//! Reading: from keys to the caller's buffer.
+//! Reads: from keys to the caller's buffer.
 //!
-//! A chunk is decoded straight into the caller's buffer where its bytes lie
-//! there in one run, else into scratch and copied once. Of uncompressed chunks
-//! only the needed ranges are read; of shards only the needed subchunks, with
-//! neighbouring ranges in one request.
+//! A chunk is decoded directly into the caller's buffer if its bytes are contiguous there,
+//! otherwise into scratch memory and copied once. Uncompressed chunks are read by the needed
+//! ranges, shards by the needed subchunks, with neighbouring ranges in one request.
 
 mod async_parts;
 mod chunk;
-mod parts;
+mod chunk_reads;
 mod read_group;
 mod shards;
 
 use crate::array::{Array, Body, Level, Missing, Shard};
 use crate::copy;
 use crate::error::{Error, Kind, Result};
-use crate::pipeline::operation::{Address, Chunk, Operation, Portion};
-use crate::pipeline::source::{Kept, Source};
+use crate::pipeline::operation::{BufferPtr, Chunk, Operation, Portion};
+use crate::pipeline::source::{DecodedSlot, Source};
 use crate::scratch::{sized, Scratch};
 use crate::selection::{Direction, Selection};
 use crate::store::{OpenResult, ReadHint};
 use crate::vlen::Arena;
-use parts::{Parts, Wanted};
+use chunk_reads::{ChunkRead, ChunkReads};
 
 pub(crate) use chunk::offsets;
-pub(crate) use parts::Target;
-pub use read_group::{read_together, wants};
+pub(crate) use chunk_reads::Target;
+pub use read_group::{group_hints, read_group};
 
-/// What a request is worth: how much is read by one.
+/// The policy of coalesced reads: how much one request reads.
 #[derive(Clone, Copy)]
-struct Worth {
-    /// Bytes that one more is worth; smaller gaps are read over.
+struct CoalescingPolicy {
+    /// The number of bytes that cost as much as a request; smaller gaps are read over.
     gap: u64,
-    /// So many bytes of an uncompressed chunk are read by one, whichever of them are wanted.
+    /// Up to this size, one request reads all wanted bytes of an uncompressed chunk with the gaps.
     span: usize,
     /// Uncompressed chunks are read and copied in pieces of about this size.
     slab: usize,
-    /// Subchunks are fetched together up to this size.
+    /// The maximum size of subchunks that are fetched together.
     group: u64,
 }
 
-/// Where values are at hand: pieces stay in the processor's cache.
-const QUICK: Worth = Worth { gap: 8 << 10, span: 0, slab: 256 << 10, group: 1 << 20 };
+/// For local values: pieces fit into the processor's cache.
+const LOCAL: CoalescingPolicy = CoalescingPolicy { gap: 8 << 10, span: 0, slab: 256 << 10, group: 1 << 20 };
 
-/// Where each is answered by somebody else: there they are few rather than quick. Of slabs there may be as many under
-/// way as a store wants, each with its memory.
-const WAITED: Worth = Worth { gap: 64 << 10, span: 16 << 20, slab: 16 << 20, group: 128 << 20 };
+/// For remote values: requests are few. As many slabs as the store has concurrent requests may be
+/// in memory.
+const REMOTE: CoalescingPolicy =
+    CoalescingPolicy { gap: 64 << 10, span: 16 << 20, slab: 16 << 20, group: 128 << 20 };
 
-/// Larger uncompressed chunks are read in parts also where decoded chunks are remembered.
-const KEPT_RAW_BYTES: usize = 16 << 20;
+/// Larger uncompressed chunks are read in parts even if a cache holds decoded chunks.
+const MAX_CACHED_RAW_BYTES: usize = 16 << 20;
 
-/// Where more bytes of a chunk at hand are between parts that several reads want, each is read as if it were alone.
-const SHARED_BYTES: usize = 4 << 20;
+/// If the parts that several reads need of a local chunk span more bytes, each read runs alone.
+const MAX_SHARED_SPAN: usize = 4 << 20;
 
 /// One read in progress, or several of the same array.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     operation: Operation<'a>,
     array: &'a Array,
-    /// Shards spread their subchunks over the pool; those that are waited for, always.
+    /// Workers share the subchunks of a shard; blocking reads are always shared.
     spread: bool,
-    /// Subchunks of a shard that others have, by their numbers in its index.
-    had: Option<(&'a Shard, &'a [usize])>,
+    /// Subchunks of a shard that need no read, by their numbers in the index.
+    skipped: Option<(&'a Shard, &'a [usize])>,
 }
 
 /// Read `selection` into the buffer at `out`.
 ///
 /// # Safety
-/// Every byte offset that the selection names lies inside the buffer at `out`,
-/// which nothing else touches until this returns.
+/// Every byte offset of the selection lies inside the buffer at `out`, which nothing else accesses
+/// until this returns.
 ///
 /// # Errors
-/// The first that any chunk met; the buffer then holds anything.
+/// The first error of any chunk; the buffer contents are then undefined.
 ///
-/// Where items are handles, the result keeps the elements that they point to; those
-/// of chunks that are not stored are the array's own.
+/// If items are handles, the result owns the elements that they point to; elements of missing
+/// chunks belong to the array.
 pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8) -> Result<Arena> {
-    let (out, arena) = (Address(out), Arena::default());
+    let (out, arena) = (BufferPtr(out), Arena::default());
     let target = &Target::new(out, &arena);
     let reader = |chunk: &Chunk<'_, '_>| Reader::new(operation, chunk.spread);
-    let want = |chunk: &Chunk<'_, '_>| reader(chunk).with(chunk, target, |parts| reader(chunk).want(parts));
-    operation.each_value(selection, &want, &|chunk, opened, scratch| {
+    let read_hint =
+        |chunk: &Chunk<'_, '_>| reader(chunk).with(chunk, target, |reads| reader(chunk).read_hint(reads));
+    operation.each_fetch(selection, &read_hint, &|chunk, opened, scratch| {
         let reader = reader(chunk);
-        reader.with(chunk, target, |parts| reader.parts(chunk.key, opened, parts, scratch))
+        reader.with(chunk, target, |reads| reader.read_chunk(chunk.key, opened, reads, scratch))
     })?;
     Ok(arena)
 }
 
-fn missing() -> Error {
+fn missing_chunk() -> Error {
     Error::new(Kind::NotFound, "nothing is stored, and that is not to be read as the fill value")
 }
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(operation: Operation<'a>, spread: bool) -> Self {
-        Reader { operation, array: operation.array, spread, had: None }
+        Reader { operation, array: operation.array, spread, skipped: None }
     }
 
-    /// The same, where nothing need be read of subchunks with these numbers, in their order, of the shard that `level`
-    /// is of.
-    pub(crate) fn without(self, level: &'a Level, numbers: &'a [usize]) -> Self {
+    /// A reader that skips the subchunks with these sorted numbers, in the shard of `level`.
+    pub(crate) fn skipping(self, level: &'a Level, numbers: &'a [usize]) -> Self {
         match &level.body {
-            Body::Shard(shard) => Reader { had: Some((shard, numbers)), ..self },
+            Body::Shard(shard) => Reader { skipped: Some((shard, numbers)), ..self },
             _ => self,
         }
     }
 
-    /// Whether nothing need be read of a subchunk.
-    fn has(&self, shard: &Shard, number: usize) -> bool {
-        let is_had = |(of, numbers): (&Shard, &[usize])| {
+    /// Whether a subchunk needs no read.
+    fn is_skipped(&self, shard: &Shard, number: usize) -> bool {
+        let is_match = |(of, numbers): (&Shard, &[usize])| {
             std::ptr::eq(of, shard) && numbers.binary_search(&number).is_ok()
         };
-        self.had.is_some_and(is_had)
+        self.skipped.is_some_and(is_match)
     }
 
-    /// What one read wants of a cell of the array's grid.
+    /// Perform one read of a chunk.
     pub(crate) fn chunk(
         &self,
         chunk: &Chunk<'_, '_>,
         target: &Target<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.with(chunk, target, |parts| self.parts(chunk.key, None, parts, scratch))
+        self.with(chunk, target, |reads| self.read_chunk(chunk.key, None, reads, scratch))
     }
 
-    /// Do `work` with what one read wants of a cell.
+    /// Run `work` with one read of a chunk.
     fn with<R>(
         &self,
         chunk: &Chunk<'_, '_>,
         target: &Target<'_>,
-        work: impl FnOnce(&Parts<'_, '_>) -> R,
+        work: impl FnOnce(&ChunkReads<'_, '_>) -> R,
     ) -> R {
         let Portion { level, piece, origin } = chunk.portion;
-        work(&Parts::new(level, origin, &[Wanted { target, piece }]))
+        work(&ChunkReads::new(level, origin, &[ChunkRead { target, piece }]))
     }
 
-    /// What reads want of the chunk at `key`, which may have been opened.
-    fn parts(
+    /// Perform the reads of the chunk at `key`, which may be open already.
+    fn read_chunk(
         &self,
         key: &str,
         opened: Option<OpenResult>,
-        parts: &Parts<'_, '_>,
+        reads: &ChunkReads<'_, '_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
         self.operation.store.read_opened(
             opened,
             key,
-            || self.want(parts),
+            || self.read_hint(reads),
             |object| {
-                parts.begin(); // once more where it was replaced meanwhile
+                reads.start(); // again, if the value was replaced meanwhile
                 match object {
-                    Some(object) => self.level(parts, Source::of(&*object).of_key(key), scratch),
+                    Some(object) => self.read_level(reads, Source::of(&*object).of_key(key), scratch),
                     None if self.array.missing == Missing::Fill => {
                         self.operation.check_missing(key)?;
-                        self.fill(parts)
+                        self.deliver_fill(reads)
                     }
-                    None => Err(missing()),
+                    None => Err(missing_chunk()),
                 }
             },
         )
     }
 
-    fn want(&self, parts: &Parts<'_, '_>) -> ReadHint {
-        let level = parts.level;
-        let waits = self.operation.store.concurrency() > 0;
-        let together = waits && level.decoded_bytes as u64 <= WAITED.group;
+    fn read_hint(&self, reads: &ChunkReads<'_, '_>) -> ReadHint {
+        let level = reads.level;
+        let blocks = self.operation.store.concurrency() > 0;
+        let is_coalesced = blocks && level.decoded_bytes as u64 <= REMOTE.group;
         match &level.body {
-            _ if together && parts.is_full(&self.array.shape) => ReadHint::Whole,
-            Body::Shard(shard) if together && self.wants_all(shard, parts) => ReadHint::Whole,
-            Body::Shard(shard) if level.pipeline.is_empty() => shard.want(),
-            // Unless it stays where it is read from.
+            _ if is_coalesced && reads.is_full(&self.array.shape) => ReadHint::Whole,
+            Body::Shard(shard) if is_coalesced && self.touches_all(shard, reads) => ReadHint::Whole,
+            Body::Shard(shard) if level.pipeline.is_empty() => shard.read_hint(),
+            // A cacheable chunk is read completely.
             _ if level.is_raw()
-                && !(may_stay(level) && self.operation.store.can_cache(level.decoded_bytes)) =>
+                && !(is_cacheable(level) && self.operation.store.can_cache(level.decoded_bytes)) =>
             {
-                match parts.span() {
-                    (low, high) if high - low <= WAITED.span => {
+                match reads.span() {
+                    (low, high) if high - low <= REMOTE.span => {
                         ReadHint::Range { offset: low as u64, count: (high - low) as u64 }
                     }
                     _ => ReadHint::UnknownRanges,
@@ -182,85 +182,92 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Values are at hand: nobody waits for one of their pieces.
+    /// Whether the store is local and its reads do not block.
     fn is_local(&self) -> bool {
         let store = self.operation.store;
         store.is_local() && store.concurrency() == 0
     }
 
-    /// What a request is worth for bytes of `source`.
-    fn worth(&self, source: Source<'_>) -> Worth {
+    /// The policy for bytes of `source`.
+    fn policy(&self, source: Source<'_>) -> CoalescingPolicy {
         match source.in_memory().is_some() || self.is_local() {
-            true => QUICK,
-            false => WAITED,
+            true => LOCAL,
+            false => REMOTE,
         }
     }
 
-    /// What is read of `source` counts as one request with what was read of it before, if it can.
-    fn more<'s>(&self, source: Source<'s>) -> Source<'s> {
+    /// Read `source` as the continuation of an earlier request, if the store is local.
+    fn continued<'s>(&self, source: Source<'s>) -> Source<'s> {
         match self.is_local() {
-            true => source.more(),
+            true => source.continuing_request(),
             false => source,
         }
     }
 
-    fn fill(&self, parts: &Parts<'_, '_>) -> Result<()> {
-        parts.each(|portion, target| {
+    fn deliver_fill(&self, reads: &ChunkReads<'_, '_>) -> Result<()> {
+        reads.each(|portion, target| {
             portion.each_copy(Direction::FromCell, |copy| {
                 let value = &self.array.fill[copy.field.item..][..copy.field.bytes];
-                // SAFETY: the caller of `read` vouches for every offset of the selection.
+                // SAFETY: the caller of `read` guarantees every offset of the selection.
                 unsafe { copy::fill(target.out.0.offset(copy.caller), copy.axes, value) }
             });
             Ok(())
         })
     }
 
-    /// Does `work` with all of `source`, fetched by one request.
-    fn fetched(
+    /// Run `work` with all of `source`, fetched by one request.
+    fn with_fetched(
         &self,
         source: Source<'_>,
         scratch: &mut Scratch,
         work: impl FnOnce(Source<'_>, &mut Scratch) -> Result<()>,
     ) -> Result<()> {
         let mut whole = scratch.take();
-        let done = sized(&mut whole, source.size() as usize).and_then(|out| {
+        let result = sized(&mut whole, source.size() as usize).and_then(|out| {
             source.read_at(0, out)?;
-            work(source.fetched(0, out), scratch)
+            work(source.with_bytes(0, out), scratch)
         });
         scratch.give(whole);
-        done
+        result
     }
 
-    /// A chunk, shard or subchunk whose encoding is `source`.
-    fn level(&self, parts: &Parts<'_, '_>, source: Source<'_>, scratch: &mut Scratch) -> Result<()> {
-        let level = parts.level;
+    /// A chunk, shard or subchunk with the encoding `source`.
+    fn read_level(
+        &self,
+        reads: &ChunkReads<'_, '_>,
+        source: Source<'_>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let level = reads.level;
         let Body::Shard(shard) = &level.body else {
-            return self.leaf(parts, source, scratch);
+            return self.read_elements(reads, source, scratch);
         };
         if level.pipeline.is_empty() {
-            return self.shard(shard, parts, source, scratch);
+            return self.read_shard(shard, reads, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
-        let done = (|| {
+        let result = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            level.pipeline.decode(bytes, &mut decoded, shard.most_bytes(), scratch)?;
-            self.shard(shard, parts, Source::made(&decoded), scratch)
+            level.pipeline.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
+            self.read_shard(shard, reads, Source::computed(&decoded), scratch)
         })();
         scratch.give(encoded);
         scratch.give(decoded);
-        done
+        result
     }
 }
 
-/// Whether a chunk of elements may be remembered.
-fn may_stay(level: &Level) -> bool {
+/// Whether the decoded chunk may be cached.
+fn is_cacheable(level: &Level) -> bool {
     match level.body {
-        Body::Bytes { .. } | Body::Foreign(_) => !level.is_raw() || level.decoded_bytes <= KEPT_RAW_BYTES,
+        Body::Bytes { .. } | Body::Foreign(_) => {
+            !level.is_raw() || level.decoded_bytes <= MAX_CACHED_RAW_BYTES
+        }
         Body::Shard(_) | Body::Vlen(_) => false,
     }
 }
 
-/// Where the chunk of `level` stays that is decoded of `source`, if it does.
-fn kept<'a>(level: &Level, source: Source<'a>) -> Option<Kept<'a>> {
-    may_stay(level).then(|| source.kept(level)).flatten()
+/// The place in a cache for the chunk that `level` decodes from `source`, if any.
+fn decoded_slot<'a>(level: &Level, source: Source<'a>) -> Option<DecodedSlot<'a>> {
+    is_cacheable(level).then(|| source.decoded_slot(level)).flatten()
 }

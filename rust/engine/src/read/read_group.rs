@@ -1,172 +1,176 @@
-//! Several reads of one array: chunks that several touch are fetched and decoded once.
+//! Read groups: several reads of one array, which fetch and decode shared chunks once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use smallvec::SmallVec;
 
-use super::parts::{Failure, Parts, Target, Wanted};
+use super::chunk_reads::{ChunkRead, ChunkReads, Failure, Target};
 use super::Reader;
 use crate::array::PerAxis;
 use crate::error::{Error, Result};
 use crate::pipeline::fetch_queue::Request;
-use crate::pipeline::operation::{Address, Operation};
+use crate::pipeline::operation::{BufferPtr, Operation};
 use crate::scratch::Scratch;
 use crate::selection::{Division, Piece, Selection};
 use crate::store::{OpenResult, ReadHint};
 use crate::vlen::Arena;
 
-/// A read that touches more chunks does not share them with others.
-const MANY: usize = 1 << 16;
+/// A read of more chunks does not share them with others.
+const MAX_SHARED_CHUNKS: usize = 1 << 16;
 
-/// A chunk that a read touches: its cell, which of the reads, and which task of its division.
+/// A chunk that a read touches: its cell, the number of the read, and of the task in its division.
 type Touch = (PerAxis<u64>, usize, usize);
 
-/// Read selections, each into its buffer. `ended` is told the number of each and how it ended, as soon
-/// as it did, in any thread.
+/// Read selections, each into its buffer. `on_end` receives the number of each read and its result
+/// as soon as it ends, in any thread.
 ///
 /// # Safety
-/// As for [`super::read`], for each of them. Of bytes that several buffers share, nobody knows whose
-/// they are.
-pub unsafe fn read_together(
+/// As for [`super::read`], for each of them. Bytes that several buffers share have undefined
+/// contents.
+pub unsafe fn read_group(
     operation: Operation<'_>,
     reads: &[(&Selection, *mut u8)],
-    ended: &(dyn Fn(usize, Result<Arena>) + Sync),
+    on_end: &(dyn Fn(usize, Result<Arena>) + Sync),
 ) {
-    let ends: Vec<End> = reads.iter().map(|_| End::default()).collect();
+    let states: Vec<ReadState> = reads.iter().map(|_| ReadState::default()).collect();
     let targets: Vec<Target<'_>> =
-        reads.iter().zip(&ends).map(|(read, end)| Target::new(Address(read.1), &end.arena)).collect();
+        reads.iter().zip(&states).map(|(read, state)| Target::new(BufferPtr(read.1), &state.arena)).collect();
     let pieces: Vec<Piece<'_>> = reads.iter().map(|(selection, _)| selection.piece()).collect();
-    let divided =
-        |(piece, end): (&_, &End)| operation.divide(piece).map_err(|error| end.failed.set(error)).ok();
-    let mut divisions: Vec<Option<Division<'_>>> = pieces.iter().zip(&ends).map(divided).collect();
-    let many = |division: &mut Division<'_>| division.tasks() > MANY;
-    let alone: Vec<bool> = divisions.iter_mut().map(|division| division.take_if(many).is_some()).collect();
-    let together = Together { operation, targets: &targets, divisions: &divisions, ends: &ends, ended };
-    together.read();
-    for (number, (&(selection, out), end)) in reads.iter().zip(&ends).enumerate() {
-        if alone[number] {
-            // SAFETY: the caller's promise.
-            ended(number, unsafe { super::read(operation, selection, out) });
+    let divide = |(piece, state): (&_, &ReadState)| {
+        operation.divide(piece).map_err(|error| state.error.set(error)).ok()
+    };
+    let mut divisions: Vec<Option<Division<'_>>> = pieces.iter().zip(&states).map(divide).collect();
+    let is_large = |division: &mut Division<'_>| division.tasks() > MAX_SHARED_CHUNKS;
+    let is_separate: Vec<bool> =
+        divisions.iter_mut().map(|division| division.take_if(is_large).is_some()).collect();
+    let group = ReadGroup { operation, targets: &targets, divisions: &divisions, states: &states, on_end };
+    group.read();
+    for (number, (&(selection, out), state)) in reads.iter().zip(&states).enumerate() {
+        if is_separate[number] {
+            // SAFETY: guaranteed by the caller.
+            on_end(number, unsafe { super::read(operation, selection, out) });
         } else if divisions[number].as_ref().is_none_or(|division| division.tasks() == 0) {
-            ended(number, end.outcome());
+            on_end(number, state.result());
         }
     }
 }
 
-/// Tell the keys of chunks that reads of `selections` will open together, how, and how many bytes each chunk has,
-/// decoded; not of what is read alone.
-pub fn wants(
+/// Report the chunks that reads of `selections` will open as a group: key, read hint, and decoded
+/// size. Reads that do not share chunks are left out.
+pub fn group_hints(
     operation: Operation<'_>,
     selections: &[&Selection],
-    tell: &mut dyn FnMut(&str, ReadHint, usize),
+    report: &mut dyn FnMut(&str, ReadHint, usize),
 ) {
-    let ends: Vec<End> = selections.iter().map(|_| End::default()).collect();
-    let nowhere = |end| Target::new(Address(std::ptr::null_mut()), end);
-    let targets: Vec<Target<'_>> = ends.iter().map(|end| nowhere(&end.arena)).collect();
+    let states: Vec<ReadState> = selections.iter().map(|_| ReadState::default()).collect();
+    let without_buffer = |state| Target::new(BufferPtr(std::ptr::null_mut()), state);
+    let targets: Vec<Target<'_>> = states.iter().map(|state| without_buffer(&state.arena)).collect();
     let pieces: Vec<Piece<'_>> = selections.iter().map(|selection| selection.piece()).collect();
-    let divided = |piece: &_| operation.divide(piece).ok().filter(|division| division.tasks() <= MANY);
-    let divisions: Vec<Option<Division<'_>>> = pieces.iter().map(divided).collect();
-    let ended = &|_, _| {};
-    let together = Together { operation, targets: &targets, divisions: &divisions, ends: &ends, ended };
+    let divide =
+        |piece: &_| operation.divide(piece).ok().filter(|division| division.tasks() <= MAX_SHARED_CHUNKS);
+    let divisions: Vec<Option<Division<'_>>> = pieces.iter().map(divide).collect();
+    let on_end = &|_, _| {};
+    let group = ReadGroup { operation, targets: &targets, divisions: &divisions, states: &states, on_end };
     let reader = &Reader::new(operation, false);
-    let touches = together.touches();
+    let touches = group.touches();
     Scratch::with(|scratch| {
-        for chunk in touches.chunk_by(|one, next| one.0 == next.0) {
-            let told = |key: &str, parts: &Parts<'_, '_>, _: &mut Scratch| {
-                tell(key, reader.want(parts), parts.level.decoded_bytes);
+        for chunk in touches.chunk_by(|left, next| left.0 == next.0) {
+            let report_chunk = |key: &str, reads: &ChunkReads<'_, '_>, _: &mut Scratch| {
+                report(key, reader.read_hint(reads), reads.level.decoded_bytes);
                 Ok(())
             };
             let target = |n: usize| &targets[chunk[n].1];
-            // What is wrong with it, the read finds, too.
-            let _ = together.with(chunk, target, |cell, wanted| at(reader, cell, wanted, scratch, told));
+            // The read reports the error.
+            let _ = group
+                .with(chunk, target, |cell, items| with_reads(reader, cell, items, scratch, report_chunk));
         }
     });
 }
 
-/// How a read ends.
+/// The state of one read of the group.
 #[derive(Default)]
-struct End {
+struct ReadState {
     arena: Arena,
-    /// Why it failed.
-    failed: OnceLock<Error>,
-    /// How many chunks it waits for.
+    /// Its first error.
+    error: OnceLock<Error>,
+    /// The number of chunks that it waits for.
     chunks: AtomicUsize,
 }
 
-impl End {
+impl ReadState {
     fn fail(&self, error: Error) {
-        // The first one counts.
-        let _ = self.failed.set(error);
+        // The first error wins.
+        let _ = self.error.set(error);
     }
 
-    fn outcome(&self) -> Result<Arena> {
-        self.failed.get().cloned().map_or_else(|| Ok(self.arena.take()), Err)
+    fn result(&self) -> Result<Arena> {
+        self.error.get().cloned().map_or_else(|| Ok(self.arena.take()), Err)
     }
 }
 
 /// Reads in progress.
-struct Together<'a, 's> {
+struct ReadGroup<'a, 's> {
     operation: Operation<'a>,
     targets: &'a [Target<'a>],
-    /// None: there is nothing to be read.
+    /// None: the read has ended, or runs alone.
     divisions: &'a [Option<Division<'s>>],
-    ends: &'a [End],
-    ended: &'a (dyn Fn(usize, Result<Arena>) + Sync),
+    states: &'a [ReadState],
+    on_end: &'a (dyn Fn(usize, Result<Arena>) + Sync),
 }
 
-impl Together<'_, '_> {
+impl ReadGroup<'_, '_> {
     fn read(&self) {
         let touches = self.touches();
-        let chunks: Vec<&[Touch]> = touches.chunk_by(|one, next| one.0 == next.0).collect();
+        let chunks: Vec<&[Touch]> = touches.chunk_by(|left, next| left.0 == next.0).collect();
         let Some([(first, ..), ..]) = chunks.first() else { return };
         let operation = self.operation;
-        let reader = &Reader::new(operation, operation.spreads(chunks.len()));
+        let reader = &Reader::new(operation, operation.shares_workers(chunks.len()));
         let run = operation.run(first, chunks.len(), operation.store.concurrency());
-        let done = run.and_then(|run| {
+        let result = run.and_then(|run| {
             let request =
                 |chunk: usize, scratch: &mut Scratch| self.request(reader, chunks[chunk], scratch).map(Some);
-            operation.opened(run, chunks.len(), &request, &|chunk, opened, scratch| {
+            operation.fetch_each(run, chunks.len(), &request, &|chunk, opened, scratch| {
                 self.chunk(reader, chunks[chunk], opened, scratch);
                 for &(_, read, _) in chunks[chunk] {
-                    if self.ends[read].chunks.fetch_sub(1, Ordering::AcqRel) == 1 {
-                        (self.ended)(read, self.ends[read].outcome());
+                    if self.states[read].chunks.fetch_sub(1, Ordering::AcqRel) == 1 {
+                        (self.on_end)(read, self.states[read].result());
                     }
                 }
                 Ok(())
             })
         });
-        let Err(error) = done else { return };
-        for (read, end) in self.ends.iter().enumerate() {
-            if end.chunks.load(Ordering::Acquire) > 0 {
-                end.fail(error.clone());
-                (self.ended)(read, end.outcome());
+        let Err(error) = result else { return };
+        for (read, state) in self.states.iter().enumerate() {
+            if state.chunks.load(Ordering::Acquire) > 0 {
+                state.fail(error.clone());
+                (self.on_end)(read, state.result());
             }
         }
     }
 
-    /// The chunks that are touched, each by all reads that touch it.
+    /// The touched chunks, sorted by cell, with every read that touches them.
     fn touches(&self) -> Vec<Touch> {
-        let mut found = Vec::new();
+        let mut touches = Vec::new();
         let mut cell = PerAxis::new();
         for (read, division) in self.divisions.iter().enumerate() {
             let Some(division) = division else { continue };
-            self.ends[read].chunks.store(division.tasks(), Ordering::Release);
-            found.extend((0..division.tasks()).map(|task| {
+            self.states[read].chunks.store(division.tasks(), Ordering::Release);
+            touches.extend((0..division.tasks()).map(|task| {
                 division.task(task, &mut cell);
                 (cell.clone(), read, task)
             }));
         }
-        found.sort_unstable();
-        found
+        touches.sort_unstable();
+        touches
     }
 
-    /// Do `work` with the cell of a chunk, and with what is wanted of it, each by the target with its number.
+    /// Run `work` with the cell of a chunk and its reads, each with the target of its number.
     fn with<'t, R>(
         &self,
         touches: &[Touch],
         target: impl Fn(usize) -> &'t Target<'t>,
-        work: impl FnOnce(&[u64], &[Wanted<'_, '_>]) -> R,
+        work: impl FnOnce(&[u64], &[ChunkRead<'_, '_>]) -> R,
     ) -> R {
         let mut cell = PerAxis::new();
         let piece = |&(_, read, task): &Touch| {
@@ -174,24 +178,26 @@ impl Together<'_, '_> {
             Some(division.task(task, &mut cell))
         };
         let pieces: SmallVec<[Piece<'_>; 2]> = touches.iter().filter_map(piece).collect();
-        let wanted: SmallVec<[Wanted<'_, '_>; 2]> =
-            pieces.iter().enumerate().map(|(n, piece)| Wanted { target: target(n), piece }).collect();
-        work(&cell, &wanted)
+        let items: SmallVec<[ChunkRead<'_, '_>; 2]> =
+            pieces.iter().enumerate().map(|(n, piece)| ChunkRead { target: target(n), piece }).collect();
+        work(&cell, &items)
     }
 
-    /// What is to be asked for to read one chunk.
+    /// The request for one chunk.
     fn request(&self, reader: &Reader<'_>, touches: &[Touch], scratch: &mut Scratch) -> Result<Request> {
         self.with(
             touches,
             |n| &self.targets[touches[n].1],
-            |cell, wanted| {
-                at(reader, cell, wanted, scratch, |key, parts, _| Ok((key.to_owned(), reader.want(parts))))
+            |cell, items| {
+                with_reads(reader, cell, items, scratch, |key, reads, _| {
+                    Ok((key.to_owned(), reader.read_hint(reads)))
+                })
             },
         )
     }
 
-    /// Read what is wanted of one chunk, which may have been opened. What is wrong only where some want it is the
-    /// error of these.
+    /// Perform the reads of one chunk, which may be open already. An error that concerns some reads
+    /// fails only these.
     fn chunk(
         &self,
         reader: &Reader<'_>,
@@ -200,43 +206,43 @@ impl Together<'_, '_> {
         scratch: &mut Scratch,
     ) {
         let failures: SmallVec<[Failure; 2]> = touches.iter().map(|_| Failure::default()).collect();
-        let beside = |(touch, failure): (&Touch, _)| self.targets[touch.1].beside(failure);
-        let targets: SmallVec<[Target<'_>; 2]> = touches.iter().zip(&failures).map(beside).collect();
-        let ends = || touches.iter().map(|touch| &self.ends[touch.1]);
-        let done = self.with(
+        let with_failure = |(touch, failure): (&Touch, _)| self.targets[touch.1].with_failure(failure);
+        let targets: SmallVec<[Target<'_>; 2]> = touches.iter().zip(&failures).map(with_failure).collect();
+        let states = || touches.iter().map(|touch| &self.states[touch.1]);
+        let result = self.with(
             touches,
             |n| &targets[n],
-            |cell, wanted| {
-                at(reader, cell, wanted, scratch, |key, parts, scratch| {
-                    reader.parts(key, opened, parts, scratch)?;
-                    for (end, failure) in ends().zip(&failures) {
+            |cell, items| {
+                with_reads(reader, cell, items, scratch, |key, reads, scratch| {
+                    reader.read_chunk(key, opened, reads, scratch)?;
+                    for (state, failure) in states().zip(&failures) {
                         failure
                             .take()
                             .into_iter()
-                            .for_each(|error| end.fail(error.at_key(key).at_chunk(cell)));
+                            .for_each(|error| state.fail(error.at_key(key).at_chunk(cell)));
                     }
                     Ok(())
                 })
             },
         );
-        if let Err(error) = done {
-            ends().for_each(|end| end.fail(error.clone()));
+        if let Err(error) = result {
+            states().for_each(|state| state.fail(error.clone()));
         }
     }
 }
 
-/// Do `work` with the key of the chunk at `cell`, and with what is wanted of it.
-fn at<R>(
+/// Run `work` with the key of the chunk at `cell`, and with its reads.
+fn with_reads<R>(
     reader: &Reader<'_>,
     cell: &[u64],
-    wanted: &[Wanted<'_, '_>],
+    items: &[ChunkRead<'_, '_>],
     scratch: &mut Scratch,
-    work: impl FnOnce(&str, &Parts<'_, '_>, &mut Scratch) -> Result<R>,
+    work: impl FnOnce(&str, &ChunkReads<'_, '_>, &mut Scratch) -> Result<R>,
 ) -> Result<R> {
     let mut key = std::mem::take(&mut scratch.key);
-    let done = reader.operation.with_chunk(cell, &mut key, |key, level, origin| {
-        work(key, &Parts::new(level, origin, wanted), scratch)
+    let result = reader.operation.with_chunk(cell, &mut key, |key, level, origin| {
+        work(key, &ChunkReads::new(level, origin, items), scratch)
     });
     scratch.key = key;
-    done
+    result
 }

@@ -1,28 +1,28 @@
-//! Shards: their subchunks, with neighbours in one request.
+//! Reads of shards: subchunks, with neighbours in one request.
 
 use std::sync::Arc;
 
-use super::async_parts::Far;
-use super::parts::{Parts, Subchunks};
-use super::{kept, missing, Reader, Worth};
+use super::async_parts::AsyncParts;
+use super::chunk_reads::{ChunkReads, Subchunks};
+use super::{decoded_slot, missing_chunk, CoalescingPolicy, Reader};
 use crate::array::{Body, Missing, Shard};
 use crate::error::Result;
-use crate::pipeline::operation::Run;
+use crate::pipeline::operation::Executor;
 use crate::pipeline::source::Source;
 use crate::scratch::{reserve, Scratch};
 use crate::shard_index::{self, Entry};
 
-/// Subchunks of a shard that are fetched together.
+/// Subchunks that are fetched together.
 struct Group {
     entries: std::ops::Range<usize>,
-    /// The bytes that hold them; None: each is fetched by itself.
+    /// The bytes that contain them; None: each is fetched alone.
     span: Option<(u64, u64)>,
-    /// They are asked for with those of the group before.
-    more: bool,
+    /// The request continues that of the previous group.
+    continues: bool,
 }
 
 impl Group {
-    /// Where the bytes begin, and how many they are.
+    /// The offset and number of bytes.
     fn bytes(&self, entries: &[Entry]) -> (u64, u64) {
         let first = &entries[self.entries.start];
         let (begin, end) = self.span.unwrap_or((first.offset, first.offset + first.size));
@@ -31,120 +31,134 @@ impl Group {
 }
 
 impl Reader<'_> {
-    pub(super) fn shard(
+    pub(super) fn read_shard(
         &self,
         shard: &Shard,
-        parts: &Parts<'_, '_>,
+        reads: &ChunkReads<'_, '_>,
         source: Source<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let inside = parts.inside(shard)?;
-        let is_all = source.in_memory().is_none() && inside.subchunks() == self.subchunks_of(shard, parts);
-        // All of a shard, its index included, is one request.
-        let is_new = is_all && !shard_index::is_known(shard, source);
-        let stays = kept(&shard.level, source).is_some(); // some of it may be there
-        let at_once = is_new || is_all && parts.wanted.len() > 1 && !stays;
-        if at_once && source.size() <= self.worth(source).group {
-            let source = if stays { source.once() } else { source };
-            return self
-                .fetched(source, scratch, |source, scratch| self.shard(shard, parts, source, scratch));
+        let touched_subchunks = reads.touched_subchunks(shard)?;
+        let is_all = source.in_memory().is_none()
+            && touched_subchunks.subchunks() == self.count_subchunks(shard, reads);
+        // Reading a whole shard, with its index, is one request.
+        let is_unread = is_all && !shard_index::is_in_cache(shard, source);
+        let is_cacheable = decoded_slot(&shard.level, source).is_some(); // some subchunks may be cached
+        let is_one_request = is_unread || is_all && reads.items.len() > 1 && !is_cacheable;
+        if is_one_request && source.size() <= self.policy(source).group {
+            let source = if is_cacheable { source.caching_decoded_only() } else { source };
+            return self.with_fetched(source, scratch, |source, scratch| {
+                self.read_shard(shard, reads, source, scratch)
+            });
         }
         let index = shard_index::index(shard, source, scratch)?;
-        let source = if is_new { self.more(source) } else { source };
-        let touches = &inside.touches;
-        let of = Subchunks { parts, level: &shard.level, inside, is_all };
-        let mut found: Vec<Entry> = Vec::new();
-        reserve(&mut found, touches.len())?;
+        let source = if is_unread { self.continued(source) } else { source };
+        let touches = &touched_subchunks.touches;
+        let subchunks = Subchunks { reads, level: &shard.level, touched_subchunks, is_all };
+        let mut entries: Vec<Entry> = Vec::new();
+        reserve(&mut entries, touches.len())?;
         for (first, touch) in touches.iter().enumerate() {
-            let is_again = first > 0 && touches[first - 1].number == touch.number;
-            if is_again || self.has(shard, touch.number) {
+            let is_repeated = first > 0 && touches[first - 1].number == touch.number;
+            if is_repeated || self.is_skipped(shard, touch.number) {
                 continue;
             }
-            match shard_index::placed(&index, touch.number, source.size()) {
-                Ok(Some((offset, size))) => found.push(Entry { offset, size, task: first }),
-                told => of.with(first, |parts| {
-                    let refuse = self.array.missing == Missing::Refuse;
-                    told.and_then(|_| if refuse { Err(missing()) } else { self.fill(parts) })
+            match shard_index::checked_entry(&index, touch.number, source.size()) {
+                Ok(Some((offset, size))) => entries.push(Entry { offset, size, task: first }),
+                entry => subchunks.with(first, |reads| {
+                    let refuses_missing = self.array.missing == Missing::Refuse;
+                    entry.and_then(|_| {
+                        if refuses_missing {
+                            Err(missing_chunk())
+                        } else {
+                            self.deliver_fill(reads)
+                        }
+                    })
                 })?,
             }
         }
-        found.sort_unstable_by_key(|entry| entry.offset);
-        let source = if stays {
-            let mut here = Vec::new();
-            found.retain(|entry| {
+        entries.sort_unstable_by_key(|entry| entry.offset);
+        let source = if is_cacheable {
+            let mut cached = Vec::new();
+            entries.retain(|entry| {
                 let part = source.part(entry.offset, entry.size).ok();
-                let chunk = part.and_then(|part| kept(&shard.level, part)?.find());
-                here.extend(chunk.iter().map(|chunk| (entry.task, chunk.clone())));
+                let chunk = part.and_then(|part| decoded_slot(&shard.level, part)?.get());
+                cached.extend(chunk.iter().map(|chunk| (entry.task, chunk.clone())));
                 chunk.is_none()
             });
-            self.remembered(&of, &here)?;
-            source.all_new()
+            self.deliver_cached_subchunks(&subchunks, &cached)?;
+            source.without_cached_chunks()
         } else {
             source
         };
-        self.subchunks(&of, source, 0, &found)
+        self.read_subchunks(&subchunks, source, 0, &entries)
     }
 
-    /// Subchunks that are remembered, for which nothing is asked.
-    fn remembered(&self, of: &Subchunks<'_, '_>, chunks: &[(usize, Arc<Vec<u8>>)]) -> Result<()> {
+    /// Deliver cached subchunks, which need no request.
+    fn deliver_cached_subchunks(
+        &self,
+        subchunks: &Subchunks<'_, '_>,
+        chunks: &[(usize, Arc<Vec<u8>>)],
+    ) -> Result<()> {
         let run = match self.spread {
-            true => Run::decide(chunks.len(), of.level.decoded_bytes, 0),
-            false => Run::Here,
+            true => Executor::choose(chunks.len(), subchunks.level.decoded_bytes, 0),
+            false => Executor::CallingThread,
         };
         run.each(chunks.len(), self.operation.interrupt, &|number, _| {
             let (task, chunk) = &chunks[number];
-            of.with(*task, |parts| self.deliver_kept(parts, chunk))
+            subchunks.with(*task, |reads| self.deliver_cached(reads, chunk))
         })
     }
 
-    /// Something is wanted of every subchunk of the shard that `parts` are of.
-    pub(super) fn wants_all(&self, shard: &Shard, parts: &Parts<'_, '_>) -> bool {
-        parts.inside(shard).is_ok_and(|inside| inside.subchunks() == self.subchunks_of(shard, parts))
+    /// Whether the reads touch every subchunk of the shard.
+    pub(super) fn touches_all(&self, shard: &Shard, reads: &ChunkReads<'_, '_>) -> bool {
+        reads.touched_subchunks(shard).is_ok_and(|touched_subchunks| {
+            touched_subchunks.subchunks() == self.count_subchunks(shard, reads)
+        })
     }
 
-    /// How many subchunks of the shard that `parts` are of are not all past the array's edge.
-    fn subchunks_of(&self, shard: &Shard, parts: &Parts<'_, '_>) -> u64 {
-        let ends = self.array.shape.iter().zip(parts.origin).map(|(end, origin)| end - origin);
-        let lengths = ends.zip(&parts.level.shape).map(|(end, &length)| end.min(length));
+    /// The number of subchunks of the shard that are not completely past the edge of the array.
+    fn count_subchunks(&self, shard: &Shard, reads: &ChunkReads<'_, '_>) -> u64 {
+        let ends = self.array.shape.iter().zip(reads.origin).map(|(end, origin)| end - origin);
+        let lengths = ends.zip(&reads.level.shape).map(|(end, &length)| end.min(length));
         lengths.zip(&shard.level.shape).map(|(length, size)| length.div_ceil(*size)).product()
     }
 
-    /// Subchunks that `entries` tell in their order, where `source` begins at `start` of the shard.
-    fn subchunks(
+    /// Read the subchunks in `entries`, sorted by offset; `source` begins at `start` of the shard.
+    fn read_subchunks(
         &self,
-        of: &Subchunks<'_, '_>,
+        subchunks: &Subchunks<'_, '_>,
         source: Source<'_>,
         start: u64,
         entries: &[Entry],
     ) -> Result<()> {
         let concurrency = if source.in_memory().is_none() { self.operation.store.concurrency() } else { 0 };
-        let groups = group(entries, self.worth(source), of.is_all);
+        let groups = group(entries, self.policy(source), subchunks.is_all);
         let run = if self.spread || concurrency > 0 {
-            let bytes = of.level.decoded_bytes * (entries.len() / groups.len().max(1));
-            Run::decide(groups.len(), bytes, concurrency)
+            let bytes = subchunks.level.decoded_bytes * (entries.len() / groups.len().max(1));
+            Executor::choose(groups.len(), bytes, concurrency)
         } else {
-            Run::Here
+            Executor::CallingThread
         };
         let work = |number: usize, source: Source<'_>, scratch: &mut Scratch| {
-            self.group(of, source, start, entries, &groups[number], scratch)
+            self.read_entries(subchunks, source, start, entries, &groups[number], scratch)
         };
-        let is_whole = !of.level.is_raw() && !matches!(of.level.body, Body::Shard(_));
-        let far = Far::of(self.operation, source, run, self.spread).filter(|_| is_whole);
-        let requests = far.iter().flat_map(|far| {
+        let is_whole = !subchunks.level.is_raw() && !matches!(subchunks.level.body, Body::Shard(_));
+        let async_parts = AsyncParts::new(self.operation, source, run, self.spread).filter(|_| is_whole);
+        let requests = async_parts.iter().flat_map(|async_parts| {
             let bytes = groups.iter().map(|group| group.bytes(entries));
-            bytes.map(|(first, count)| far.request(first - start, count))
+            bytes.map(|(first, count)| async_parts.request(first - start, count))
         });
         let requests: Vec<_> = requests.collect();
-        match far {
-            Some(far) if requests.iter().any(Option::is_some) => far.each(&requests, &work),
+        match async_parts {
+            Some(async_parts) if requests.iter().any(Option::is_some) => async_parts.each(&requests, &work),
             _ => self.operation.each(run, groups.len(), &|number, scratch| work(number, source, scratch)),
         }
     }
 
-    /// Subchunks whose bytes are close together: one request, then each by itself.
-    fn group(
+    /// Read subchunks whose bytes are close together: one request, then each alone.
+    fn read_entries(
         &self,
-        of: &Subchunks<'_, '_>,
+        subchunks: &Subchunks<'_, '_>,
         source: Source<'_>,
         start: u64,
         entries: &[Entry],
@@ -152,29 +166,35 @@ impl Reader<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let entries = &entries[group.entries.clone()];
-        let source = if group.more { self.more(source) } else { source };
+        let source = if group.continues { self.continued(source) } else { source };
         if let (None, Some((first, end))) = (source.in_memory(), group.span) {
             let part = source.part(first - start, end - first)?;
-            let part = if kept(of.level, part).is_some() { part.once() } else { part };
-            return self.fetched(part, scratch, |source, _| self.subchunks(of, source, first, entries));
+            let part = if decoded_slot(subchunks.level, part).is_some() {
+                part.caching_decoded_only()
+            } else {
+                part
+            };
+            return self.with_fetched(part, scratch, |source, _| {
+                self.read_subchunks(subchunks, source, first, entries)
+            });
         }
         for entry in entries {
             let part = source.part(entry.offset - start, entry.size)?;
-            of.with(entry.task, |parts| self.level(parts, part, scratch))?;
+            subchunks.with(entry.task, |reads| self.read_level(reads, part, scratch))?;
         }
         Ok(())
     }
 }
 
-/// Cut `entries`, which are in their order, into groups to fetch together. `is_all`: others would be asked for what is
-/// between them, too.
-fn group(entries: &[Entry], worth: Worth, is_all: bool) -> Vec<Group> {
+/// Divide `entries`, sorted by offset, into groups to fetch together. `is_all`: the gaps are read,
+/// too.
+fn group(entries: &[Entry], policy: CoalescingPolicy, is_all: bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let (mut start, mut end) = (0u64, 0u64);
     for (number, entry) in entries.iter().enumerate() {
         let after = entry.offset + entry.size;
-        let is_near = entry.offset <= end.saturating_add(worth.gap);
-        let joins = is_near && after.max(end) - start <= worth.group;
+        let is_close = entry.offset <= end.saturating_add(policy.gap);
+        let joins = is_close && after.max(end) - start <= policy.group;
         match groups.last_mut() {
             Some(group) if joins => {
                 end = end.max(after);
@@ -182,8 +202,8 @@ fn group(entries: &[Entry], worth: Worth, is_all: bool) -> Vec<Group> {
                 group.span = Some((start, end));
             }
             last => {
-                let more = last.is_some() && (is_near || is_all);
-                groups.push(Group { entries: number..number + 1, span: None, more });
+                let continues = last.is_some() && (is_close || is_all);
+                groups.push(Group { entries: number..number + 1, span: None, continues });
                 (start, end) = (entry.offset, after);
             }
         }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::{Hit, Ids, Piece, Points, Selection, ValuePart};
 use crate::array::PerAxis;
 use crate::error::{Error, Kind, Result};
-use crate::grid::{Cuts, Run};
+use crate::grid::{Cuts, Executor};
 
 /// More tasks than this are refused: the pool counts past the last one.
 const MOST_TASKS: usize = 1 << 62;
@@ -42,7 +42,7 @@ struct Ranges {
     count: usize,
     stride: isize,
     /// The run of cells; its start is absolute.
-    run: Run,
+    run: Executor,
     cells: u64,
     /// Cells that the same range touches in runs before this one.
     before: u64,
@@ -77,8 +77,8 @@ fn range_cells(
     }
     let last = start + step * (count as i64 - 1);
     let (low, high) = (start.min(last) as u64 - origin, start.max(last) as u64 - origin);
-    let mut add = |(run, end): (Run, u64)| {
-        let run = Run { start: origin + run.start, ..run };
+    let mut add = |(run, end): (Executor, u64)| {
+        let run = Executor { start: origin + run.start, ..run };
         let (from, to) = places(start, step, run.start, origin.saturating_add(end));
         let to = to.min(count as u64);
         if from < to {
@@ -97,7 +97,15 @@ fn range_cells(
 }
 
 impl Ranges {
-    fn new(start: i64, step: i64, count: usize, stride: isize, run: Run, before: u64, skipped: u64) -> Self {
+    fn new(
+        start: i64,
+        step: i64,
+        count: usize,
+        stride: isize,
+        run: Executor,
+        before: u64,
+        skipped: u64,
+    ) -> Self {
         let cells = if step.unsigned_abs() > run.size {
             // No two indices are in one cell.
             count as u64

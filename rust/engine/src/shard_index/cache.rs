@@ -58,7 +58,7 @@ pub fn get(key: &IndexKey) -> Option<Index> {
 }
 
 /// Keep `index` under `key`.
-pub fn put(key: IndexKey, index: Index) {
+pub fn insert(key: IndexKey, index: Index) {
     let _gate = fork::gate();
     lock().get_or_insert_with(Generations::default).insert(key, index);
 }

@@ -33,7 +33,7 @@ pub struct Entry {
 
 impl Shard {
     /// What a reader fetches first.
-    pub fn want(&self) -> ReadHint {
+    pub fn read_hint(&self) -> ReadHint {
         if self.index_at_start {
             ReadHint::Prefix(self.index_bytes as u64)
         } else {
@@ -56,7 +56,7 @@ impl Shard {
     }
 
     /// The index of a shard whose subchunks all have the size of decoded ones, in their order.
-    pub fn in_order(&self) -> Result<Vec<[u64; 2]>> {
+    pub fn sequential_index(&self) -> Result<Vec<[u64; 2]>> {
         let (first, size) = (self.first_byte() as u64, self.level.decoded_bytes as u64);
         let mut index = repeated([first, size], self.entries)?;
         index.iter_mut().enumerate().for_each(|(number, entry)| entry[0] += number as u64 * size);
@@ -65,7 +65,7 @@ impl Shard {
 
     /// The most bytes that an encoded shard may have before it is refused
     /// unread: twice what we would write, and room for gaps.
-    pub fn most_bytes(&self) -> usize {
+    pub fn max_bytes(&self) -> usize {
         with_slack(self.bound())
     }
 
@@ -75,19 +75,19 @@ impl Shard {
     }
 }
 
-fn key_of(shard: &Shard, source: Source<'_>) -> Option<IndexKey> {
+fn cache_key(shard: &Shard, source: Source<'_>) -> Option<IndexKey> {
     let size = source.size();
-    source.place().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id })
+    source.position().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id })
 }
 
 /// Whether the index is remembered, decoded or as it is stored.
-pub fn is_known(shard: &Shard, source: Source<'_>) -> bool {
-    key_of(shard, source).as_ref().and_then(cache::get).is_some()
-        || part_of(shard, source).is_ok_and(|part| part.is_remembered())
+pub fn is_in_cache(shard: &Shard, source: Source<'_>) -> bool {
+    cache_key(shard, source).as_ref().and_then(cache::get).is_some()
+        || index_source(shard, source).is_ok_and(|part| part.is_in_cache())
 }
 
 /// Where the index is stored.
-fn part_of<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
+fn index_source<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
     let (size, bytes) = (source.size(), shard.index_bytes as u64);
     if size < bytes {
         let error = Error::size(format!("a shard of {size} bytes is shorter than its index of {bytes}"));
@@ -98,11 +98,11 @@ fn part_of<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
 
 /// The decoded index of the shard at `source`.
 pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result<Index> {
-    let key = key_of(shard, source);
+    let key = cache_key(shard, source);
     if let Some(index) = key.as_ref().and_then(cache::get) {
         return Ok(index);
     }
-    let part = part_of(shard, source)?;
+    let part = index_source(shard, source)?;
     let (mut encoded, mut buffer) = (scratch.take(), scratch.take());
     let index = part.load(&(shard.index_bytes..=shard.index_bytes), &mut encoded).and_then(|encoded| {
         let raw = decoded(&shard.index.pipeline, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;
@@ -113,18 +113,18 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
     let index =
         index.map_err(|error| Error { message: format!("shard index: {}", error.message), ..error })?;
     if let Some(key) = key {
-        cache::put(key, index.clone());
+        cache::insert(key, index.clone());
     }
     Ok(index)
 }
 
 /// The place of subchunk `cell`, None where it is absent.
 pub fn entry(shard: &Shard, index: &Index, cell: &[u64]) -> Result<Option<(u64, u64)>> {
-    numbered(index, shard.number(cell)).map_err(|error| error.in_subchunk(cell))
+    entry_at(index, shard.number(cell)).map_err(|error| error.in_subchunk(cell))
 }
 
 /// The place of the subchunk with a number in the index, None where it is absent.
-pub fn numbered(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
+pub fn entry_at(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
     match index[number] {
         [ABSENT, ABSENT] => Ok(None),
         [offset, size] if offset == ABSENT || size == ABSENT => {
@@ -135,23 +135,23 @@ pub fn numbered(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
 }
 
 /// The same for a subchunk that has to be in a shard of `size` bytes.
-pub fn placed(index: &Index, number: usize, size: u64) -> Result<Option<(u64, u64)>> {
-    let found = numbered(index, number)?;
-    match found {
+pub fn checked_entry(index: &Index, number: usize, size: u64) -> Result<Option<(u64, u64)>> {
+    let entry = entry_at(index, number)?;
+    match entry {
         Some((offset, bytes)) if offset.checked_add(bytes).is_none_or(|end| end > size) => Err(Error::size(
             format!("the shard index points to {bytes} bytes from {offset}, the shard has {size}"),
         )),
-        _ => Ok(found),
+        _ => Ok(entry),
     }
 }
 
 /// The strided copy between the stored index and offsets and sizes in C order.
-fn index_axes(level: &Level, packed: bool) -> PerAxis<Axis<'static>> {
+fn index_axes(level: &Level, is_packed: bool) -> PerAxis<Axis<'static>> {
     let mut axes = PerAxis::new();
     let mut stride = 8isize;
     for axis in (0..level.shape.len()).rev() {
-        let (stored, plain) = (level.strides[axis], stride);
-        let (src, dst) = if packed { (plain, stored) } else { (stored, plain) };
+        let (stored, unpacked) = (level.strides[axis], stride);
+        let (src, dst) = if is_packed { (unpacked, stored) } else { (stored, unpacked) };
         axes.push(Axis::Strided { count: level.shape[axis] as usize, src, dst });
         stride *= level.shape[axis] as isize;
     }
@@ -188,11 +188,11 @@ pub fn encode_index(
     unsafe {
         copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));
     }
-    let before = out.len();
-    let done = level.pipeline.encode(raw, out, scratch);
+    let start = out.len();
+    let result = level.pipeline.encode(raw, out, scratch);
     scratch.give(buffer);
-    done?;
-    let bytes = out.len() - before;
+    result?;
+    let bytes = out.len() - start;
     if bytes != shard.index_bytes {
         let message = format!("a shard index took {bytes} bytes, not {}", shard.index_bytes);
         return Err(Error::internal(message));

@@ -1,30 +1,35 @@
-//! Writing elements from the caller's buffer.
+//! Writes of elements from the caller's buffer.
 
 use std::marker::PhantomData;
 
-use super::{check_writable, New, Parts, Touched, Work, Writer};
+use super::{check_writable, NewElements, NewSubchunks, SubchunkWork, TouchedSubchunk, Writer};
 use crate::array::{Level, PerAxis, Shard};
 use crate::copy::{self, Item};
 use crate::error::Result;
-use crate::pipeline::operation::{origin_of, Address, Chunk, Operation, Portion};
+use crate::pipeline::operation::{origin_of, BufferPtr, Chunk, Operation, Portion};
 use crate::scratch::{reserve, Scratch};
 use crate::selection::{Direction, Division, Selection};
 
-/// Elements from the caller's buffer.
-struct Given<'a, 'p, 's> {
+/// Elements in the caller's buffer.
+struct CallerElements<'a, 'p, 's> {
     portion: Portion<'p, 's>,
-    value: Address,
+    value: BufferPtr,
     is_bool: bool,
     buffer: PhantomData<&'a [u8]>,
 }
 
-impl<'p, 's> Given<'_, 'p, 's> {
-    fn of(chunk: &Chunk<'p, 's>, value: Address, operation: Operation<'_>) -> Self {
-        Given { portion: chunk.portion, value, is_bool: operation.array.is_bool, buffer: PhantomData }
+impl<'p, 's> CallerElements<'_, 'p, 's> {
+    fn of(chunk: &Chunk<'p, 's>, value: BufferPtr, operation: Operation<'_>) -> Self {
+        CallerElements {
+            portion: chunk.portion,
+            value,
+            is_bool: operation.array.is_bool,
+            buffer: PhantomData,
+        }
     }
 }
 
-impl<'a> New<'a> for Given<'a, '_, '_> {
+impl<'a> NewElements<'a> for CallerElements<'a, '_, '_> {
     fn level(&self) -> &Level {
         self.portion.level
     }
@@ -42,67 +47,66 @@ impl<'a> New<'a> for Given<'a, '_, '_> {
         if level.swap() > 1 {
             return None;
         }
-        self.portion.of_copy(Direction::ToCell, |copy| {
+        self.portion.single_copy(Direction::ToCell, |copy| {
             let item = Item { bytes: copy.field.bytes, swap: 0 };
             let bytes = copy::Plan::new(copy.axes, item).contiguous_bytes()?;
             if copy.cell != 0 || bytes != level.decoded_bytes {
                 return None;
             }
-            // SAFETY: the caller of `write` vouches for every offset of the
-            // selection and changes nothing until the write has ended.
+            // SAFETY: the caller of `write` guarantees every offset of the selection, and changes
+            // nothing until the write has ended.
             let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(copy.caller), bytes) };
             (!self.is_bool || copy::bool_ok(bytes)).then_some(bytes)
         })
     }
 
     fn put(&self, chunk: &mut [u8]) {
-        // SAFETY: the caller of `write` vouches for its side.
+        // SAFETY: the caller of `write` guarantees its side.
         unsafe { put(&self.portion, self.value, chunk.as_mut_ptr()) }
     }
 
-    fn parts<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn Parts<'a> + 'n>> {
-        Ok(Box::new(GivenParts { given: self, shard, division: self.portion.divide(&shard.cuts)? }))
+    fn subchunks<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn NewSubchunks<'a> + 'n>> {
+        Ok(Box::new(CallerSubchunks { elements: self, shard, division: self.portion.divide(&shard.cuts)? }))
     }
 }
 
 /// The subchunks that a selection touches.
-struct GivenParts<'n, 'a, 'p, 's> {
-    given: &'n Given<'a, 'p, 's>,
+struct CallerSubchunks<'n, 'a, 'p, 's> {
+    elements: &'n CallerElements<'a, 'p, 's>,
     shard: &'n Shard,
     division: Division<'s>,
 }
 
-impl<'a> Parts<'a> for GivenParts<'_, 'a, '_, '_> {
-    fn touched(&self) -> Result<Vec<Touched>> {
+impl<'a> NewSubchunks<'a> for CallerSubchunks<'_, 'a, '_, '_> {
+    fn touched(&self) -> Result<Vec<TouchedSubchunk>> {
         let mut touched = Vec::new();
         reserve(&mut touched, self.division.tasks())?;
         let mut cell = PerAxis::new();
         for task in 0..self.division.tasks() {
             self.division.task(task, &mut cell);
-            touched.push(Touched { number: self.shard.number(&cell), task });
+            touched.push(TouchedSubchunk { number: self.shard.number(&cell), task });
         }
         Ok(touched)
     }
 
-    fn with(&self, task: usize, work: &mut Work<'_, 'a>) -> Result<()> {
+    fn with(&self, task: usize, work: &mut SubchunkWork<'_, 'a>) -> Result<()> {
         let mut cell = PerAxis::new();
         let piece = &self.division.task(task, &mut cell);
         let level = &self.shard.level;
-        let origin = &origin_of(self.given.portion.origin, &cell, &level.shape);
-        work(&cell, &Given { portion: Portion { level, piece, origin }, ..*self.given })
+        let origin = &origin_of(self.elements.portion.origin, &cell, &level.shape);
+        work(&cell, &CallerElements { portion: Portion { level, piece, origin }, ..*self.elements })
     }
 }
 
-/// Copies the elements of `portion` from the caller's buffer to their places in `chunk`, which is decoded.
+/// Copy the elements of `portion` from the caller's buffer into the decoded `chunk`.
 ///
 /// # Safety
-/// As for [`write`], for what is selected by the portion; and all of a decoded chunk can be written.
-pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: *mut u8) {
+/// As for [`write`], for the elements of the portion; and the whole decoded chunk is writable.
+pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: BufferPtr, chunk: *mut u8) {
     let swap = portion.level.swap();
     portion.each_copy(Direction::ToCell, |copy| {
         let item = copy.item(swap);
-        // SAFETY: the caller's promise; the portion lies inside the cell, whose
-        // bytes `chunk` has.
+        // SAFETY: guaranteed by the caller; the portion lies inside the chunk.
         unsafe {
             let from = value.0.offset(copy.caller);
             copy::copy(from, chunk.offset(copy.cell), copy.axes, item);
@@ -113,21 +117,19 @@ pub(crate) unsafe fn put(portion: &Portion<'_, '_>, value: Address, chunk: *mut 
 /// Write `selection` from the buffer at `value`.
 ///
 /// # Safety
-/// Every byte offset that the selection names lies inside the buffer at
-/// `value`, which nobody changes until this returns. Where items are handles,
-/// neither do their elements change.
+/// Every byte offset of the selection lies inside the buffer at `value`, which does not change
+/// until this returns. If items are handles, their elements do not change either.
 ///
 /// # Errors
-/// The first that any chunk met; other chunks may be written already, each of
-/// them whole.
+/// The first error of any chunk; other chunks may be written already, each completely.
 pub unsafe fn write(operation: Operation<'_>, selection: &Selection, value: *const u8) -> Result<()> {
     check_writable(operation)?;
-    let value = Address(value.cast_mut());
+    let value = BufferPtr(value.cast_mut());
     let writer = |chunk: &Chunk<'_, '_>| Writer::new(operation, chunk.spread);
-    let make = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
-        writer(chunk).value(&Given::of(chunk, value, operation), scratch)
+    let encode = |chunk: &Chunk<'_, '_>, scratch: &mut Scratch| {
+        writer(chunk).encode_value(&CallerElements::of(chunk, value, operation), scratch)
     };
-    operation.each_stored(selection, &make, &|chunk, scratch| {
-        writer(chunk).chunk(chunk.key, &Given::of(chunk, value, operation), scratch)
+    operation.each_upload(selection, &encode, &|chunk, scratch| {
+        writer(chunk).chunk(chunk.key, &CallerElements::of(chunk, value, operation), scratch)
     })
 }

@@ -1,9 +1,9 @@
-//! Writing: from the caller's buffer to keys.
+//! Writes: from the caller's buffer to keys.
 //!
-//! A chunk is *full* when every element inside the array is written, or, where what stands past its
-//! edge is to stay, every element: then nothing is read. Else its current value is decoded, merged and encoded
-//! under the key's lock, so that no other writer's part is lost. In a shard
-//! the untouched subchunks keep their encoded bytes; nobody decodes them.
+//! A write is *full* in a chunk if it covers every element inside the array (or every element, if
+//! those past the edge must stay): it reads nothing. Otherwise the current value is decoded, merged
+//! and encoded under the lock of the key, so that no other write is lost. Untouched subchunks of a
+//! shard keep their encoded bytes without being decoded.
 
 mod elements;
 mod shards;
@@ -28,51 +28,51 @@ pub use self::elements::write;
 pub(crate) struct Writer<'a> {
     operation: Operation<'a>,
     pub(crate) array: &'a Array,
-    /// Shards spread their subchunks over the pool.
+    /// Workers share the subchunks of a shard.
     spread: bool,
 }
 
 /// The current encoding of a chunk, shard or subchunk.
 type Current<'c> = Option<Source<'c>>;
 
-/// What a write makes of a chunk, shard or subchunk.
-pub(crate) trait New<'a>: Sync {
+/// The new_elements elements of a chunk, shard or subchunk.
+pub(crate) trait NewElements<'a>: Sync {
     /// How it is encoded.
     fn level(&self) -> &Level;
 
-    /// The array index at which it begins.
+    /// The array index of its first element.
     fn origin(&self) -> &[u64];
 
-    /// Every element is new that lies inside `bounds`, if there are any.
+    /// Whether every element inside `bounds`, if there are any, is new_elements.
     fn is_full(&self, bounds: Option<&[u64]>) -> bool;
 
-    /// The bytes of all of it, where they lie as they are stored without codecs.
+    /// The decoded bytes, if they are contiguous in the form without codecs.
     fn run(&self) -> Option<&'a [u8]>;
 
-    /// Puts the new elements where they stand in the decoded chunk.
+    /// Copy the new_elements elements into the decoded chunk.
     fn put(&self, chunk: &mut [u8]);
 
-    /// What it makes of the subchunks of `shard`, which it is.
-    fn parts<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn Parts<'a> + 'n>>;
+    /// The new_elements elements of the subchunks of `shard`.
+    fn subchunks<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn NewSubchunks<'a> + 'n>>;
 }
 
-/// What a write makes of the subchunks of a shard.
-pub(crate) trait Parts<'a>: Sync {
-    /// Those that it touches, in any order.
-    fn touched(&self) -> Result<Vec<Touched>>;
+/// The new_elements elements of the subchunks of a shard.
+pub(crate) trait NewSubchunks<'a>: Sync {
+    /// The touched subchunks, in any order.
+    fn touched(&self) -> Result<Vec<TouchedSubchunk>>;
 
-    /// Does `work` with one of them.
-    fn with(&self, task: usize, work: &mut Work<'_, 'a>) -> Result<()>;
+    /// Run `work` with one of them.
+    fn with(&self, task: usize, work: &mut SubchunkWork<'_, 'a>) -> Result<()>;
 }
 
-/// What is done with the place of a subchunk, and with what becomes of it.
-pub(crate) type Work<'w, 'a> = dyn FnMut(&[u64], &dyn New<'a>) -> Result<()> + 'w;
+/// Processes the cell of a subchunk and its new_elements elements.
+pub(crate) type SubchunkWork<'w, 'a> = dyn FnMut(&[u64], &dyn NewElements<'a>) -> Result<()> + 'w;
 
-/// Makes all elements of a chunk of those that are not new, if there are any.
-pub(crate) type Completed<'w> = dyn FnMut(Option<&[u8]>) -> Result<Arc<Vec<u8>>> + 'w;
+/// Completes the new_elements elements of a chunk with the given others, if it needs any.
+pub(crate) type CompleteChunk<'w> = dyn FnMut(Option<&[u8]>) -> Result<Arc<Vec<u8>>> + 'w;
 
-/// A subchunk to write: its number in the index, and in its [`Parts`].
-pub(crate) struct Touched {
+/// A subchunk to write: its number in the index, and in [`NewSubchunks`].
+pub(crate) struct TouchedSubchunk {
     pub(crate) number: usize,
     pub(crate) task: usize,
 }
@@ -89,60 +89,69 @@ impl<'a> Writer<'a> {
         Writer { operation, array: operation.array, spread }
     }
 
-    /// Changes the chunk or shard at `key`.
-    pub(crate) fn chunk(&self, key: &str, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<()> {
-        let full = new.is_full(self.operation.bounds());
-        let need = UpdateOptions::reading_current(!full);
-        let made = self.operation.store.update(key, need, &mut |object| {
-            if need.current && object.is_none() {
+    /// Update the chunk or shard at `key`.
+    pub(crate) fn chunk(
+        &self,
+        key: &str,
+        new_elements: &dyn NewElements<'a>,
+        scratch: &mut Scratch,
+    ) -> Result<()> {
+        let is_full = new_elements.is_full(self.operation.bounds());
+        let options = UpdateOptions::reading_current(!is_full);
+        let outcome = self.operation.store.update(key, options, &mut |object| {
+            if options.current && object.is_none() {
                 self.operation.check_missing(key)?;
             }
-            let change = self.change(new, object.map(Source::of), full, scratch)?;
+            let change = self.change(new_elements, object.map(Source::of), is_full, scratch)?;
             Ok(match change {
-                Change::Delete if need.current && object.is_none() => Change::Keep,
+                Change::Delete if options.current && object.is_none() => Change::Keep,
                 change => change,
             })
         })?;
-        if let Change::Write(parts) = made.change {
+        if let Change::Write(parts) = outcome.change {
             recycle(parts, scratch);
         }
         Ok(())
     }
 
-    /// Makes the value of a chunk or shard, which is not stored; None: it is to have none, or its current one is
-    /// needed.
-    fn value(&self, new: &dyn New<'a>, scratch: &mut Scratch) -> Result<Option<Arc<Vec<u8>>>> {
-        if !new.is_full(self.operation.bounds()) {
+    /// Encode a chunk or shard without its stored value. None: it has no value, or needs the stored
+    /// one.
+    fn encode_value(
+        &self,
+        new_elements: &dyn NewElements<'a>,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Arc<Vec<u8>>>> {
+        if !new_elements.is_full(self.operation.bounds()) {
             return Ok(None);
         }
-        let Change::Write(parts) = self.change(new, None, true, scratch)? else { return Ok(None) };
+        let Change::Write(parts) = self.change(new_elements, None, true, scratch)? else { return Ok(None) };
         match <[ValuePart<'_>; 1]>::try_from(parts) {
-            // A buffer from before may be much larger than what is in it.
+            // A reused buffer may be much larger than its content.
             Ok([ValuePart::Owned(bytes)]) if bytes.capacity() / 2 <= bytes.len() => Ok(Some(Arc::new(bytes))),
-            Ok(parts) => whole(parts.into(), scratch).map(Some),
-            Err(parts) => whole(parts, scratch).map(Some),
+            Ok(parts) => concatenate(parts.into(), scratch).map(Some),
+            Err(parts) => concatenate(parts, scratch).map(Some),
         }
     }
 
-    /// Gives the chunk at `key`, which no codec changes, the elements that are `completed` by those
-    /// of the current chunk, or fill.
+    /// Update the chunk at `key`, which has no codecs. `complete` adds the elements of the current
+    /// chunk, or fill.
     pub(crate) fn raw_chunk(
         &self,
         key: &str,
-        new: &dyn New<'a>,
-        completed: &mut Completed<'_>,
+        new_elements: &dyn NewElements<'a>,
+        complete: &mut CompleteChunk<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let level = new.level();
-        let full = new.is_full(self.operation.bounds());
-        self.operation.store.update(key, UpdateOptions::reading_current(!full), &mut |object| {
-            let _turn = self.operation.store.coding_permit()?;
-            let values = match full {
-                true => completed(None)?,
-                false => self.with_rest(level, object, completed, scratch)?,
+        let level = new_elements.level();
+        let is_full = new_elements.is_full(self.operation.bounds());
+        self.operation.store.update(key, UpdateOptions::reading_current(!is_full), &mut |object| {
+            let _permit = self.operation.store.coding_permit()?;
+            let values = match is_full {
+                true => complete(None)?,
+                false => self.complete_from_stored(level, object, complete, scratch)?,
             };
             Ok(match self.is_fill(level, &values) {
-                true if !full && object.is_none() => Change::Keep,
+                true if !is_full && object.is_none() => Change::Keep,
                 true => Change::Delete,
                 false => Change::Write(vec![ValuePart::Shared(values)]),
             })
@@ -150,49 +159,49 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Gives the key of a chunk a value that was made of all of it.
-    pub(crate) fn made(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<()> {
+    /// Store an encoded chunk that replaces all of the old one.
+    pub(crate) fn store_encoded(&self, key: &str, value: &Arc<Vec<u8>>) -> Result<()> {
         let write = || Change::Write(vec![ValuePart::Shared(value.clone())]);
         self.operation.store.update(key, UpdateOptions::UNCONDITIONAL, &mut |_| Ok(write())).map(drop)
     }
 
-    /// What is made of the elements that a chunk has that no codec changes, or of fill.
-    fn with_rest(
+    /// Call `complete` with the elements of a stored chunk without codecs, or with fill.
+    fn complete_from_stored(
         &self,
         level: &Level,
         object: Option<&dyn ValueReader>,
-        completed: &mut Completed<'_>,
+        complete: &mut CompleteChunk<'_>,
         scratch: &mut Scratch,
     ) -> Result<Arc<Vec<u8>>> {
         let source = object.map(Source::of);
         if let Some(bytes) = source.and_then(|source| source.in_memory()) {
             expect_size(bytes.len(), level.decoded_bytes)?;
-            return completed(Some(bytes));
+            return complete(Some(bytes));
         }
         let mut buffer = scratch.take();
-        let done = sized(&mut buffer, level.decoded_bytes).and_then(|rest| {
+        let result = sized(&mut buffer, level.decoded_bytes).and_then(|current_elements| {
             match source {
-                Some(source) => level.load(source, rest, &mut Vec::new(), scratch, || Ok(()))?,
-                None => fill_all(rest, &level.stored_fill),
+                Some(source) => level.load(source, current_elements, &mut Vec::new(), scratch, || Ok(()))?,
+                None => fill_all(current_elements, &level.stored_fill),
             }
-            completed(Some(rest))
+            complete(Some(current_elements))
         });
         scratch.give(buffer);
-        done
+        result
     }
 
     fn change(
         &self,
-        new: &dyn New<'a>,
+        new_elements: &dyn NewElements<'a>,
         current: Current<'_>,
-        full: bool,
+        is_full: bool,
         scratch: &mut Scratch,
     ) -> Result<Change<'a>> {
-        let level = new.level();
+        let level = new_elements.level();
         if let (Body::Shard(shard), true) = (&level.body, level.pipeline.is_empty()) {
-            return self.shard(shard, new, current, scratch);
+            return self.shard(shard, new_elements, current, scratch);
         }
-        if let (true, true, Some(bytes)) = (full, level.is_raw(), new.run()) {
+        if let (true, true, Some(bytes)) = (is_full, level.is_raw(), new_elements.run()) {
             return Ok(if self.is_fill(level, bytes) {
                 Change::Delete
             } else {
@@ -202,12 +211,13 @@ impl<'a> Writer<'a> {
         let mut out = scratch.take();
         let stored = if level.is_raw() {
             let chunk = sized(&mut out, level.decoded_bytes);
-            let stored = chunk.and_then(|chunk| self.raw(new, current, full, chunk, scratch));
+            let stored =
+                chunk.and_then(|chunk| self.gather_raw(new_elements, current, is_full, chunk, scratch));
             out.truncate(level.decoded_bytes);
             stored
         } else {
             out.clear();
-            self.level(new, current, full, &mut out, scratch)
+            self.level(new_elements, current, is_full, &mut out, scratch)
         };
         match stored {
             Ok(true) => Ok(Change::Write(vec![ValuePart::Owned(out)])),
@@ -218,31 +228,31 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Append the new encoding to `out`; false if it is all fill, and not stored.
+    /// Append the new_elements encoding to `out`; false if the chunk is all fill, and not stored.
     fn level(
         &self,
-        new: &dyn New<'a>,
+        new_elements: &dyn NewElements<'a>,
         current: Current<'_>,
-        full: bool,
+        is_full: bool,
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        let level = new.level();
+        let level = new_elements.level();
         let Body::Shard(shard) = &level.body else {
-            return self.leaf(new, current, full, out, scratch);
+            return self.encode_elements(new_elements, current, is_full, out, scratch);
         };
         let (mut encoded, mut plain, mut whole) = (scratch.take(), scratch.take(), scratch.take());
-        let done = (|| {
+        let result = (|| {
             let current = match current {
                 Some(source) if !level.pipeline.is_empty() => {
                     let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-                    level.pipeline.decode(bytes, &mut plain, shard.most_bytes(), scratch)?;
-                    Some(Source::made(&plain))
+                    level.pipeline.decode(bytes, &mut plain, shard.max_bytes(), scratch)?;
+                    Some(Source::computed(&plain))
                 }
                 other => other,
             };
             whole.clear();
-            match self.shard(shard, new, current, scratch)? {
+            match self.shard(shard, new_elements, current, scratch)? {
                 Change::Delete => return Ok(false),
                 Change::Keep => current.map_or(Ok(()), |source| source.append_to(&mut whole))?,
                 Change::Write(parts) => {
@@ -256,36 +266,36 @@ impl<'a> Writer<'a> {
         for buffer in [encoded, plain, whole] {
             scratch.give(buffer);
         }
-        done
+        result
     }
 
-    /// A chunk or subchunk of elements.
-    fn leaf(
+    /// Encode a chunk or subchunk of elements.
+    fn encode_elements(
         &self,
-        new: &dyn New<'a>,
+        new_elements: &dyn NewElements<'a>,
         current: Current<'_>,
-        full: bool,
+        is_full: bool,
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        let level = new.level();
+        let level = new_elements.level();
         if level.is_raw() {
             let before = out.len();
             reserve(out, level.decoded_bytes)?;
             out.resize(before + level.decoded_bytes, 0);
-            let stored = self.raw(new, current, full, &mut out[before..], scratch)?;
+            let stored = self.gather_raw(new_elements, current, is_full, &mut out[before..], scratch)?;
             if !stored {
                 out.truncate(before);
             }
             return Ok(stored);
         }
-        let _turn = self.operation.store.coding_permit()?;
-        if let (true, Some(bytes)) = (full, new.run()) {
+        let _permit = self.operation.store.coding_permit()?;
+        if let (true, Some(bytes)) = (is_full, new_elements.run()) {
             return self.encode(level, bytes, out, scratch);
         }
         let (mut buffer, mut elements) = (scratch.take(), scratch.take());
         let stored = sized(&mut buffer, level.decoded_bytes).and_then(|chunk| {
-            self.gather(new, current, full, chunk, &mut elements, scratch)?;
+            self.gather(new_elements, current, is_full, chunk, &mut elements, scratch)?;
             self.encode(level, chunk, out, scratch)
         });
         scratch.give(buffer);
@@ -293,49 +303,49 @@ impl<'a> Writer<'a> {
         stored
     }
 
-    /// A chunk without codecs, which is its own encoding: it is gathered where it is to stand. False
-    /// if it is all fill.
-    fn raw(
+    /// Gather a chunk without codecs, which is its own encoding. False if it is all fill.
+    fn gather_raw(
         &self,
-        new: &dyn New<'a>,
+        new_elements: &dyn NewElements<'a>,
         current: Current<'_>,
-        full: bool,
+        is_full: bool,
         chunk: &mut [u8],
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        let _turn = self.operation.store.coding_permit()?;
-        self.gather(new, current, full, chunk, &mut Vec::new(), scratch)?;
-        Ok(!self.is_fill(new.level(), chunk))
+        let _permit = self.operation.store.coding_permit()?;
+        self.gather(new_elements, current, is_full, chunk, &mut Vec::new(), scratch)?;
+        Ok(!self.is_fill(new_elements.level(), chunk))
     }
 
-    /// Make `chunk` what the decoded chunk is to be: as it was, or fill, and the caller's elements.
-    /// Where items are handles, those of the current chunk point into `elements`.
+    /// Compute the new_elements decoded chunk: the current elements or fill, and the caller's elements. If
+    /// items are handles, those of the current chunk point into `elements`.
     #[allow(clippy::too_many_arguments)]
     fn gather(
         &self,
-        new: &dyn New<'a>,
+        new_elements: &dyn NewElements<'a>,
         current: Option<Source<'_>>,
-        full: bool,
+        is_full: bool,
         chunk: &mut [u8],
         elements: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let level = new.level();
+        let level = new_elements.level();
         match current {
-            Some(source) if !full => level.load(source, chunk, elements, scratch, || Ok(()))?,
-            _ if full && self.inside(new) => {}
+            Some(source) if !is_full => level.load(source, chunk, elements, scratch, || Ok(()))?,
+            _ if is_full && self.is_inside_array(new_elements) => {}
             _ => fill_all(chunk, &level.stored_fill),
         }
-        new.put(chunk);
+        new_elements.put(chunk);
         if self.array.is_bool {
             copy::canonical_bools(chunk);
         }
         Ok(())
     }
 
-    /// No element of the chunk lies past the edge of the array.
-    fn inside(&self, new: &dyn New<'a>) -> bool {
-        let ends = new.origin().iter().zip(&new.level().shape).map(|(origin, size)| origin + size);
+    /// Whether no element of the chunk lies past the edge of the array.
+    fn is_inside_array(&self, new_elements: &dyn NewElements<'a>) -> bool {
+        let ends =
+            new_elements.origin().iter().zip(&new_elements.level().shape).map(|(origin, size)| origin + size);
         ends.zip(&self.array.shape).all(|(end, &bound)| end <= bound)
     }
 
@@ -345,21 +355,21 @@ impl<'a> Writer<'a> {
         }
         let mut inner = scratch.take();
         inner.clear();
-        let done = match &level.body {
+        let result = match &level.body {
             Body::Foreign(codec) => codec
                 .encode(chunk, &mut inner, &mut scratch.context)
                 .map_err(|error| error.in_codec(codec.name())),
-            // SAFETY: the caller of `write` keeps what its handles point to; those of
-            // the current chunk point to what `leaf` holds until it has called this.
+            // SAFETY: the caller of `write` keeps the targets of its handles; those of the current
+            // chunk point into memory that `elements_chunk` owns until this returns.
             Body::Vlen(_) => unsafe { vlen::encode(chunk, &mut inner) },
             _ => return level.pipeline.encode(chunk, out, scratch).map(|()| true),
         };
-        let done = done.and_then(|()| level.pipeline.encode(&inner, out, scratch));
+        let result = result.and_then(|()| level.pipeline.encode(&inner, out, scratch));
         scratch.give(inner);
-        done.map(|()| true)
+        result.map(|()| true)
     }
 
-    /// All of it is fill, and so it is not stored.
+    /// Whether the chunk is all fill, so that it is not stored.
     pub(crate) fn is_fill(&self, level: &Level, chunk: &[u8]) -> bool {
         if self.array.store_fill {
             return false;
@@ -372,8 +382,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// The value that parts make.
-fn whole(parts: Vec<ValuePart<'_>>, scratch: &mut Scratch) -> Result<Arc<Vec<u8>>> {
+/// Concatenate the parts of a value.
+fn concatenate(parts: Vec<ValuePart<'_>>, scratch: &mut Scratch) -> Result<Arc<Vec<u8>>> {
     let mut value = Vec::new();
     join(&parts, None, &mut value)?;
     recycle(parts, scratch);
@@ -392,6 +402,6 @@ fn fill_all(chunk: &mut [u8], item: &[u8]) {
     if item.iter().all(|&byte| byte == item[0]) {
         chunk.fill(item[0]);
     } else {
-        chunk.chunks_exact_mut(item.len()).for_each(|place| place.copy_from_slice(item));
+        chunk.chunks_exact_mut(item.len()).for_each(|item_bytes| item_bytes.copy_from_slice(item));
     }
 }

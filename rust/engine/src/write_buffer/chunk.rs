@@ -1,16 +1,17 @@
-//! What is kept of a chunk, or subchunk, of elements.
+//! Buffered elements of one chunk or subchunk.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use super::chunk_memory::{
-    initialised, initialised_all, initialised_mut, uninitialised, uninitialised_all, uninitialised_mut, Room,
+    initialised, initialised_all, initialised_mut, uninitialised, uninitialised_all, uninitialised_mut,
+    ChunkMemory,
 };
-use super::mask::Written;
+use super::mask::Mask;
 use crate::array::{Array, Body, Level};
 use crate::copy;
 use crate::error::{Error, Result};
-use crate::pipeline::operation::{Address, Portion};
+use crate::pipeline::operation::{BufferPtr, Portion};
 use crate::read::offsets;
 use crate::scratch::{blank, Scratch};
 use crate::selection::Direction;
@@ -19,94 +20,95 @@ use crate::write;
 
 /// A chunk or subchunk of elements, and which of them were written.
 #[derive(Default)]
-pub(super) struct Leaf {
-    /// As they are stored without codecs; none before the first. Memory is not cleared in order
-    /// to be written: what was not is not initialised. But handles and booleans, which are looked
-    /// at where they are, are zeros.
-    values: Room,
-    written: Written,
-    /// What items point to that are handles.
+pub(super) struct ElementChunk {
+    /// The elements in the form without codecs; empty before the first write. Memory is not
+    /// cleared: unwritten elements are not initialised. Handles and booleans are zeros, because
+    /// they are inspected in place.
+    values: ChunkMemory,
+    mask: Mask,
+    /// The targets of handles.
     elements: Vec<Vec<u8>>,
 }
 
-/// Where a read puts what it finds.
+/// The destination of a read.
 pub(super) struct Target<'a> {
-    pub(super) out: Address,
+    pub(super) out: BufferPtr,
     pub(super) arena: &'a Arena,
 }
 
-impl Leaf {
-    /// Nothing yet, and where it is to be.
-    pub(super) fn at(values: Room) -> Leaf {
-        Leaf { values, ..Leaf::default() }
+impl ElementChunk {
+    /// An empty chunk with this memory.
+    pub(super) fn with_memory(values: ChunkMemory) -> ElementChunk {
+        ElementChunk { values, ..ElementChunk::default() }
     }
 
-    /// Have the elements elsewhere; what they are is up to whoever moves them.
-    pub(super) fn move_to(&mut self, values: Room) {
+    /// Move the elements to other memory; the caller moves their bytes.
+    pub(super) fn move_to(&mut self, values: ChunkMemory) {
         self.values = values;
     }
 
-    /// How many bytes of elements there are.
+    /// The number of bytes of elements.
     pub(super) fn bytes(&self) -> usize {
         self.values.len() + self.elements.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// All that is selected by `portion` was written.
+    /// Whether all elements of `portion` were written.
     pub(super) fn covers(&self, portion: &Portion<'_, '_>) -> bool {
-        self.written.covers(portion)
+        self.mask.covers(portion)
     }
 
-    /// Every element was written, also outside of the array.
+    /// Whether every element was written, including those outside the array.
     pub(super) fn is_full(&self, level: &Level) -> bool {
-        self.written.is_all(level)
+        self.mask.is_all(level)
     }
 
-    /// Keep the elements of `portion`.
+    /// Buffer the elements of `portion`.
     ///
     /// # Safety
-    /// As for [`write::write`], for what is selected by the portion.
+    /// As for [`write::write`], for the elements of the portion.
     pub(super) unsafe fn put(
         &mut self,
         portion: &Portion<'_, '_>,
-        value: Address,
+        value: BufferPtr,
         array: &Array,
     ) -> Result<()> {
         let has_handles = matches!(portion.level.body, Body::Vlen(_));
-        if self.written.is_nothing() {
+        if self.mask.is_empty() {
             if self.values.is_empty() {
-                self.values = Room::Own(blank(portion.level.decoded_bytes)?);
+                self.values = ChunkMemory::Own(blank(portion.level.decoded_bytes)?);
             }
-            if (has_handles || array.is_bool) && !portion.is_everything() {
+            if (has_handles || array.is_bool) && !portion.is_whole_chunk() {
                 self.values.fill(MaybeUninit::new(0));
             }
         }
-        // SAFETY: the caller's promise; there are the bytes of a chunk.
+        // SAFETY: guaranteed by the caller; the memory has the size of the chunk.
         unsafe { write::put(portion, value, self.values.as_mut_ptr().cast()) };
         if array.is_bool {
             let (low, high) = portion.span();
-            // SAFETY: of booleans all bytes are initialised.
+            // SAFETY: all bytes of booleans are initialised.
             copy::canonical_bools(unsafe { initialised_mut(&mut self.values[low..high]) });
         }
         if has_handles {
-            // SAFETY: of handles, too; the caller keeps what those point to that were copied just now.
-            let own = unsafe { gathered(portion, initialised_mut(&mut self.values)) };
-            self.elements.push(own?);
+            // SAFETY: so are those of handles; the caller keeps the targets of the handles that
+            // were just copied.
+            let elements_copy = unsafe { gather_elements(portion, initialised_mut(&mut self.values)) };
+            self.elements.push(elements_copy?);
         }
-        self.written.add(portion)
+        self.mask.add(portion)
     }
 
-    /// Put what was written of `portion` into the caller's buffer.
+    /// Copy the written elements of `portion` into the caller's buffer.
     ///
     /// # Safety
-    /// As for [`crate::read::read`], for what is selected by the portion.
+    /// As for [`crate::read::read`], for the elements of the portion.
     pub(super) unsafe fn read(
         &mut self,
         portion: &Portion<'_, '_>,
         target: &Target<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        if !self.written.covers(portion) {
-            self.written.become_mask(portion.level)?;
+        if !self.mask.covers(portion) {
+            self.mask.to_marks(portion.level)?;
         }
         if let Body::Vlen(_) = portion.level.body {
             let mut handles = scratch.take();
@@ -114,99 +116,99 @@ impl Leaf {
             // SAFETY: of handles all bytes are initialised.
             handles.extend_from_slice(unsafe { initialised(&self.values) });
             // SAFETY: `elements` has what the handles point to; those never written are empty.
-            let own = unsafe { gathered(portion, &mut handles) };
-            let done = own.map(|own| {
-                target.arena.keep(own);
-                // SAFETY: the caller's promise.
-                unsafe { self.written.deliver(portion, uninitialised(&handles), target.out) }
+            let elements_copy = unsafe { gather_elements(portion, &mut handles) };
+            let result = elements_copy.map(|elements_copy| {
+                target.arena.keep(elements_copy);
+                // SAFETY: guaranteed by the caller.
+                unsafe { self.mask.deliver(portion, uninitialised(&handles), target.out) }
             });
             scratch.give(handles);
-            return done;
+            return result;
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.written.deliver(portion, &self.values, target.out) };
+        // SAFETY: guaranteed by the caller.
+        unsafe { self.mask.deliver(portion, &self.values, target.out) };
         Ok(())
     }
 
-    /// All elements, also those outside of the array, if all were written.
-    pub(super) fn whole(&self, level: &Level) -> Option<&[u8]> {
+    /// All elements, including those outside the array, if all were written.
+    pub(super) fn all(&self, level: &Level) -> Option<&[u8]> {
         // SAFETY: all of them are initialised then.
-        self.written.is_all(level).then(|| unsafe { initialised(&self.values) })
+        self.mask.is_all(level).then(|| unsafe { initialised(&self.values) })
     }
 
-    /// Copies what was written to `chunk`, which is decoded.
+    /// Copy the written elements into the decoded `chunk`.
     pub(super) fn merge(&self, level: &Level, chunk: &mut [u8]) {
-        // SAFETY: only elements that were written, and so are initialised, are copied to it.
-        self.written.merge(level, &self.values, unsafe { uninitialised_mut(chunk) });
+        // SAFETY: only written, and so initialised, elements are copied.
+        self.mask.merge(level, &self.values, unsafe { uninitialised_mut(chunk) });
     }
 
-    /// The elements of a chunk that no codec changes; which of them were written is still told.
-    pub(super) fn take_raw(&mut self, level: &Level, array: &Array) -> Option<Raw> {
-        let begun = match &mut self.values {
-            Room::Own(values) if level.is_raw() && !values.is_empty() => std::mem::take(values),
+    /// Take the elements of a chunk without codecs; the mask stays.
+    pub(super) fn take_elements(&mut self, level: &Level, array: &Array) -> Option<RawElements> {
+        let written = match &mut self.values {
+            ChunkMemory::Own(values) if level.is_raw() && !values.is_empty() => std::mem::take(values),
             _ => return None,
         };
-        Some(Raw { begun, whole: None, is_bool: array.is_bool })
+        Some(RawElements { written, all: None, is_bool: array.is_bool })
     }
 
-    /// Have the elements of such a chunk again, as they are not stored.
-    pub(super) fn give_raw(&mut self, mut raw: Raw) {
-        raw.begin();
-        self.values = Room::Own(raw.begun);
+    /// Restore the elements of such a chunk after a failed write.
+    pub(super) fn restore_elements(&mut self, mut raw: RawElements) {
+        raw.make_mutable();
+        self.values = ChunkMemory::Own(raw.written);
     }
 
-    /// All elements of such a chunk: those that were not written from `rest`, which is only needed
-    /// where there are any. Whoever asks again with another rest is given that.
-    pub(super) fn completed(
+    /// All elements of such a chunk: the unwritten ones come from `rest`, which is needed only if
+    /// there are any. A later call may pass another `rest`.
+    pub(super) fn complete(
         &self,
-        raw: &mut Raw,
+        raw: &mut RawElements,
         level: &Level,
         rest: Option<&[u8]>,
     ) -> Result<Arc<Vec<u8>>> {
-        raw.begin();
+        raw.make_mutable();
         match rest {
-            Some(rest) => self.written.complete(level, &mut raw.begun, uninitialised(rest)),
-            None if self.written.is_all(level) => {}
+            Some(rest) => self.mask.complete(level, &mut raw.written, uninitialised(rest)),
+            None if self.mask.is_all(level) => {}
             None => return Err(Error::internal("elements of a chunk that are nowhere")),
         }
         if raw.is_bool {
-            // SAFETY: by now all elements are initialised.
-            copy::canonical_bools(unsafe { initialised_mut(&mut raw.begun) });
+            // SAFETY: all elements are initialised now.
+            copy::canonical_bools(unsafe { initialised_mut(&mut raw.written) });
         }
         // SAFETY: as above.
-        let values = unsafe { initialised_all(std::mem::take(&mut raw.begun)) };
-        Ok(raw.whole.insert(Arc::new(values)).clone())
+        let values = unsafe { initialised_all(std::mem::take(&mut raw.written)) };
+        Ok(raw.all.insert(Arc::new(values)).clone())
     }
 }
 
-/// The elements of a chunk that no codec changes.
-pub(super) struct Raw {
-    /// Those that were written.
-    begun: Vec<MaybeUninit<u8>>,
-    /// All, once they were asked for.
-    whole: Option<Arc<Vec<u8>>>,
+/// The elements of a chunk without codecs.
+pub(super) struct RawElements {
+    /// The written elements.
+    written: Vec<MaybeUninit<u8>>,
+    /// All elements, once they were computed.
+    all: Option<Arc<Vec<u8>>>,
     is_bool: bool,
 }
 
-impl Raw {
-    /// Have all of them as those that were written, and may be changed.
-    fn begin(&mut self) {
-        if let Some(whole) = self.whole.take() {
-            self.begun = uninitialised_all(Arc::unwrap_or_clone(whole));
+impl RawElements {
+    /// Make the elements mutable again.
+    fn make_mutable(&mut self) {
+        if let Some(all) = self.all.take() {
+            self.written = uninitialised_all(Arc::unwrap_or_clone(all));
         }
     }
 }
 
-/// Copies the elements of `portion` out of where the handles in `values` point to, and makes
-/// these point there.
+/// Copy the targets of the handles of `portion` in `values` to new memory, and redirect the
+/// handles.
 ///
 /// # Safety
-/// The bytes behind the handles are there.
-unsafe fn gathered(portion: &Portion<'_, '_>, values: &mut [u8]) -> Result<Vec<u8>> {
-    let own = portion.of_copy(Direction::FromCell, |copy| {
+/// The handles have valid targets.
+unsafe fn gather_elements(portion: &Portion<'_, '_>, values: &mut [u8]) -> Result<Vec<u8>> {
+    let elements_copy = portion.single_copy(Direction::FromCell, |copy| {
         let places = || offsets(copy.axes).map(|offset| (copy.cell + offset) as usize);
-        // SAFETY: the caller's promise; the portion lies inside the chunk.
+        // SAFETY: guaranteed by the caller; the portion lies inside the chunk.
         Some(unsafe { vlen::gather(values, places) })
     });
-    own.ok_or_else(|| Error::internal("fields of elements of any length"))?
+    elements_copy.ok_or_else(|| Error::internal("fields of elements of any length"))?
 }

@@ -1,4 +1,4 @@
-//! Which elements of a chunk were written.
+//! Masks of the written elements of a chunk.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -6,41 +6,41 @@ use std::ops::Range;
 use crate::array::{Level, PerAxis};
 use crate::copy::{self, Axis, Item};
 use crate::error::Result;
-use crate::pipeline::operation::{Address, Portion};
+use crate::pipeline::operation::{BufferPtr, Portion};
 use crate::scratch::sized;
 use crate::selection::Direction;
 
-/// Bytes of a decoded chunk, of which only those of elements that were written have to be initialised.
+/// Bytes of a decoded chunk; only those of written elements must be initialised.
 type Bytes = [MaybeUninit<u8>];
 
-/// Which elements of a chunk were written, by their places in it.
+/// Which elements of a chunk were written.
 #[derive(Default)]
-pub(super) enum Written {
-    /// None.
+pub(super) enum Mask {
+    /// No element.
     #[default]
-    Nothing,
-    /// Those of a box.
+    Empty,
+    /// The elements of a box.
     Box(PerAxis<Range<u64>>),
-    /// Those where the mask has ones.
-    Mask(Mask),
+    /// The elements whose marks are ones.
+    ByteMask(ByteMask),
 }
 
-/// Ones and zeros, laid out as the decoded chunk.
-pub(super) struct Mask {
-    ones: Vec<u8>,
-    /// How many there are for each item: one, or one for each of its bytes.
+/// Marks (ones and zeros) in the layout of the decoded chunk.
+pub(super) struct ByteMask {
+    marks: Vec<u8>,
+    /// The marks of each item: one, or one for each byte.
     unit: usize,
 }
 
-impl Mask {
-    /// No element yet.
-    fn of(level: &Level, unit: usize) -> Result<Mask> {
-        let mut ones = Vec::new();
-        sized(&mut ones, level.decoded_bytes / level.item_bytes * unit)?;
-        Ok(Mask { ones, unit })
+impl ByteMask {
+    /// A mask without written elements.
+    fn of(level: &Level, unit: usize) -> Result<ByteMask> {
+        let mut marks = Vec::new();
+        sized(&mut marks, level.decoded_bytes / level.item_bytes * unit)?;
+        Ok(ByteMask { marks, unit })
     }
 
-    /// From one item to the next along each axis.
+    /// The strides of the marks.
     fn strides(&self, level: &Level) -> PerAxis<isize> {
         let (unit, item) = (self.unit as isize, level.item_bytes as isize);
         level.strides.iter().map(|stride| stride / item * unit).collect()
@@ -48,23 +48,25 @@ impl Mask {
 
     fn add_box(&mut self, level: &Level, part: &[Range<u64>]) {
         let (start, axes) = box_axes(part, &self.strides(level));
-        let ones = vec![1; self.unit];
-        // SAFETY: the box lies inside the chunk, which the mask is as large as.
-        unsafe { copy::fill(self.ones.as_mut_ptr().offset(start), &axes, &ones) };
+        let marks = vec![1; self.unit];
+        // SAFETY: the box lies inside the chunk, and the mask has its size.
+        unsafe { copy::fill(self.marks.as_mut_ptr().offset(start), &axes, &marks) };
     }
 
     fn add(&mut self, portion: &Portion<'_, '_>) {
         let Portion { level, piece, origin } = *portion;
         let strides = self.strides(level);
         piece.with_copy(Direction::ToCell, origin, &strides, |start, _, axes| {
-            for (at, count) in self.marks(portion) {
-                // SAFETY: the portion lies inside the chunk, which the mask is as large as.
-                unsafe { copy::fill(self.ones.as_mut_ptr().offset(start).add(at), axes, &vec![1; count]) };
+            for (index, count) in self.marks(portion) {
+                // SAFETY: the portion lies inside the chunk, and the mask has its size.
+                unsafe {
+                    copy::fill(self.marks.as_mut_ptr().offset(start).add(index), axes, &vec![1; count])
+                };
             }
         });
     }
 
-    /// Where, among those of an item, the marks of what is selected begin, and how many they are.
+    /// The positions of the selected marks within those of an item, and their number.
     fn marks(&self, portion: &Portion<'_, '_>) -> PerAxis<(usize, usize)> {
         if self.unit == 1 {
             return PerAxis::from_elem((0, 1), 1);
@@ -72,24 +74,24 @@ impl Mask {
         portion.fields().iter().map(|field| (field.item, field.bytes)).collect()
     }
 
-    /// Copies what stands where there are ones, or zeros; both sides are laid out as decoded.
+    /// Copy the elements whose mark is `mark`; both sides have the layout of the decoded chunk.
     fn copy_runs(&self, mark: u8, level: &Level, from: &Bytes, to: &mut Bytes) {
         let bytes = level.item_bytes / self.unit;
-        for run in runs(&self.ones, mark) {
+        for run in runs_of(&self.marks, mark) {
             let run = run.start * bytes..run.end * bytes;
             to[run.clone()].copy_from_slice(&from[run]);
         }
     }
 
-    /// Mark bytes, and not items.
+    /// Mark bytes instead of items.
     fn widen(&mut self, level: &Level) -> Result<()> {
         if self.unit == level.item_bytes {
             return Ok(());
         }
-        let mut wide = Mask::of(level, level.item_bytes)?;
-        let items = wide.ones.chunks_exact_mut(level.item_bytes).zip(&self.ones);
+        let mut byte_marks = ByteMask::of(level, level.item_bytes)?;
+        let items = byte_marks.marks.chunks_exact_mut(level.item_bytes).zip(&self.marks);
         items.for_each(|(marks, &one)| marks.fill(one));
-        *self = wide;
+        *self = byte_marks;
         Ok(())
     }
 
@@ -97,15 +99,17 @@ impl Mask {
         let Portion { level, piece, origin } = *portion;
         let marks = self.marks(portion);
         piece.with_copy(Direction::FromCell, origin, &self.strides(level), |start, _, axes| {
-            copy::all_steps(axes, &mut |at, _| {
-                let first = (start + at) as usize;
-                marks.iter().all(|&(at, count)| self.ones[first + at..][..count].iter().all(|&one| one == 1))
+            copy::all_steps(axes, &mut |index, _| {
+                let first = (start + index) as usize;
+                marks
+                    .iter()
+                    .all(|&(index, count)| self.marks[first + index..][..count].iter().all(|&one| one == 1))
             })
         })
     }
 }
 
-/// The least item of a box, and its axes, by which both sides are walked alike.
+/// The offset of the first item of a box, and its axes, the same on both sides.
 fn box_axes(part: &[Range<u64>], strides: &[isize]) -> (isize, PerAxis<Axis<'static>>) {
     let start = part.iter().zip(strides).map(|(range, stride)| range.start as isize * stride).sum();
     let axes = part.iter().zip(strides).map(|(range, &stride)| Axis::Strided {
@@ -116,43 +120,43 @@ fn box_axes(part: &[Range<u64>], strides: &[isize]) -> (isize, PerAxis<Axis<'sta
     (start, axes.collect())
 }
 
-/// Boxes that are, together, what a chunk has outside of one.
-fn around(level: &Level, part: &[Range<u64>]) -> Vec<PerAxis<Range<u64>>> {
-    let mut left: PerAxis<Range<u64>> = level.shape.iter().map(|&size| 0..size).collect();
-    let mut found = Vec::new();
+/// Boxes that cover the chunk outside a box.
+fn boxes_around(level: &Level, part: &[Range<u64>]) -> Vec<PerAxis<Range<u64>>> {
+    let mut remaining: PerAxis<Range<u64>> = level.shape.iter().map(|&size| 0..size).collect();
+    let mut boxes = Vec::new();
     for (axis, range) in part.iter().enumerate() {
-        for beside in [0..range.start, range.end..level.shape[axis]] {
-            let mut one = left.clone();
-            one[axis] = beside;
-            found.push(one);
+        for side in [0..range.start, range.end..level.shape[axis]] {
+            let mut one = remaining.clone();
+            one[axis] = side;
+            boxes.push(one);
         }
-        left[axis] = range.clone();
+        remaining[axis] = range.clone();
     }
-    found.retain(|one| one.iter().all(|range| !range.is_empty()));
-    found
+    boxes.retain(|one| one.iter().all(|range| !range.is_empty()));
+    boxes
 }
 
-/// Copies a box; both sides are laid out as decoded.
+/// Copy a box; both sides have the layout of the decoded chunk.
 fn copy_box(level: &Level, part: &[Range<u64>], from: &Bytes, to: &mut Bytes) {
     assert!(from.len() >= level.decoded_bytes && to.len() >= level.decoded_bytes);
     let (start, axes) = box_axes(part, &level.strides);
     let item = Item { bytes: level.item_bytes, swap: 0 };
-    // SAFETY: the box lies inside the chunk, whose bytes both have.
+    // SAFETY: the box lies inside the chunk, whose bytes both sides have.
     unsafe {
         let (from, to) = (from.as_ptr().offset(start), to.as_mut_ptr().offset(start));
         copy::copy(from.cast(), to.cast(), &axes, item);
     }
 }
 
-/// The box that is the two together, if there is one.
-fn joined(one: &[Range<u64>], other: &[Range<u64>]) -> Option<PerAxis<Range<u64>>> {
-    let holds = |a: &[Range<u64>], b: &[Range<u64>]| {
+/// The union of two boxes, if it is a box.
+fn union(one: &[Range<u64>], other: &[Range<u64>]) -> Option<PerAxis<Range<u64>>> {
+    let contains = |a: &[Range<u64>], b: &[Range<u64>]| {
         a.iter().zip(b).all(|(a, b)| a.start <= b.start && b.end <= a.end)
     };
-    if holds(one, other) {
+    if contains(one, other) {
         return Some(one.into());
     }
-    if holds(other, one) {
+    if contains(other, one) {
         return Some(other.into());
     }
     let mut differing = (0..one.len()).filter(|&axis| one[axis] != other[axis]);
@@ -161,32 +165,32 @@ fn joined(one: &[Range<u64>], other: &[Range<u64>]) -> Option<PerAxis<Range<u64>
     if a.start > b.end || b.start > a.end {
         return None;
     }
-    let mut both: PerAxis<Range<u64>> = one.into();
-    both[axis] = a.start.min(b.start)..a.end.max(b.end);
-    Some(both)
+    let mut union_box: PerAxis<Range<u64>> = one.into();
+    union_box[axis] = a.start.min(b.start)..a.end.max(b.end);
+    Some(union_box)
 }
 
-impl Written {
-    /// No element was written.
-    pub(super) fn is_nothing(&self) -> bool {
-        matches!(self, Written::Nothing)
+impl Mask {
+    /// Whether no element was written.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Mask::Empty)
     }
 
-    /// What is selected by `portion` has been written, too.
+    /// Add the elements of `portion`.
     pub(super) fn add(&mut self, portion: &Portion<'_, '_>) -> Result<()> {
         let whole_items = portion.piece.has_whole_items();
         if let Some(part) = portion.piece.as_box(portion.origin) {
-            let both = match self {
-                Written::Nothing => Some(part),
-                Written::Box(before) => joined(before, &part),
-                Written::Mask(_) => None,
+            let union_box = match self {
+                Mask::Empty => Some(part),
+                Mask::Box(current) => union(current, &part),
+                Mask::ByteMask(_) => None,
             };
-            if let Some(both) = both {
-                *self = Written::Box(both);
+            if let Some(union_box) = union_box {
+                *self = Mask::Box(union_box);
                 return Ok(());
             }
         }
-        let mask = self.become_mask(portion.level)?;
+        let mask = self.to_marks(portion.level)?;
         if !whole_items {
             mask.widen(portion.level)?;
         }
@@ -194,100 +198,103 @@ impl Written {
         Ok(())
     }
 
-    /// Tell it by a mask.
-    pub(super) fn become_mask(&mut self, level: &Level) -> Result<&mut Mask> {
-        if !matches!(self, Written::Mask(_)) {
-            let mut mask = Mask::of(level, 1)?;
-            if let Written::Box(part) = self {
+    /// Convert to marks.
+    pub(super) fn to_marks(&mut self, level: &Level) -> Result<&mut ByteMask> {
+        if !matches!(self, Mask::ByteMask(_)) {
+            let mut mask = ByteMask::of(level, 1)?;
+            if let Mask::Box(part) = self {
                 mask.add_box(level, part);
             }
-            *self = Written::Mask(mask);
+            *self = Mask::ByteMask(mask);
         }
         match self {
-            Written::Mask(mask) => Ok(mask),
+            Mask::ByteMask(mask) => Ok(mask),
             _ => Err(crate::Error::internal("a mask was made, and is none")),
         }
     }
 
-    /// All that is selected by `portion` was written.
+    /// Whether all elements of `portion` were written.
     pub(super) fn covers(&self, portion: &Portion<'_, '_>) -> bool {
         match self {
-            Written::Nothing => false,
-            Written::Box(part) => part.iter().enumerate().all(|(axis, range)| {
+            Mask::Empty => false,
+            Mask::Box(part) => part.iter().enumerate().all(|(axis, range)| {
                 let (first, last) = portion.piece.reach(axis);
                 let origin = portion.origin[axis];
                 range.start <= first as u64 - origin && (last as u64 - origin) < range.end
             }),
-            Written::Mask(mask) => mask.covers(portion),
+            Mask::ByteMask(mask) => mask.covers(portion),
         }
     }
 
-    /// Every element of the chunk was written, also those outside of the array.
+    /// Whether every element of the chunk was written, including those outside the array.
     pub(super) fn is_all(&self, level: &Level) -> bool {
         match self {
-            Written::Nothing => false,
-            Written::Box(part) => {
+            Mask::Empty => false,
+            Mask::Box(part) => {
                 part.iter().zip(&level.shape).all(|(range, &size)| range.start == 0 && range.end == size)
             }
-            Written::Mask(mask) => copy::is_filled(&mask.ones, &[1]),
+            Mask::ByteMask(mask) => copy::is_filled(&mask.marks, &[1]),
         }
     }
 
-    /// Copies what was written from `values` to `chunk`, both of which are laid out as decoded.
+    /// Copy the written elements from `values` to `chunk`; both have the layout of the decoded
+    /// chunk.
     pub(super) fn merge(&self, level: &Level, values: &Bytes, chunk: &mut Bytes) {
         match self {
-            Written::Nothing => {}
-            Written::Box(part) => copy_box(level, part, values, chunk),
-            Written::Mask(mask) => mask.copy_runs(1, level, values, chunk),
+            Mask::Empty => {}
+            Mask::Box(part) => copy_box(level, part, values, chunk),
+            Mask::ByteMask(mask) => mask.copy_runs(1, level, values, chunk),
         }
     }
 
-    /// Copies what was not written from `rest` to `values`, both of which are laid out as decoded.
+    /// Copy the unwritten elements from `rest` to `values`; both have the layout of the decoded
+    /// chunk.
     pub(super) fn complete(&self, level: &Level, values: &mut Bytes, rest: &Bytes) {
         match self {
-            Written::Nothing => values.copy_from_slice(rest),
-            Written::Box(part) => {
-                for beside in around(level, part) {
-                    copy_box(level, &beside, rest, values);
+            Mask::Empty => values.copy_from_slice(rest),
+            Mask::Box(part) => {
+                for side in boxes_around(level, part) {
+                    copy_box(level, &side, rest, values);
                 }
             }
-            Written::Mask(mask) => mask.copy_runs(0, level, rest, values),
+            Mask::ByteMask(mask) => mask.copy_runs(0, level, rest, values),
         }
     }
 
-    /// Copies what was written of `portion` from `values`, which are laid out as decoded, to the caller.
+    /// Copy the written elements of `portion` from `values` (in the layout of the decoded chunk) to
+    /// the caller.
     ///
-    /// It covers the portion, or is a mask.
+    /// The mask covers the portion, or consists of marks.
     ///
     /// # Safety
-    /// As for [`crate::read::read`], for what is selected by the portion.
-    pub(super) unsafe fn deliver(&self, portion: &Portion<'_, '_>, values: &Bytes, out: Address) {
+    /// As for [`crate::read::read`], for the elements of the portion.
+    pub(super) unsafe fn deliver(&self, portion: &Portion<'_, '_>, values: &Bytes, out: BufferPtr) {
         let Portion { level, piece, origin } = *portion;
         let swap = level.swap();
-        let Written::Mask(mask) = self else {
+        let Mask::ByteMask(mask) = self else {
             return portion.each_copy(Direction::FromCell, |copy| {
                 let item = copy.item(swap);
-                // SAFETY: the caller's promise; the portion lies inside the chunk.
+                // SAFETY: guaranteed by the caller; the portion lies inside the chunk.
                 unsafe {
                     let from = values.as_ptr().offset(copy.cell).cast();
                     copy::copy(from, out.0.offset(copy.caller), copy.axes, item);
                 }
             });
         };
-        // Of a number, too, some bytes may have been written.
-        let of_items = mask.unit == 1;
-        let fields = if of_items { portion.fields() } else { portion.bytes() };
+        // A write may cover some bytes of a number.
+        let is_per_item = mask.unit == 1;
+        let fields = if is_per_item { portion.fields() } else { portion.bytes() };
         let unit = fields.iter().fold(swap.max(1), |unit, field| unit.min(field.bytes));
         piece.with_copy(Direction::FromCell, origin, &level.strides, |cell, caller, axes| {
             copy::all_steps(axes, &mut |src, dst| {
                 let item = (cell + src) as usize;
                 let first = item / level.item_bytes * mask.unit;
                 for field in &fields {
-                    let mark = if of_items { first } else { first + field.item };
-                    if mask.ones[mark] == 1 {
+                    let mark = if is_per_item { first } else { first + field.item };
+                    if mask.marks[mark] == 1 {
                         let from = &values[item + field.item..][..field.bytes];
-                        // SAFETY: the caller's promise.
-                        unsafe { give(from, out.0.offset(caller + dst).add(field.caller), unit) };
+                        // SAFETY: guaranteed by the caller.
+                        unsafe { copy_reversed(from, out.0.offset(caller + dst).add(field.caller), unit) };
                     }
                 }
                 true
@@ -296,37 +303,37 @@ impl Written {
     }
 }
 
-/// Copies bytes, those of each `unit` reversed.
+/// Copy bytes; the bytes of each `unit` are reversed.
 ///
 /// # Safety
-/// As many can be written at `to`.
-unsafe fn give(from: &Bytes, to: *mut u8, unit: usize) {
+/// `from.len()` bytes are writable at `to`.
+unsafe fn copy_reversed(from: &Bytes, to: *mut u8, unit: usize) {
     if unit < 2 {
-        // SAFETY: the caller's promise; what is kept is nobody's buffer.
+        // SAFETY: guaranteed by the caller; buffered elements do not overlap the caller's buffer.
         return unsafe { std::ptr::copy_nonoverlapping(from.as_ptr().cast(), to, from.len()) };
     }
-    for (at, &byte) in from.iter().enumerate() {
-        let place = at / unit * unit + (unit - 1 - at % unit);
-        // SAFETY: the caller's promise.
-        unsafe { to.cast::<MaybeUninit<u8>>().add(place).write(byte) };
+    for (index, &byte) in from.iter().enumerate() {
+        let target = index / unit * unit + (unit - 1 - index % unit);
+        // SAFETY: guaranteed by the caller.
+        unsafe { to.cast::<MaybeUninit<u8>>().add(target).write(byte) };
     }
 }
 
-/// Where runs of ones, or of zeros, begin and end.
-fn runs(ones: &[u8], mark: u8) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut at = 0;
+/// The runs of marks equal to `mark`.
+fn runs_of(marks: &[u8], mark: u8) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut index = 0;
     std::iter::from_fn(move || {
-        let start = at + next(&ones[at..], mark)?;
-        at = next(&ones[start..], 1 - mark).map_or(ones.len(), |count| start + count);
-        Some(start..at)
+        let start = index + position_of(&marks[index..], mark)?;
+        index = position_of(&marks[start..], 1 - mark).map_or(marks.len(), |count| start + count);
+        Some(start..index)
     })
 }
 
-/// The place of the first `wanted` one or zero.
-fn next(ones: &[u8], wanted: u8) -> Option<usize> {
+/// The position of the first mark equal to `mark`.
+fn position_of(marks: &[u8], mark: u8) -> Option<usize> {
     const BLOCK: usize = 32;
-    let other = [1 - wanted; BLOCK];
-    let blocks = ones.chunks_exact(BLOCK).take_while(|block| **block == other).count();
+    let opposite = [1 - mark; BLOCK];
+    let blocks = marks.chunks_exact(BLOCK).take_while(|block| **block == opposite).count();
     let skipped = blocks * BLOCK;
-    ones[skipped..].iter().position(|&one| one == wanted).map(|count| skipped + count)
+    marks[skipped..].iter().position(|&one| one == mark).map(|count| skipped + count)
 }

@@ -1,10 +1,9 @@
-//! Elements that are kept aside until they are stored: what was written in a transaction.
+//! The write buffer of a transaction: written elements until they are stored.
 //!
-//! For every chunk, or subchunk of a shard, that was written to there is a *leaf*: the decoded
-//! chunk, and which elements of it are new. Nothing is read in order to write a part of a chunk;
-//! reads put what is stored and what is kept together; and in the end each chunk or shard is
-//! changed once, by the same code as any write, so that what others wrote to the rest of it
-//! meanwhile stays.
+//! Each written chunk or subchunk has a *node*: the decoded chunk, and a mask of its written
+//! elements. Writing a part of a chunk reads nothing; reads combine stored and buffered elements. A
+//! commit updates each chunk or shard once, by the same code as any write, so that other writes to
+//! the chunk meanwhile stay.
 
 mod chunk;
 mod chunk_memory;
@@ -16,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::array::{Array, PerAxis};
 use crate::error::{Error, Kind, Result};
-use crate::pipeline::operation::{Address, Operation, Run};
+use crate::pipeline::operation::{BufferPtr, Executor, Operation};
 use crate::read::{self, Reader};
 use crate::scratch::Scratch;
 use crate::selection::Selection;
@@ -24,206 +23,208 @@ use crate::store::{fork, StagedStore, Wait};
 use crate::vlen::Arena;
 use crate::write::{self, Writer};
 use chunk::Target;
-use node::{Covered, Pad};
+use node::{Coverage, Node};
 
-/// What was written to an array, and is not stored yet.
-pub struct Overlay {
-    shelf: Mutex<Shelf>,
+/// The elements of an array that a transaction has written and not stored.
+pub struct WriteBuffer {
+    buffered: Mutex<BufferedChunks>,
 }
 
 #[derive(Default)]
-struct Shelf {
-    chunks: BTreeMap<PerAxis<u64>, Arc<Kept>>,
-    /// Where the array ends, along axes of which somebody has said so.
+struct BufferedChunks {
+    chunks: BTreeMap<PerAxis<u64>, Arc<BufferedChunk>>,
+    /// The end of the array along each axis, if the transaction has changed it.
     ends: PerAxis<Option<u64>>,
-    /// Nothing more is taken.
-    closed: bool,
+    /// Writes are refused.
+    is_closed: bool,
 }
 
-/// Whether a chunk lies outside of `ends` altogether.
+/// Whether a chunk lies completely outside `ends`.
 fn is_outside(ends: &[Option<u64>], array: &Array, cell: &[u64]) -> bool {
     let mut starts = array.cuts.iter().zip(cell).map(|(cuts, &cell)| cuts.bounds(cell).0);
     ends.iter().any(|end| starts.next().zip(*end).is_some_and(|(start, end)| start >= end))
 }
 
-/// What is kept of one chunk.
+/// The buffered elements of one chunk.
 #[derive(Default)]
-struct Kept {
+struct BufferedChunk {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 enum State {
-    /// Nothing yet.
+    /// No elements.
     #[default]
     Empty,
-    Some(Pad),
-    /// It is being stored, in a process of so many forks.
-    Leaves(u64),
-    /// It is stored, and not on the shelf any more.
-    Gone,
+    Some(Node),
+    /// A thread stores it, in the process with this fork generation.
+    Storing(u64),
+    /// It is stored, and no longer in the buffer.
+    Stored,
 }
 
-impl Kept {
-    /// Do `work` with what is kept, at once: it waits for nobody, and no fork comes between.
+impl BufferedChunk {
+    /// Run `work` with the state at once: `work` does not block, and no fork intervenes.
     fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
         let _gate = fork::gate();
         let mut state = lock(&self.state);
         work(&mut state)
     }
 
-    /// Do `work` with what is kept as soon as nobody stores it, and once.
-    fn once_there<T>(&self, mut work: impl FnMut(&mut State) -> Result<T>) -> Result<T> {
+    /// Run `work` with the state once no thread stores the chunk.
+    fn when_not_storing<T>(&self, mut work: impl FnMut(&mut State) -> Result<T>) -> Result<T> {
         let mut wait = Wait::unlimited();
         loop {
-            let done = self.with(|state| match *state {
-                State::Leaves(generation) => Err(generation),
+            let result = self.with(|state| match *state {
+                State::Storing(generation) => Err(generation),
                 _ => Ok(work(state)),
             });
-            match done {
-                Ok(done) => return done,
+            match result {
+                Ok(result) => return result,
                 Err(generation) if generation == fork::generation() => wait.step()?,
-                Err(_) => return Err(Error::new(Kind::Argument, FORKED)),
+                Err(_) => return Err(Error::new(Kind::Argument, FORKED_WHILE_STORING)),
             }
         }
     }
 }
 
-/// Nobody here knows how that ended.
-const FORKED: &str = "it was being stored by another thread when this process was forked";
+/// The outcome is unknown in this process.
+const FORKED_WHILE_STORING: &str = "it was being stored by another thread when this process was forked";
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Default for Overlay {
-    /// Nothing yet.
+impl Default for WriteBuffer {
+    /// An empty buffer.
     fn default() -> Self {
         fork::register();
-        Overlay { shelf: Mutex::default() }
+        WriteBuffer { buffered: Mutex::default() }
     }
 }
 
-impl Overlay {
-    fn with<T>(&self, work: impl FnOnce(&mut Shelf) -> T) -> T {
+impl WriteBuffer {
+    fn with<T>(&self, work: impl FnOnce(&mut BufferedChunks) -> T) -> T {
         let _gate = fork::gate();
-        let mut shelf = lock(&self.shelf);
-        work(&mut shelf)
+        let mut buffered = lock(&self.buffered);
+        work(&mut buffered)
     }
 
-    /// Whether there is nothing to be stored.
+    /// Whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
-        self.with(|shelf| shelf.chunks.is_empty())
+        self.with(|buffered| buffered.chunks.is_empty())
     }
 
-    /// How many bytes of elements are kept, as chunks of which parts are kept are whole ones.
+    /// The number of buffered bytes; partly written chunks count completely.
     pub fn bytes(&self) -> usize {
-        let chunks: Vec<Arc<Kept>> = self.with(|shelf| shelf.chunks.values().cloned().collect());
+        let chunks: Vec<Arc<BufferedChunk>> =
+            self.with(|buffered| buffered.chunks.values().cloned().collect());
         let bytes = |state: &mut State| match state {
-            State::Some(pad) => pad.bytes(),
-            State::Empty | State::Leaves(_) | State::Gone => 0,
+            State::Some(node) => node.bytes(),
+            State::Empty | State::Storing(_) | State::Stored => 0,
         };
-        chunks.iter().map(|kept| kept.with(bytes)).sum()
+        chunks.iter().map(|chunk_buffer| chunk_buffer.with(bytes)).sum()
     }
 
-    /// Refuse what is written from now on.
+    /// Refuse later writes.
     pub fn close(&self) {
-        self.with(|shelf| shelf.closed = true);
+        self.with(|buffered| buffered.is_closed = true);
     }
 
-    /// Forget everything.
+    /// Discard everything.
     pub fn clear(&self) {
-        drop(self.with(|shelf| std::mem::take(&mut shelf.chunks)));
+        drop(self.with(|buffered| std::mem::take(&mut buffered.chunks)));
     }
 
-    /// Have `array` end there, along axes where that is said: chunks that lie outside altogether are forgotten,
-    /// and not taken of who has begun to write before.
+    /// Set the end of `array` along some axes. Chunks that lie completely outside are discarded,
+    /// and refused to writes that have already begun.
     pub fn trim(&self, array: &Array, ends: &[Option<u64>]) {
-        let ends = self.with(|shelf| {
-            shelf.ends.resize(array.cuts.len(), None);
-            for (end, new) in shelf.ends.iter_mut().zip(ends) {
+        let ends = self.with(|buffered| {
+            buffered.ends.resize(array.cuts.len(), None);
+            for (end, new) in buffered.ends.iter_mut().zip(ends) {
                 *end = new.or(*end);
             }
-            shelf.ends.clone()
+            buffered.ends.clone()
         });
-        self.forget(|cell| is_outside(&ends, array, cell));
+        self.discard(|cell| is_outside(&ends, array, cell));
     }
 
-    /// Forget where the array ends: what is there is somebody else's to say.
-    pub fn unbound(&self) {
-        self.with(|shelf| shelf.ends.clear());
+    /// Forget the end of the array, which other writers may have changed.
+    pub fn clear_ends(&self) {
+        self.with(|buffered| buffered.ends.clear());
     }
 
-    fn forget(&self, unwanted: impl Fn(&[u64]) -> bool) {
-        for (cell, kept) in self.some(unwanted) {
-            self.remove(&cell, &kept);
+    fn discard(&self, condition: impl Fn(&[u64]) -> bool) {
+        for (cell, chunk_buffer) in self.matching(condition) {
+            self.remove(&cell, &chunk_buffer);
         }
     }
 
-    fn some(&self, wanted: impl Fn(&[u64]) -> bool) -> Vec<(PerAxis<u64>, Arc<Kept>)> {
-        let copied = |(cell, kept): (&PerAxis<u64>, &Arc<Kept>)| (cell.clone(), kept.clone());
-        let mut found: Vec<_> = self.with(|shelf| shelf.chunks.iter().map(copied).collect());
-        found.retain(|(cell, _)| wanted(cell)); // perhaps Python is asked
-        found
+    fn matching(&self, condition: impl Fn(&[u64]) -> bool) -> Vec<(PerAxis<u64>, Arc<BufferedChunk>)> {
+        let cloned =
+            |(cell, chunk_buffer): (&PerAxis<u64>, &Arc<BufferedChunk>)| (cell.clone(), chunk_buffer.clone());
+        let mut matches: Vec<_> = self.with(|buffered| buffered.chunks.iter().map(cloned).collect());
+        matches.retain(|(cell, _)| condition(cell)); // the condition may call Python
+        matches
     }
 
-    fn remove(&self, cell: &[u64], kept: &Arc<Kept>) {
-        self.with(|shelf| {
-            if shelf.chunks.get(cell).is_some_and(|found| Arc::ptr_eq(found, kept)) {
-                shelf.chunks.remove(cell);
+    fn remove(&self, cell: &[u64], chunk_buffer: &Arc<BufferedChunk>) {
+        self.with(|buffered| {
+            if buffered.chunks.get(cell).is_some_and(|matches| Arc::ptr_eq(matches, chunk_buffer)) {
+                buffered.chunks.remove(cell);
             }
         });
     }
 
-    fn find(&self, cell: &[u64]) -> Option<Arc<Kept>> {
-        self.with(|shelf| shelf.chunks.get(cell).cloned())
+    fn find(&self, cell: &[u64]) -> Option<Arc<BufferedChunk>> {
+        self.with(|buffered| buffered.chunks.get(cell).cloned())
     }
 
-    /// None: there is no such chunk any more.
-    fn find_or_make(&self, array: &Array, cell: &[u64]) -> Result<Option<Arc<Kept>>> {
-        self.with(|shelf| {
-            if shelf.closed {
+    /// None: the array has no such chunk any more.
+    fn find_or_create(&self, array: &Array, cell: &[u64]) -> Result<Option<Arc<BufferedChunk>>> {
+        self.with(|buffered| {
+            if buffered.is_closed {
                 return Err(Error::new(Kind::Argument, "the transaction is over"));
             }
-            if let Some(kept) = shelf.chunks.get(cell) {
-                return Ok(Some(kept.clone()));
+            if let Some(chunk_buffer) = buffered.chunks.get(cell) {
+                return Ok(Some(chunk_buffer.clone()));
             }
-            if is_outside(&shelf.ends, array, cell) {
+            if is_outside(&buffered.ends, array, cell) {
                 return Ok(None);
             }
-            let kept = Arc::<Kept>::default();
-            shelf.chunks.insert(cell.into(), kept.clone());
-            Ok(Some(kept))
+            let chunk_buffer = Arc::<BufferedChunk>::default();
+            buffered.chunks.insert(cell.into(), chunk_buffer.clone());
+            Ok(Some(chunk_buffer))
         })
     }
 }
 
-/// Write `selection` from the buffer at `value` to `overlay`.
+/// Write `selection` from the buffer at `value` to the write buffer.
 ///
 /// # Safety
 /// As for [`write::write`].
 ///
 /// # Errors
-/// If there is no memory, or the overlay is closed.
+/// If there is no memory, or the write buffer is closed.
 pub unsafe fn write(
     operation: Operation<'_>,
-    overlay: &Overlay,
+    buffer: &WriteBuffer,
     selection: &Selection,
     value: *const u8,
 ) -> Result<()> {
     write::check_writable(operation)?;
-    let value = Address(value.cast_mut());
+    let value = BufferPtr(value.cast_mut());
     operation.each_chunk(selection, 0, &|chunk, _| {
-        let put = |state: &mut State| {
+        let write_node = |state: &mut State| {
             if let State::Empty = state {
-                *state = State::Some(Pad::of(chunk.portion.level));
+                *state = State::Some(Node::of(chunk.portion.level));
             }
-            let State::Some(pad) = state else { return Ok(false) };
-            // SAFETY: the caller's promise.
-            unsafe { pad.put(&chunk.portion, value, operation.array, chunk.spread) }.map(|()| true)
+            let State::Some(node) = state else { return Ok(false) };
+            // SAFETY: guaranteed by the caller.
+            unsafe { node.put(&chunk.portion, value, operation.array, chunk.spread) }.map(|()| true)
         };
-        while let Some(kept) = overlay.find_or_make(operation.array, chunk.cell)? {
-            if kept.once_there(put)? {
+        while let Some(chunk_buffer) = buffer.find_or_create(operation.array, chunk.cell)? {
+            if chunk_buffer.when_not_storing(write_node)? {
                 break;
             }
         }
@@ -231,52 +232,53 @@ pub unsafe fn write(
     })
 }
 
-/// Read `selection` into the buffer at `out`: what `overlay` keeps, and where that has nothing,
-/// what is stored.
+/// Read `selection` into the buffer at `out`: buffered elements, and stored ones where none are
+/// buffered.
 ///
 /// # Safety
 /// As for [`crate::read::read`].
 ///
 /// # Errors
-/// As there.
+/// As for [`crate::read::read`].
 pub unsafe fn read(
     operation: Operation<'_>,
-    overlay: &Overlay,
+    buffer: &WriteBuffer,
     selection: &Selection,
     out: *mut u8,
 ) -> Result<Arena> {
-    let (out, arena) = (Address(out), Arena::default());
+    let (out, arena) = (BufferPtr(out), Arena::default());
     operation.each_chunk(selection, operation.store.concurrency(), &|chunk, scratch| {
         let reader = Reader::new(operation, chunk.spread);
-        let found = &read::Target::new(out, &arena);
+        let matches = &read::Target::new(out, &arena);
         let target = &Target { out, arena: &arena };
-        // Whether it is all now; None: it was stored. What the store has may have been read before.
-        let give = |state: &mut State, has_rest: bool, scratch: &mut Scratch| match state {
-            State::Some(pad) => {
-                let covered = if has_rest { Covered::All } else { pad.covers(&chunk.portion)? };
-                if let Covered::Some(_) = covered {
-                    return Ok(Some(covered));
+        // Deliver the buffered elements, and return whether that was everything. None: the chunk
+        // was stored meanwhile, and an earlier read of the store may be outdated.
+        let deliver = |state: &mut State, rest_is_delivered: bool, scratch: &mut Scratch| match state {
+            State::Some(node) => {
+                let coverage = if rest_is_delivered { Coverage::All } else { node.covers(&chunk.portion)? };
+                if let Coverage::Some(_) = coverage {
+                    return Ok(Some(coverage));
                 }
-                // SAFETY: the caller's promise.
-                unsafe { pad.read(&chunk.portion, target, chunk.spread, scratch) }.map(|()| Some(covered))
+                // SAFETY: guaranteed by the caller.
+                unsafe { node.read(&chunk.portion, target, chunk.spread, scratch) }.map(|()| Some(coverage))
             }
-            State::Empty if has_rest => Ok(Some(Covered::All)),
-            State::Empty => Ok(Some(Covered::Some(Vec::new()))),
-            State::Leaves(_) | State::Gone => Ok(None),
+            State::Empty if rest_is_delivered => Ok(Some(Coverage::All)),
+            State::Empty => Ok(Some(Coverage::Some(Vec::new()))),
+            State::Storing(_) | State::Stored => Ok(None),
         };
         loop {
-            let Some(kept) = overlay.find(chunk.cell) else {
-                return reader.chunk(chunk, found, scratch);
+            let Some(chunk_buffer) = buffer.find(chunk.cell) else {
+                return reader.chunk(chunk, matches, scratch);
             };
-            let covered = match kept.once_there(|state| give(state, false, scratch))? {
-                Some(Covered::All) => return Ok(()),
-                Some(Covered::Some(covered)) => covered,
+            let coverage = match chunk_buffer.when_not_storing(|state| deliver(state, false, scratch))? {
+                Some(Coverage::All) => return Ok(()),
+                Some(Coverage::Some(coverage)) => coverage,
                 None => continue,
             };
-            // Nobody who writes waits for what is read.
-            reader.without(chunk.portion.level, &covered).chunk(chunk, found, scratch)?;
-            // It may be from before it was stored.
-            if kept.once_there(|state| give(state, true, scratch))?.is_some() {
+            // Writers do not wait for this read.
+            reader.skipping(chunk.portion.level, &coverage).chunk(chunk, matches, scratch)?;
+            // The read may predate a write of the chunk to the store.
+            if chunk_buffer.when_not_storing(|state| deliver(state, true, scratch))?.is_some() {
                 return Ok(());
             }
         }
@@ -284,68 +286,74 @@ pub unsafe fn read(
     Ok(arena)
 }
 
-/// Keys that are not below the first, but below the last, unless that is empty.
+/// The keys from `first` up to, but not including, `last`, which has no effect if it is empty.
 #[derive(Clone, Copy, Default)]
-pub struct Keys<'a> {
-    /// The first.
+pub struct KeyInterval<'a> {
+    /// The first key.
     pub first: &'a [u8],
-    /// The last, which is not among them.
+    /// The key after the last one.
     pub last: &'a [u8],
-    /// What overwrites all of them.
-    pub over: Option<&'a StagedStore>,
+    /// Only keys that these staged changes overwrite.
+    pub overwriting: Option<&'a StagedStore>,
 }
 
-impl Keys<'_> {
-    /// Whether the key of a chunk is one of them.
+impl KeyInterval<'_> {
+    /// Whether the key of a chunk is in the interval.
     fn contain(self, operation: Operation<'_>, cell: &[u64]) -> Result<bool> {
-        if self.first.is_empty() && self.last.is_empty() && self.over.is_none() {
+        if self.first.is_empty() && self.last.is_empty() && self.overwriting.is_none() {
             return Ok(true);
         }
         let mut key = String::new();
         operation.array.format_key(operation.prefix, cell, &mut key)?;
-        let between = self.first <= key.as_bytes() && (self.last.is_empty() || key.as_bytes() < self.last);
-        Ok(between && self.over.is_none_or(|stage| stage.overwrites(&key)))
+        let is_inside = self.first <= key.as_bytes() && (self.last.is_empty() || key.as_bytes() < self.last);
+        Ok(is_inside && self.overwriting.is_none_or(|stage| stage.overwrites(&key)))
     }
 }
 
-/// Forget what `overlay` keeps of chunks with such keys.
-pub fn forget(operation: Operation<'_>, overlay: &Overlay, keys: Keys<'_>) {
-    overlay.forget(|cell| keys.contain(operation, cell).unwrap_or(false));
+/// Discard the buffered chunks with such keys.
+pub fn discard(operation: Operation<'_>, buffer: &WriteBuffer, keys: KeyInterval<'_>) {
+    buffer.discard(|cell| keys.contain(operation, cell).unwrap_or(false));
 }
 
-/// Store what `overlay` keeps of chunks with such keys; it is not kept any more then,
-/// unless it `stays`. Who reads or writes one of the chunks meanwhile waits until it is stored.
+/// Store the buffered chunks with such keys. They leave the buffer, unless it `stays`. Reads and
+/// writes of these chunks wait meanwhile.
 ///
 /// # Errors
 /// As for [`write::write`].
-pub fn store(operation: Operation<'_>, overlay: &Overlay, keys: Keys<'_>, stays: bool) -> Result<()> {
-    // Where it has no key, that is told below.
-    let chunks = overlay.some(|cell| keys.contain(operation, cell).unwrap_or(true));
+pub fn store(
+    operation: Operation<'_>,
+    buffer: &WriteBuffer,
+    keys: KeyInterval<'_>,
+    stays: bool,
+) -> Result<()> {
+    // A chunk without a key fails below.
+    let chunks = buffer.matching(|cell| keys.contain(operation, cell).unwrap_or(true));
     let Some((first, _)) = chunks.first() else { return Ok(()) };
     let bytes = operation.with_chunk(first, &mut String::new(), |_, level, _| Ok(level.decoded_bytes))?;
-    let run = Run::decide(chunks.len(), bytes, operation.store.write_concurrency());
-    let spread = operation.spreads(chunks.len());
+    let run = Executor::choose(chunks.len(), bytes, operation.store.write_concurrency());
+    let spread = operation.shares_workers(chunks.len());
     operation.each(run, chunks.len(), &|task, scratch| {
-        let (cell, kept) = &chunks[task];
-        let take = |state: &mut State| match std::mem::replace(state, State::Leaves(fork::generation())) {
-            State::Some(pad) => Ok(Some(pad)),
-            other => {
-                *state = other;
-                Ok(None)
-            }
-        };
-        let Some(mut pad) = kept.once_there(take)? else { return Ok(()) };
+        let (cell, chunk_buffer) = &chunks[task];
+        let start_storing =
+            |state: &mut State| match std::mem::replace(state, State::Storing(fork::generation())) {
+                State::Some(node) => Ok(Some(node)),
+                other => {
+                    *state = other;
+                    Ok(None)
+                }
+            };
+        let Some(mut node) = chunk_buffer.when_not_storing(start_storing)? else { return Ok(()) };
         let mut key = std::mem::take(&mut scratch.key);
-        let done = operation.with_chunk(cell, &mut key, |key, level, origin| {
-            pad.store(key, level, origin, &Writer::new(operation, spread), stays, scratch)
+        let result = operation.with_chunk(cell, &mut key, |key, level, origin| {
+            node.store(key, level, origin, &Writer::new(operation, spread), stays, scratch)
         });
         scratch.key = key;
-        if stays || done.is_err() {
-            kept.with(|state| *state = State::Some(pad));
+        if stays || result.is_err() {
+            chunk_buffer.with(|state| *state = State::Some(node));
         } else {
-            overlay.remove(cell, kept);
-            kept.with(|state| *state = State::Gone);
+            buffer.remove(cell, chunk_buffer);
+            chunk_buffer.with(|state| *state = State::Stored);
         }
-        done
+        result
     })
 }

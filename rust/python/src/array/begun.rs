@@ -229,7 +229,7 @@ fn together(parts: &[&Part], alike: &[usize], interrupt: Option<Interrupt<'_>>, 
     let reads: Vec<(&Selection, *mut u8)> =
         alike.iter().map(|&index| (&parts[index].selection, parts[index].memory.address)).collect();
     // SAFETY: as for one of them; who collects them gives each places of its own.
-    unsafe { read::read_together(base.get().operation(state, &**store, interrupt), &reads, ended) }
+    unsafe { read::read_group(base.get().operation(state, &**store, interrupt), &reads, ended) }
 }
 
 impl Part {

@@ -54,7 +54,7 @@ fn expect(shared: &CoalescingStore, parts: &[&Part], apart: &[Vec<usize>]) {
         let Part { base, state, store, .. } = parts[alike[0]];
         let selections: Vec<&Selection> = alike.iter().map(|&index| &parts[index].selection).collect();
         let operation = base.get().operation(state, &**store, None);
-        read::wants(operation, &selections, &mut |key, want, bytes| {
+        read::group_hints(operation, &selections, &mut |key, want, bytes| {
             if apart.len() > 1 || shared.expects(key) {
                 let want = if bytes <= most { ReadHint::Whole } else { want };
                 wanted.entry(key.to_owned()).or_default().push(want);
