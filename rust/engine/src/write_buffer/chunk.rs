@@ -108,7 +108,7 @@ impl ElementChunk {
         scratch: &mut Scratch,
     ) -> Result<()> {
         if !self.mask.covers(portion) {
-            self.mask.to_marks(portion.level)?;
+            self.mask.make_byte_mask(portion.level)?;
         }
         if let Body::Vlen(_) = portion.level.body {
             let mut handles = scratch.take();

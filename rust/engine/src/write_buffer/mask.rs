@@ -190,7 +190,7 @@ impl Mask {
                 return Ok(());
             }
         }
-        let mask = self.to_marks(portion.level)?;
+        let mask = self.make_byte_mask(portion.level)?;
         if !whole_items {
             mask.widen(portion.level)?;
         }
@@ -199,7 +199,7 @@ impl Mask {
     }
 
     /// Convert to marks.
-    pub(super) fn to_marks(&mut self, level: &Level) -> Result<&mut ByteMask> {
+    pub(super) fn make_byte_mask(&mut self, level: &Level) -> Result<&mut ByteMask> {
         if !matches!(self, Mask::ByteMask(_)) {
             let mut mask = ByteMask::of(level, 1)?;
             if let Mask::Box(part) = self {

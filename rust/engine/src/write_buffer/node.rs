@@ -69,9 +69,9 @@ impl Node {
         spread: bool,
     ) -> Result<()> {
         let (nodes, shard) = match (self, &portion.level.body) {
-            // SAFETY: guaranteed by the caller.
-            (Node::ElementChunk(element_chunk), _) => {
-                return unsafe { element_chunk.put(portion, value, array) }
+            (Node::ElementChunk(chunk), _) => {
+                // SAFETY: guaranteed by the caller.
+                return unsafe { chunk.put(portion, value, array) };
             }
             (Node::Shard(nodes), Body::Shard(shard)) => (nodes, shard),
             (Node::Shard(_), _) => return Err(mismatch()),
@@ -171,9 +171,9 @@ impl Node {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let (nodes, shard) = match (self, &portion.level.body) {
-            // SAFETY: guaranteed by the caller.
-            (Node::ElementChunk(element_chunk), _) => {
-                return unsafe { element_chunk.read(portion, target, scratch) }
+            (Node::ElementChunk(chunk), _) => {
+                // SAFETY: guaranteed by the caller.
+                return unsafe { chunk.read(portion, target, scratch) };
             }
             (Node::Shard(nodes), Body::Shard(shard)) => (nodes, shard),
             (Node::Shard(_), _) => return Err(mismatch()),
