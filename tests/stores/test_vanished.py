@@ -330,3 +330,15 @@ def test_copy_of_array_with_chunks_under_other_separator_raises(
         with pytest.raises(StoreError, match="separator"):
             tessarr.copy_to(array, tmp_path / name, **settings)
         assert not list((tmp_path / name).rglob("*.0"))
+
+
+def test_chunks_of_both_formats_are_no_error(tmp_path: Path, zarr_format: ZarrFormat) -> None:
+    """An array that was converted beside its old documents has chunks of both formats."""
+    path = tmp_path / "a.zarr"
+    tessarr.create_array(path, data=[1, 2, 3, 4], chunks=2, zarr_format=zarr_format)
+    new: Any = 5 - zarr_format
+    tessarr.convert(path, to=new, move_chunks=True, keep=True)
+    array = tessarr.open_array(path, mode="r+", zarr_format=new)
+    array[:2] = 0
+    assert array[:].tolist() == [0, 0, 3, 4]
+    assert tessarr.open_array(path, mode="r", zarr_format=new)[:].tolist() == [0, 0, 3, 4]

@@ -130,6 +130,16 @@ impl Operation<'_> {
         Ok(())
     }
 
+    /// Whether the array has documents of both formats: then each may have chunks of its own.
+    fn has_both_formats(&self) -> Result<bool> {
+        for name in ["zarr.json", ".zarray"] {
+            if self.store.path_kind(&format!("{}{name}", self.prefix))? != Some(PathKind::Value) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Raise an error if `key` belongs to a chunk in another encoding, and its own key is missing.
     fn check_key(&self, key: &str, encodings: &[KeyEncoding]) -> Result<()> {
         let (own, rank) = (&self.array.keys, self.array.cuts.len());
@@ -141,7 +151,9 @@ impl Operation<'_> {
         let Some((other, cell)) = decoded.filter(|(_, cell)| self.has_cell(cell)) else { return Ok(()) };
         let mut own_key = String::new();
         self.array.format_key(self.prefix, &cell, &mut own_key)?;
-        if matches!(self.store.path_kind(&own_key)?, Some(PathKind::Value) | None) {
+        if matches!(self.store.path_kind(&own_key)?, Some(PathKind::Value) | None)
+            || self.has_both_formats()?
+        {
             return Ok(());
         }
         Err(failed(format!(
