@@ -118,7 +118,7 @@ print(told[0].filename, group["a"][:].tolist())
 """
 
 
-@pytest.mark.parametrize("number", ["37", "38", "95"])  # ENOLCK, ENOSYS, EOPNOTSUPP
+@pytest.mark.parametrize("number", ["37", "38", "95", "22"])  # ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL
 def test_write_without_locks_warns_once_and_leaves_no_lock_file(
     shim: Path, tmp_path: Path, number: str
 ) -> None:

@@ -233,7 +233,7 @@ impl Hash for LockSupport {
 
 /// Whether the error means that locks are not supported.
 fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP))
+    matches!(error.raw_os_error(), Some(libc::ENOLCK | libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL))
         || error.raw_os_error() == Some(libc::ENOTSUP)
 }
 
