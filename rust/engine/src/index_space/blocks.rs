@@ -1,8 +1,8 @@
-//! Blocks of a base, each of which is one position of a view: what stands behind some of these.
+//! Blocks of a base (for downsampling): which base elements belong to the positions of a view.
 //!
-//! The position `p` of a dimension with factor `f` stands for those of the base at `p * f` up to `(p + 1) * f`,
-//! as far as the base has them. A view of blocks asks for a set of positions of each dimension; behind the
-//! product of these sets stands a product of indices of the base.
+//! Position `p` of a dimension with factor `f` is the block of base indices from `p * f` to `(p +
+//! 1) * f`, as far as the base contains them. A view selects a set of positions of each dimension;
+//! the product of these sets needs a product of base indices.
 
 use std::ops::Range;
 
@@ -10,25 +10,25 @@ use super::{selection, Dim, Indices, Map, PerDimension, Source, View, WHOLE};
 use crate::error::Result;
 use crate::reduce::Cut;
 
-/// A base that is cut into blocks.
+/// A base that is divided into blocks.
 #[derive(Debug)]
 pub struct Blocks {
-    /// The base, as a view of what is read.
+    /// The base, as a transform of the array.
     pub base: View,
-    /// Where there are blocks.
+    /// The domain of the blocks.
     pub domain: PerDimension<Dim>,
-    /// How long blocks are.
+    /// The length of a block along each dimension.
     pub factors: PerDimension<i64>,
 }
 
-/// What stands behind a view of blocks.
+/// The blocks that a view needs.
 pub struct Behind {
     positions: PerDimension<Positions>,
-    /// Where the positions of the view are in the product.
+    /// The positions of the view in the product of blocks.
     pub order: View,
 }
 
-/// Those of one dimension, ascending.
+/// Positions along one dimension, ascending.
 enum Positions {
     Every { first: i64, step: i64, count: usize },
     Listed(Vec<i64>),
@@ -51,10 +51,10 @@ impl Positions {
 }
 
 impl Blocks {
-    /// What stands behind a view; None if that has no position.
+    /// The blocks that a transform needs; None for an empty domain.
     ///
     /// # Errors
-    /// `Kind::Selection` if the view is not finite, or there is no block at a position.
+    /// `Kind::Selection` if the domain is not finite, or a position has no block.
     pub fn behind(&self, view: &View) -> Result<Option<Behind>> {
         if let Some(dim) = view.dims.iter().find(|dim| !dim.is_finite()) {
             return Err(selection(format!("the dimension {dim} is not finite")));
@@ -66,7 +66,7 @@ impl Blocks {
         let mut positions = PerDimension::new();
         for (at, (map, dim)) in view.maps.iter().zip(&self.domain).enumerate() {
             let (least, most) = view.reached(map)?;
-            // Beyond implicit bounds, it is the base that knows of single elements.
+            // Beyond implicit bounds, the base itself checks single elements.
             let single = self.factors[at] == 1;
             let before = least < dim.lower && !(single && dim.implicit.0);
             let beyond = most >= dim.upper && !(single && dim.implicit.1);
@@ -106,8 +106,8 @@ impl Blocks {
         Ok(Some(Behind { positions, order }))
     }
 
-    /// What stands behind those positions whose places along the first dimension are in a range: as a view
-    /// of what is read, and how it is cut into blocks.
+    /// The base elements of the blocks in some rows along the first dimension: as a transform of
+    /// the array, with the division into blocks.
     ///
     /// # Errors
     /// `Kind::Selection` if it does not fit the base.
@@ -142,7 +142,7 @@ impl Blocks {
         let (begin, end) = (self.interval(k, positions.at(first)), self.interval(k, positions.at(last)));
         let cut = cut(begin.1 - begin.0, end.1 - end.0, self.factors[k], count);
         let whole = end.1 - begin.0;
-        // What is left out is inside of blocks that are there in full.
+        // All omitted blocks between the first and the last are complete.
         let inside = (count as i64 - 2).max(0).saturating_mul(self.factors[k]);
         let size = if count == 1 { whole } else { (begin.1 - begin.0) + inside + (end.1 - end.0) };
         let items = (size != whole).then(|| {
@@ -154,7 +154,7 @@ impl Blocks {
         Ok(Along { first: begin.0, size, items: items.map(Iterator::collect), cut })
     }
 
-    /// Which interval of the base stands behind a position.
+    /// The base interval of a position.
     fn interval(&self, k: usize, position: i64) -> (i64, i64) {
         let (dim, factor) = (&self.base.dims[k], i128::from(self.factors[k]));
         if factor == 1 {
@@ -166,18 +166,18 @@ impl Blocks {
     }
 }
 
-/// What stands behind positions of one dimension.
+/// The base indices of positions along one dimension.
 struct Along {
-    /// The first index of the base.
+    /// The first index.
     first: i64,
-    /// How many there are.
+    /// The number of indices.
     size: i64,
-    /// Which, unless they are an interval.
+    /// The indices, unless they are an interval.
     items: Option<Vec<i64>>,
     cut: Cut,
 }
 
-/// How an axis is cut, whose blocks are whole but for the first and the last one.
+/// The division of an axis whose blocks are complete except the first and the last.
 fn cut(first: i64, last: i64, factor: i64, count: usize) -> Cut {
     let first = if first == factor { 0 } else { first as usize };
     let lead = usize::from(first > 0);
@@ -186,7 +186,7 @@ fn cut(first: i64, last: i64, factor: i64, count: usize) -> Cut {
 }
 
 impl Behind {
-    /// How many positions of each dimension there are.
+    /// The number of positions of each dimension.
     pub fn counts(&self) -> impl Iterator<Item = usize> + '_ {
         self.positions.iter().map(Positions::count)
     }

@@ -1,4 +1,4 @@
-//! One dimension: an interval of the integers, and what it is called.
+//! Dimensions: labelled intervals of indices.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::Arc;
 use super::{beyond, selection, WHOLE};
 use crate::error::{Error, Kind, Result};
 
-/// The greatest index; the least is its opposite, and also stands for no lower bound.
+/// The greatest index; its negative is the least index, and means "no lower bound".
 pub const INFINITE: i64 = (1 << 62) - 1;
 
-/// One more than the greatest index: the upper bound where there is none.
+/// The upper bound of a dimension without one.
 pub const END: i64 = INFINITE + 1;
 
-/// Whether `[lower, upper)` is an interval of indices; an infinite one may be without a bound.
+/// Whether `[lower, upper)` is a valid interval of indices.
 pub fn is_interval(lower: i64, upper: i64) -> bool {
     (-INFINITE..INFINITE).contains(&lower) && (lower..=END).contains(&upper) && upper > 1 - INFINITE
 }
 
-/// Where an interval of so many indices ends; of the greatest number, nowhere.
+/// The end of an interval of `size` indices; infinite for the maximum size.
 pub fn end(lower: i64, size: i64) -> i64 {
     if size == i64::MAX {
         END
@@ -26,13 +26,13 @@ pub fn end(lower: i64, size: i64) -> i64 {
     }
 }
 
-/// Whether an index, which is always finite, is in a half-open interval.
+/// Whether a finite index is in a half-open interval.
 pub fn contains((lower, upper): (i64, i64), index: i64) -> bool {
     (lower.max(1 - INFINITE)..upper.min(INFINITE)).contains(&index)
 }
 
-/// The half-open interval `[lower, upper)`; each bound is explicit, or *implicit*: what holds
-/// now, but may change, so that indexing beyond it is no error yet.
+/// The half-open interval `[lower, upper)`. Each bound is explicit or *implicit*: an implicit bound
+/// may change, so that indexing beyond it is no error yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dim {
     /// The least index.
@@ -41,23 +41,23 @@ pub struct Dim {
     pub upper: i64,
     /// Whether the lower and the upper bound are implicit.
     pub implicit: (bool, bool),
-    /// The name, if it has one.
+    /// The label, if any.
     pub label: Option<Arc<str>>,
 }
 
-/// A slice as it stood in brackets.
+/// A slice of an indexing key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// The first index; the lower bound (of a negative step: the last index) by default.
+    /// The first index; default: the lower bound, or the last index for a negative step.
     pub start: Option<i64>,
-    /// Where it ends, exclusive.
+    /// The exclusive end.
     pub stop: Option<i64>,
-    /// The distance of indices; 1 by default.
+    /// The step; default 1.
     pub step: Option<i64>,
 }
 
 impl Slice {
-    /// All of a dimension.
+    /// The full slice.
     pub const ALL: Slice = Slice { start: None, stop: None, step: None };
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Slice {
     }
 }
 
-/// How an index before an act follows from the one after it.
+/// A linear map from the new indices to the old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) offset: i64,
@@ -81,12 +81,12 @@ impl Line {
 }
 
 impl Dim {
-    /// `[lower, upper)`, with explicit bounds and no label.
+    /// The interval `[lower, upper)` with explicit bounds and without a label.
     pub fn new(lower: i64, upper: i64) -> Dim {
         Dim { lower, upper, implicit: (false, false), label: None }
     }
 
-    /// What a new axis is: `[0*, 1*)`.
+    /// A new axis: `[0*, 1*)`.
     pub(super) fn added() -> Dim {
         Dim { implicit: (true, true), ..Dim::new(0, 1) }
     }
@@ -101,12 +101,12 @@ impl Dim {
         self.upper - self.lower
     }
 
-    /// Whether there is no index.
+    /// Whether the interval is empty.
     pub fn is_empty(&self) -> bool {
         self.upper == self.lower
     }
 
-    /// Whether there is no index, and no implicit bound that could change that.
+    /// Whether the interval is empty and both bounds are explicit.
     pub fn surely_empty(&self) -> bool {
         self.is_empty() && self.implicit == (false, false)
     }
@@ -121,13 +121,13 @@ impl Dim {
         Bounds(self)
     }
 
-    /// Where indexing may go: implicit bounds do not count.
+    /// The interval of valid indices; implicit bounds do not limit it.
     pub fn reach(&self) -> (i64, i64) {
         let lower = if self.implicit.0 { -INFINITE } else { self.lower };
         (lower, if self.implicit.1 { END } else { self.upper })
     }
 
-    /// What is to be said of indices that somebody counted from the end; "" if nobody did.
+    /// A hint for negative indices that were meant from the end; "" for others.
     pub(super) fn counted_back(&self, indices: impl IntoIterator<Item = i64>) -> String {
         if self.lower < 0 || indices.into_iter().all(|index| index >= 0) {
             return String::new();
@@ -139,10 +139,10 @@ impl Dim {
         format!("; positions do not count from the end{last}")
     }
 
-    /// The interval moved; infinite bounds stay.
+    /// Translate the interval; infinite bounds stay.
     ///
     /// # Errors
-    /// `Kind::Selection` if a bound would be beyond the range of indices.
+    /// `Kind::Selection` if a bound leaves the range of indices.
     pub fn shifted(&self, by: i128) -> Result<Dim> {
         let moved = |bound: i64, none: i64, last: i64| {
             if bound == none {
@@ -157,10 +157,10 @@ impl Dim {
         }
     }
 
-    /// The smallest interval that contains all indices of both. Of equal bounds the explicit one counts.
+    /// The smallest interval that contains both. Of equal bounds the explicit one wins.
     ///
     /// # Errors
-    /// `Kind::Argument` if there are different labels.
+    /// `Kind::Argument` for different labels.
     pub fn hull(&self, other: &Dim) -> Result<Dim> {
         let label = self.common_label(other)?;
         let (lower, upper) = match (self.is_empty(), other.is_empty()) {
@@ -173,10 +173,10 @@ impl Dim {
         Ok(Dim { lower, upper, implicit: (one.0 && another.0, one.1 && another.1), label })
     }
 
-    /// The indices of both. Of equal bounds the explicit one counts.
+    /// The intersection. Of equal bounds the explicit one wins.
     ///
     /// # Errors
-    /// `Kind::Argument` if there are different labels.
+    /// `Kind::Argument` for different labels.
     pub fn intersect(&self, other: &Dim) -> Result<Dim> {
         let lower = (self.lower, !self.implicit.0).max((other.lower, !other.implicit.0));
         let upper = (self.upper, self.implicit.1).min((other.upper, other.implicit.1));
@@ -184,10 +184,10 @@ impl Dim {
         Ok(Dim { lower: lower.0, upper: upper.0.max(lower.0), implicit: (!lower.1, upper.1), label })
     }
 
-    /// What two dimensions say together: a bound that is infinite and implicit says nothing.
+    /// Combine two constraints: infinite implicit bounds constrain nothing.
     ///
     /// # Errors
-    /// `Kind::Argument` if there are different labels or bounds.
+    /// `Kind::Argument` for different labels or bounds.
     pub fn merged(&self, other: &Dim) -> Result<Dim> {
         let label = self.common_label(other)?;
         let together = |one: (i64, bool), another: (i64, bool), nothing: i64| match (one, another) {
@@ -205,7 +205,7 @@ impl Dim {
         }
     }
 
-    /// The label of two dimensions that are to be one; none agrees with any.
+    /// The common label of two dimensions; a missing label agrees with any.
     fn common_label(&self, other: &Dim) -> Result<Option<Arc<str>>> {
         match (&self.label, &other.label) {
             (Some(one), Some(another)) if one != another => {
@@ -238,8 +238,8 @@ impl Dim {
         self.with(first, end.max(first), implicit)
     }
 
-    /// What a slice leaves, and the line to it. Step 1 keeps indices as they are; otherwise the first
-    /// index is the slice's start, divided by its step.
+    /// Slice the interval, with the map from new to old indices. With step 1 indices stay;
+    /// otherwise the first index is the start of the slice divided by the step.
     pub(super) fn sliced(&self, key: Slice) -> Result<(Dim, Line)> {
         let step = key.step.unwrap_or(1);
         if step == 0 {
@@ -250,7 +250,7 @@ impl Dim {
         }
         let (first, end) = if step > 0 { (self.lower, self.upper) } else { (self.upper - 1, self.lower - 1) };
         let first = key.start.unwrap_or(first);
-        // An infinite stop is no end.
+        // An infinite stop means no end.
         let end = match key.stop {
             None => end,
             Some(stop) if step > 0 => stop.saturating_add((stop >= INFINITE).into()),
@@ -260,7 +260,7 @@ impl Dim {
         let (starts, stops) = (key.start.is_some(), key.stop.is_some());
         let implicit = match step > 0 {
             true => (self.implicit.0 && !starts, self.implicit.1 && !stops),
-            // A bound that was said is kept.
+            // A bound in the slice stays explicit.
             false => (self.implicit.1 && !starts && !stops, self.implicit.0 && !starts && !stops),
         };
         if step == 1 {
@@ -285,7 +285,7 @@ impl Dim {
         }
         let (low, high) =
             if step > 0 { (first, end) } else { (end.saturating_add(1), first.saturating_add(1)) };
-        // Of no index none is outside; but bounds beyond all indices are none.
+        // An empty slice is always inside, unless it is beyond all indices.
         let reach = if low < high { self.reach() } else { WHOLE };
         if !is_interval(low, high) || low < reach.0 || high > reach.1 {
             let hint = self.counted_back([key.start, key.stop].into_iter().flatten());

@@ -1,4 +1,4 @@
-//! Which dimensions are meant: by number, by label, or by a range of numbers.
+//! Selection of dimensions by number, by label, or by a range of numbers.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use super::numpy_key::filled;
 use super::{quoted, selection, Dim, Slice, Term, View};
 use crate::error::{Error, Kind, Result};
 
-/// What names dimensions.
+/// Selects dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Name {
-    /// One, counted from the end where negative.
+    /// A number, counted from the end if negative.
     Number(i64),
-    /// The one with a label.
+    /// A label.
     Label(Arc<str>),
-    /// Those of a range of numbers; both ends may be counted from the end.
+    /// A range of numbers, each counted from the end if negative.
     Range(Slice),
 }
 
 impl View {
-    /// The numbers of the dimensions that are named.
+    /// The numbers of the selected dimensions.
     ///
     /// # Errors
-    /// `Kind::Selection` if there is no such dimension, or one is named twice.
+    /// `Kind::Selection` if a dimension does not exist, or is selected twice.
     pub fn chosen(&self, names: &[Name]) -> Result<Vec<usize>> {
         chosen(names, &self.dims)
     }
@@ -46,7 +46,7 @@ fn once(found: Vec<usize>) -> Result<Vec<usize>> {
     }
 }
 
-/// The number of a dimension, counted from the end where negative.
+/// Resolve a number that may count from the end.
 pub(super) fn place(number: i64, rank: usize) -> Result<usize> {
     let size = rank as i64;
     if !(-size..size).contains(&number) {
@@ -65,7 +65,7 @@ pub(super) fn place_of(label: &str, dims: &[Dim]) -> Result<usize> {
     })
 }
 
-/// The numbers of a range of dimensions; both ends may be counted from the end.
+/// The numbers of a range of dimensions.
 pub(super) fn ranged(range: Slice, rank: usize) -> Result<Vec<usize>> {
     let by = range.step.unwrap_or(1);
     if by == 0 {
@@ -101,13 +101,13 @@ fn walked(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
     })
 }
 
-/// The numbers of a selection of which some dimensions are yet to be added, among all with the new ones.
+/// The numbers, in the result, of a selection to which terms add new dimensions.
 ///
 /// # Errors
-/// `Kind::Selection` if the terms do not fit what is named, or a new dimension is named by a label.
+/// `Kind::Selection` if the terms do not fit the selection, or a label selects a new dimension.
 pub(super) fn numbered(names: &[Name], terms: &[Term], single: bool, dims: &[Dim]) -> Result<Vec<usize>> {
     let added = match single {
-        true => names.iter().map(count).sum::<Result<usize>>()?, // each is a new one
+        true => names.iter().map(count).sum::<Result<usize>>()?, // each one is new
         false => terms.iter().filter(|term| term.is_new()).count(),
     };
     let rank = dims.len() + added;
@@ -136,8 +136,8 @@ pub(super) fn numbered(names: &[Name], terms: &[Term], single: bool, dims: &[Dim
     once(found)
 }
 
-/// How many dimensions are named, while it is not known yet how many there will be: both ends of a
-/// range have to be counted from the same side.
+/// The number of selected dimensions while the final rank is unknown: both ends of a range must
+/// count from the same side.
 fn count(name: &Name) -> Result<usize> {
     let Name::Range(range) = name else {
         return Ok(1);
@@ -159,7 +159,7 @@ fn count(name: &Name) -> Result<usize> {
     Ok(walked(start, stop, by).count())
 }
 
-/// Whether each of the dimensions that are named is a new one.
+/// Whether each selected dimension is new.
 fn new_ones(terms: &[Term], count: usize) -> Result<Vec<bool>> {
     let terms = filled(terms.to_vec(), count, Term::selects, false)?;
     Ok(terms.iter().filter(|term| !term.is_unused()).map(Term::is_new).collect())

@@ -1,10 +1,10 @@
-//! Views as text.
+//! Text forms of transforms and domains.
 
 use std::fmt;
 
 use super::{Dim, Map, Source, View};
 
-/// The dimensions of a domain.
+/// The text of a domain.
 pub struct DomainText<'a>(pub &'a [Dim]);
 
 impl fmt::Display for DomainText<'_> {

@@ -1,4 +1,4 @@
-//! How implicit bounds of a view follow from the bounds of what it views.
+//! Implicit bounds of a transform, which follow from the domain of its base.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{
 use crate::error::Result;
 
 impl View {
-    /// A view of this one, whose implicit bounds follow from the dimensions of this one.
+    /// Compose with `by`, whose implicit bounds follow from this domain.
     ///
     /// # Errors
     /// `Kind::Selection` if it does not fit.
@@ -18,11 +18,11 @@ impl View {
         self.after(by.settled(&self.dims)?)
     }
 
-    /// The view with its implicit bounds where those of what it views are: a bound becomes explicit if
-    /// the one is that it leads to.
+    /// Resolve the implicit bounds from the domain of the base: a bound becomes explicit if the
+    /// base's is.
     ///
     /// # Errors
-    /// `Kind::Selection` if an explicit bound, or a constant map, is outside of what is viewed.
+    /// `Kind::Selection` if an explicit bound, or a constant map, is outside the base.
     pub fn settled(&self, target: &[Dim]) -> Result<View> {
         if target.len() != self.maps.len() {
             let (maps, rank) = (self.maps.len(), target.len());
@@ -62,7 +62,7 @@ impl View {
     }
 }
 
-/// The indices that `offset + stride * index` takes into an interval.
+/// The interval that `offset + stride * index` maps into `goal`.
 pub(super) fn backwards(goal: &Dim, offset: i64, stride: i64) -> Result<Dim> {
     let (mut below, mut above) = (goal.lower == -INFINITE, goal.upper > INFINITE);
     let (offset, mut stride) = (i128::from(offset), i128::from(stride));
@@ -70,7 +70,7 @@ pub(super) fn backwards(goal: &Dim, offset: i64, stride: i64) -> Result<Dim> {
     let mut implicit = goal.implicit;
     if stride < 0 {
         if goal.is_empty() {
-            upper = lower; // so that what is empty stays where it is
+            upper = lower; // an empty interval keeps its position
         }
         (lower, upper, stride) = (-upper, -lower, -stride);
         (below, above, implicit) = (above, below, (implicit.1, implicit.0));
@@ -88,7 +88,7 @@ pub(super) fn backwards(goal: &Dim, offset: i64, stride: i64) -> Result<Dim> {
     Ok(Dim { implicit, ..Dim::new(first as i64, end as i64) })
 }
 
-/// The indices of both; an explicit bound counts more than an implicit one.
+/// The intersection of two intervals; explicit bounds win over implicit ones.
 fn both(one: &Dim, other: &Dim) -> Dim {
     let lower = match (one.implicit.0, other.implicit.0) {
         (false, true) => one.lower,
@@ -104,7 +104,7 @@ fn both(one: &Dim, other: &Dim) -> Dim {
     Dim { implicit, ..Dim::new(lower, upper.max(lower)) }
 }
 
-/// A dimension of a view with the bounds that follow where its own are implicit.
+/// A dimension with inferred bounds in place of implicit ones.
 pub(super) fn combined(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Result<Dim> {
     let lower = if dim.implicit.0 { inferred.lower } else { dim.lower };
     let upper = if dim.implicit.1 { inferred.upper } else { dim.upper }.max(lower);
@@ -117,7 +117,7 @@ pub(super) fn combined(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Resu
     Ok(dim.with(lower, upper, implicit))
 }
 
-/// The map of an index array, whose items have to be inside of what is viewed.
+/// Restrict the items of an index array to the domain of the base.
 fn narrowed(map: &Map, goal: &Dim, empty: bool) -> Result<Map> {
     let Source::Array(listed) = &map.source else {
         return Ok(map.clone());

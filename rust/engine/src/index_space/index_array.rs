@@ -1,11 +1,11 @@
-//! Index arrays: integers in shared memory, seen with any strides.
+//! Index arrays: integers in shared memory, with arbitrary strides.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::PerDimension;
 
-/// An array of indices. Pieces of it share its memory.
+/// An array of indices. Parts share its memory.
 #[derive(Clone, Debug)]
 pub struct Indices {
     items: Arc<Vec<i64>>,
@@ -21,7 +21,7 @@ pub(super) struct Axis {
 
 const ONE: Axis = Axis { len: 1, stride: 0 };
 
-/// Places that a list adds to others: `offset + stride * indices` along an axis whose places are `by` apart.
+/// Adds `offset + stride * indices`, times the stride `by` of an axis, to positions.
 struct List<'a> {
     indices: &'a Indices,
     offset: i64,
@@ -29,18 +29,18 @@ struct List<'a> {
     by: isize,
 }
 
-/// How one axis of an index array is walked when it is indexed itself; all places are inside of it.
+/// How one axis of an index array is indexed; all positions are valid.
 pub(super) enum Walk<'a> {
-    /// One place.
+    /// By one position.
     At(usize),
-    /// Every `step` places from the first on, along the axis `to` of the result.
+    /// By a range with a step, along the axis `to` of the result.
     Along { to: usize, first: usize, step: i64, count: usize },
-    /// The places `offset + stride * indices`, which have the axes of the result.
+    /// By the positions `offset + stride * indices`, which have the axes of the result.
     Listed { indices: &'a Indices, offset: i64, stride: i64 },
 }
 
 impl Indices {
-    /// The items, in C order, as an array of a shape that has as many; None if it has not.
+    /// Create an array from items in C order; None if their number does not match the shape.
     pub fn new(items: Vec<i64>, shape: &[usize]) -> Option<Indices> {
         let mut axes: PerDimension<Axis> = shape.iter().map(|&len| Axis { len, stride: 0 }).collect();
         let mut size = 1usize;
@@ -51,13 +51,14 @@ impl Indices {
         (size == items.len()).then(|| Indices { items: Arc::new(items), start: 0, axes })
     }
 
-    /// The places where a mask is true, in C order: a list for each axis; None if the shape is another.
+    /// The positions where a mask is true, in C order: one array per axis. None if the shape does
+    /// not match.
     pub fn places(mask: &[bool], shape: &[usize]) -> Option<Vec<Indices>> {
         if shape.iter().product::<usize>() != mask.len() {
             return None;
         }
-        // Without branches, which would mostly be guessed wrongly: every place is written, and the next
-        // overwrites those where the mask is false.
+        // Branch-free, because branches would be mispredicted: every position is written, and the
+        // next one overwrites it where the mask is false.
         let count = mask.iter().filter(|&&is| is).count();
         let mut places = vec![0; count + 1];
         let mut found = 0;
@@ -88,8 +89,8 @@ impl Indices {
         self.axes[axis].len
     }
 
-    /// Whether the array runs along an axis: also where a piece of it has one item left there, which then is
-    /// taken as often as it is asked for, as TensorStore does it.
+    /// Whether the array runs along an axis. A part with one item left still does, and repeats it,
+    /// as in TensorStore.
     pub fn varies(&self, axis: usize) -> bool {
         self.axes[axis] != ONE
     }
@@ -99,7 +100,7 @@ impl Indices {
         self.axes.iter().map(|axis| axis.len).collect()
     }
 
-    /// How far apart items lie in memory along each axis, whichever way; 0 along those that have one.
+    /// The absolute stride of each axis in items; 0 for length 1.
     pub fn apart(&self) -> PerDimension<usize> {
         self.axes.iter().map(|axis| if axis.len == 1 { 0 } else { axis.stride.unsigned_abs() }).collect()
     }
@@ -109,7 +110,7 @@ impl Indices {
         self.axes.iter().map(|axis| axis.len).product()
     }
 
-    /// The first item, if there is one.
+    /// The first item, if any.
     pub fn first(&self) -> Option<i64> {
         if self.size() == 0 {
             return None;
@@ -117,7 +118,7 @@ impl Indices {
         self.items.get(self.start).copied()
     }
 
-    /// The least and the greatest item, if there is one.
+    /// The least and the greatest item, if any.
     pub fn ends(&self) -> Option<(i64, i64)> {
         let first = self.first()?;
         let (mut least, mut most) = (first, first);
@@ -127,8 +128,8 @@ impl Indices {
 
     /// Whether all items are in `[lower, upper)`, an interval of indices.
     pub(super) fn all_within(&self, lower: i64, upper: i64) -> bool {
-        // The sign is set of one of both differences where an item is outside, also where they wrap:
-        // without branches, several items are looked at at once.
+        // An item outside sets the sign of one of the differences, even if it wraps. Without
+        // branches the loop is vectorised.
         let mut outside = 0;
         let mut look = |item: i64| outside |= item.wrapping_sub(lower) | (upper - 1).wrapping_sub(item);
         match self.row(&self.shape()) {
@@ -150,23 +151,23 @@ impl Indices {
         found
     }
 
-    /// The same items with axes of length 1 before and after: `rank` axes, of which the first is `at`.
+    /// The same items in an array of `rank` axes, with the axes at `places` and others of length 1.
     pub(super) fn placed(&self, places: &[usize], rank: usize) -> Indices {
         let mut axes: PerDimension<Axis> = (0..rank).map(|_| ONE).collect();
-        // Of an array that meets others there may be fewer axes than places: the last count.
+        // A broadcast array may have fewer axes than places: they match from the end.
         for (&place, axis) in places.iter().rev().zip(self.axes.iter().rev()) {
             axes[place] = *axis;
         }
         Indices { items: self.items.clone(), start: self.start, axes }
     }
 
-    /// The same items with the axes in another order.
+    /// The same items with reordered axes.
     pub(super) fn permuted(&self, order: impl Iterator<Item = usize>) -> Indices {
         let axes = order.map(|axis| self.axes[axis]).collect();
         Indices { items: self.items.clone(), start: self.start, axes }
     }
 
-    /// The same items, which do not vary along those of some axes that have one.
+    /// The same items, constant along those axes that have length 1.
     pub(super) fn staying(&self, along: &[usize]) -> Indices {
         let mut axes = self.axes.clone();
         for &k in along.iter().filter(|&&k| self.axes[k].len == 1) {
@@ -175,7 +176,7 @@ impl Indices {
         Indices { items: self.items.clone(), start: self.start, axes }
     }
 
-    /// What a walk along the given axes gives; the axes that are left out have length 1.
+    /// Index some axes; the others have length 1.
     pub(super) fn walked(&self, walks: &[(usize, Walk<'_>)], rank: usize) -> Indices {
         let mut start = self.start as isize;
         let mut axes: PerDimension<Axis> = (0..rank).map(|_| ONE).collect();
@@ -186,7 +187,7 @@ impl Indices {
                 Walk::At(place) => start += *place as isize * stride,
                 Walk::Along { to, first, step, count } => {
                     start += *first as isize * stride;
-                    // Two axes along one of the result are a diagonal: both strides are taken.
+                    // Two axes along one of the result are a diagonal: both strides add up.
                     axes[*to].len = *count;
                     axes[*to].stride += *step as isize * stride;
                 }
@@ -201,7 +202,7 @@ impl Indices {
         }
     }
 
-    /// The items at places that run along axes from a first one on, moved by lists.
+    /// The items at strided positions, moved by lists.
     fn listed(&self, start: isize, axes: &[Axis], lists: &[List<'_>]) -> Indices {
         let mut shape: PerDimension<usize> = axes.iter().map(|axis| axis.len).collect();
         for list in lists {
@@ -225,7 +226,7 @@ impl Indices {
                 None => list.indices.gathered(&laid(&list.indices.axes), |index| items.push(item(index))),
             }
         } else {
-            // The places of all items: first of what runs along axes, then what each list adds.
+            // The positions of all items: strided axes first, then the contribution of each list.
             let mut places = Vec::with_capacity(shape.iter().product());
             walk(&laid(axes), 0, &mut |at, stride, count| {
                 places.extend((0..count as isize).map(|step| start + at + step * stride));
@@ -245,7 +246,7 @@ impl Indices {
         self.made(items, &shape, &order)
     }
 
-    /// The items as they lie in memory, if that is in C order of a shape.
+    /// The items as a slice, if they are contiguous in C order of `shape`.
     fn row(&self, shape: &[usize]) -> Option<&[i64]> {
         let mut next = 1;
         for (axis, &len) in self.axes.iter().zip(shape).rev().filter(|(_, &len)| len != 1) {
@@ -257,7 +258,7 @@ impl Indices {
         self.items.get(self.start..self.start + next as usize)
     }
 
-    /// Items of a shape that is known to have as many, which lie in an order of its axes.
+    /// An array from the right number of items, which are in the given order of axes.
     fn made(&self, items: Vec<i64>, shape: &[usize], order: &[usize]) -> Indices {
         let lengths: PerDimension<usize> = order.iter().map(|&k| shape[k]).collect();
         let Some(laid) = Indices::new(items, &lengths) else {
@@ -270,7 +271,7 @@ impl Indices {
         Indices { axes, ..laid }
     }
 
-    /// Give the items at `axes` in C order.
+    /// Call `take` with the items at `axes` in C order.
     pub(super) fn gathered(&self, axes: &[Axis], mut take: impl FnMut(i64)) {
         walk(axes, self.start as isize, &mut |at, stride, count| {
             if stride == 1 {
@@ -284,8 +285,8 @@ impl Indices {
     }
 }
 
-/// The axes of what lists make of an array, slowest first. It is TensorStore's order, of which specs of what is
-/// in memory tell: axes of lists, those of the first one before others, then by how far apart items are.
+/// The axes of the result, slowest first, in TensorStore's order, which specs of arrays in memory
+/// show: axes of lists (the first list first), then by stride.
 fn slowest_first(axes: &[Axis], lists: &[List<'_>]) -> PerDimension<usize> {
     let farther =
         |axes: &[Axis], a: usize, b: usize| axes[b].stride.unsigned_abs().cmp(&axes[a].stride.unsigned_abs());
@@ -301,7 +302,7 @@ fn slowest_first(axes: &[Axis], lists: &[List<'_>]) -> PerDimension<usize> {
     order
 }
 
-/// The axes repeated to a shape.
+/// Broadcast axes to a shape.
 pub(super) fn broadcast(axes: &[Axis], shape: &[usize]) -> PerDimension<Axis> {
     let repeated = |(axis, &len): (&Axis, &usize)| match axis.len == len {
         true => *axis,
@@ -310,9 +311,9 @@ pub(super) fn broadcast(axes: &[Axis], shape: &[usize]) -> PerDimension<Axis> {
     axes.iter().zip(shape).map(repeated).collect()
 }
 
-/// Give each row: where it begins, its stride, and how many items it has.
+/// Call `row` with the start, the stride and the length of each row.
 pub(super) fn walk(axes: &[Axis], start: isize, row: &mut impl FnMut(isize, isize, usize)) {
-    // Axes of length 1 are no axes: rows are as long as they can be.
+    // Axes of length 1 are skipped: rows are as long as possible.
     match axes.iter().rposition(|axis| axis.len != 1) {
         None => row(start, 1, 1),
         Some(0) => row(start, axes[0].stride, axes[0].len),

@@ -1,13 +1,12 @@
-//! The index space: views of arrays as values, which are composed.
+//! Index transforms: views of arrays as values that compose.
 //!
-//! A view has dimensions, each an interval of the integers, perhaps with a
-//! label, and one *map* for each dimension of what it views. A map tells the
-//! index that belongs to a position of the view: always the same one, one that
-//! follows a dimension, or one from an index array.
+//! A transform has a domain (one interval per dimension, perhaps labelled) and one *output map* for
+//! each dimension of its base. A map gives the base index of a position: a constant, a linear
+//! function of one input dimension, or an item of an index array.
 //!
-//! Every act of indexing is a view itself, of the dimensions before it. So all
-//! acts are applied by one function, [`View::after`]: both forms of maps are closed
-//! under it, and a piece of an index array shares the memory of the whole.
+//! Every indexing operation is itself a transform of the dimensions before it, so that one
+//! function, [`IndexTransform::compose`], applies them all. The forms of maps are closed under
+//! composition, and a part of an index array shares its memory.
 
 use std::sync::Arc;
 
@@ -45,50 +44,50 @@ pub use to_selection::{Along, Lowered};
 use crate::error::{Error, Kind, Result};
 use index_array::Walk;
 
-/// As many dimensions as a view can have.
+/// The maximum rank of a transform.
 pub const MAX_RANK: usize = 32;
 
-/// One value for each dimension; on the stack for every rank that people use.
+/// One value for each dimension; on the stack for common ranks.
 pub type PerDimension<T> = SmallVec<[T; 4]>;
 
-/// How one index of what is viewed follows from a position: `offset + stride * source`.
+/// An output map: the base index is `offset + stride * source`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map {
-    /// What is added.
+    /// The constant term.
     pub offset: i64,
-    /// What the source is multiplied with; 0 where there is none.
+    /// The factor of the source; 0 without one.
     pub stride: i64,
-    /// What varies.
+    /// The variable part.
     pub source: Source,
 }
 
-/// What varies in a map.
+/// The variable part of an output map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Nothing: the index is always the same.
+    /// None: the index is constant.
     Nothing,
-    /// The position along a dimension of the view.
+    /// The position along an input dimension.
     Dimension(usize),
     /// The items of an index array.
     Array(Arc<Listed>),
 }
 
-/// An index array, and the half-open interval in which its items have to be.
+/// An index array, and the half-open interval that its items must lie in.
 ///
-/// It has an axis for each dimension of the view, of length 1 where it does not vary.
+/// It has an axis for each input dimension, of length 1 if it does not vary there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The items.
     pub indices: Indices,
-    /// Where they have to be.
+    /// The valid interval.
     pub within: (i64, i64),
 }
 
-/// All indices, as a half-open interval.
+/// The interval of all indices.
 pub const WHOLE: (i64, i64) = (-INFINITE, END);
 
 impl Map {
-    /// Always the same index.
+    /// A constant map.
     pub fn constant(offset: i64) -> Map {
         Map { offset, stride: 0, source: Source::Nothing }
     }
@@ -103,7 +102,7 @@ impl Map {
         Map { offset, stride, source: Source::Array(Arc::new(Listed { indices, within })) }
     }
 
-    /// `offset + stride` times an index, if that fits into 64 bits.
+    /// The map of `offset + stride * x`, as offset and stride, if they fit into 64 bits.
     fn applied(&self, offset: i64, stride: i64) -> Result<(i64, i64)> {
         if self.stride == 1 && self.offset == 0 {
             return Ok((offset, stride));
@@ -116,7 +115,7 @@ impl Map {
         }
     }
 
-    /// The index that the map always gives, if it follows nothing.
+    /// The constant value of a map without input dimensions.
     fn fixed(&self) -> i64 {
         let item = match &self.source {
             Source::Array(listed) => listed.indices.first().unwrap_or(0),
@@ -125,12 +124,11 @@ impl Map {
         self.offset.wrapping_add(self.stride.wrapping_mul(item))
     }
 
-    /// The map as it is of a view with dimensions. Items of its index array that are not where they have
-    /// to be are told to who uses them.
+    /// Check the map against the domain of a transform. Its index array is checked when it is used.
     ///
     /// # Errors
-    /// `Kind::Argument` if it follows a dimension that is not there, or if its index array has another
-    /// shape, or runs along implicit bounds.
+    /// `Kind::Argument` if the input dimension does not exist, or if the index array has another
+    /// shape or runs along implicit bounds.
     pub fn fitted(self, dims: &[Dim]) -> Result<Map> {
         let wrong = |message: String| Err(Error::new(Kind::Argument, message));
         match &self.source {
@@ -165,7 +163,7 @@ impl Map {
         }
     }
 
-    /// Vary along none of some dimensions where the index array has one item left.
+    /// Make the index array constant along those dimensions where it has one item left.
     fn stay(&mut self, dimensions: &[usize]) {
         if let Source::Array(listed) = &mut self.source {
             if dimensions.iter().any(|&k| listed.indices.len(k) == 1 && listed.indices.varies(k)) {
@@ -175,7 +173,7 @@ impl Map {
         }
     }
 
-    /// A constant in place of an index array of one item, and where there is no position.
+    /// Replace an index array with one item, or any map of an empty domain, by a constant.
     fn simplify(&mut self, dims: &[Dim]) -> Result<()> {
         let Source::Array(listed) = &self.source else {
             return Ok(());
@@ -194,10 +192,10 @@ impl Map {
 }
 
 impl Listed {
-    /// Check that all items are where they have to be.
+    /// Check that all items lie in the valid interval.
     ///
     /// # Errors
-    /// `Kind::Selection` if one is not.
+    /// `Kind::Selection` if one does not.
     pub fn check(&self) -> Result<()> {
         let (lower, upper) = self.within;
         if self.within == WHOLE || self.indices.all_within(lower, upper) {
@@ -213,12 +211,12 @@ impl Listed {
     }
 }
 
-/// A view: its dimensions, and a map for each dimension of what is viewed.
+/// An index transform: its domain, and one output map for each dimension of the base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
-    /// The dimensions of the view.
+    /// The domain.
     pub dims: PerDimension<Dim>,
-    /// One for each dimension of what is viewed.
+    /// The output maps, one for each dimension of the base.
     pub maps: PerDimension<Map>,
 }
 
@@ -229,19 +227,20 @@ impl AsRef<View> for View {
 }
 
 impl View {
-    /// The view that leaves positions as they are.
+    /// The identity transform.
     pub fn identity(dims: PerDimension<Dim>) -> View {
         let maps = (0..dims.len()).map(|k| Map::along(k, 0, 1)).collect();
         View { dims, maps }
     }
 
-    /// Whether positions stay as they are.
+    /// Whether this is the identity transform.
     pub fn is_identity(&self) -> bool {
         let same = |(k, map): (usize, &Map)| *map == Map::along(k, 0, 1);
         self.maps.len() == self.dims.len() && self.maps.iter().enumerate().all(same)
     }
 
-    /// Of each map the dimension that it follows, if it is one, its offset and its stride.
+    /// The input dimension, offset and stride of each output map; the dimension is None for other
+    /// maps.
     pub fn lines(&self) -> impl Iterator<Item = (Option<usize>, i64, i64)> + '_ {
         self.maps.iter().map(|map| match map.source {
             Source::Dimension(k) => (Some(k), map.offset, map.stride),
@@ -249,8 +248,8 @@ impl View {
         })
     }
 
-    /// The position in what is viewed of one that is surely inside; None where that is not so, or index
-    /// arrays have to be looked into.
+    /// The base index of a position inside the domain; None if it is outside, or a map has an index
+    /// array.
     pub fn followed(&self, position: &[i64]) -> Option<PerDimension<i64>> {
         let inside = |(dim, &at): (&Dim, &i64)| contains((dim.lower, dim.upper), at);
         if position.len() != self.dims.len() || !self.dims.iter().zip(position).all(inside) {
@@ -264,7 +263,7 @@ impl View {
         self.maps.iter().map(along).collect()
     }
 
-    /// How many maps follow a dimension, or vary along it.
+    /// The number of output maps that depend on an input dimension.
     pub fn followers(&self, dimension: usize) -> usize {
         let follows = |map: &&Map| match &map.source {
             Source::Nothing => false,
@@ -274,19 +273,19 @@ impl View {
         self.maps.iter().filter(follows).count()
     }
 
-    /// The view of this view that an act of indexing gives.
+    /// Apply another transform, such as an indexing operation, to this one.
     ///
     /// # Errors
-    /// `Kind::Selection` if a number would not fit into 64 bits, a position is outside of an index array,
-    /// or one of its bounds is implicit.
+    /// `Kind::Selection` if a number does not fit into 64 bits, a position is outside an index
+    /// array, or an index array runs along an implicit bound.
     pub fn after(&self, act: View) -> Result<View> {
         self.composed(act)?.simplified()
     }
 
-    /// The same with constants in place of index arrays of one item.
+    /// Replace index arrays with one item by constants.
     ///
     /// # Errors
-    /// `Kind::Selection` if such an item is not where it has to be, or does not fit into 64 bits.
+    /// `Kind::Selection` if an item is outside its valid interval, or does not fit into 64 bits.
     pub fn simplified(mut self) -> Result<View> {
         for (k, map) in self.maps.iter_mut().enumerate() {
             map.simplify(&self.dims).map_err(|error| along(k, None, error))?;
@@ -294,7 +293,7 @@ impl View {
         Ok(self)
     }
 
-    /// The same, with index arrays of one item that stay what they are.
+    /// Compose, but keep index arrays with one item.
     fn composed(&self, act: View) -> Result<View> {
         let maps = self.maps.iter().map(|map| composed(map, &self.dims, &act)).collect::<Result<_>>()?;
         Ok(View { dims: act.dims, maps })
@@ -320,7 +319,7 @@ fn composed(map: &Map, dims: &[Dim], act: &View) -> Result<Map> {
     }
 }
 
-/// An index array, itself indexed by an act.
+/// Index an index array by a transform.
 fn taken(array: &Indices, dims: &[Dim], act: &View) -> Result<Indices> {
     let mut walks = PerDimension::new();
     for (k, (map, dim)) in act.maps.iter().zip(dims).enumerate() {
@@ -333,7 +332,7 @@ fn taken(array: &Indices, dims: &[Dim], act: &View) -> Result<Indices> {
     Ok(array.walked(&walks, act.dims.len()))
 }
 
-/// How a map of an act, whose dimensions are `to`, walks through a dimension.
+/// How a map of `transform` indexes one axis of an index array, along a dimension.
 fn way<'a>(map: &'a Map, dim: &Dim, to: &[Dim]) -> Result<Walk<'a>> {
     Ok(match &map.source {
         Source::Nothing => Walk::At(place(map.offset, dim)?),
@@ -356,10 +355,10 @@ fn way<'a>(map: &'a Map, dim: &Dim, to: &[Dim]) -> Result<Walk<'a>> {
     })
 }
 
-/// Check that all that a map makes of the items of an index array is inside of a dimension.
+/// Check that a map of an index array stays inside a dimension.
 fn check_places(map: &Map, listed: &Listed, dim: &Dim) -> Result<()> {
     if map.stride == 1 {
-        // Of both intervals, so that the items are looked at once.
+        // Both intervals in one pass over the items.
         let lower = listed.within.0.max(dim.lower.saturating_sub(map.offset));
         let upper = listed.within.1.min(dim.upper.saturating_sub(map.offset));
         if lower < upper && listed.indices.all_within(lower, upper) {
@@ -374,7 +373,7 @@ fn check_places(map: &Map, listed: &Listed, dim: &Dim) -> Result<()> {
     Ok(())
 }
 
-/// The place in an index array of what a map makes of an index.
+/// The position in a dimension to which a map takes an index.
 fn place_of(map: &Map, index: i64, dim: &Dim) -> Result<usize> {
     place(map.applied(index, 0)?.0, dim)
 }
@@ -386,12 +385,12 @@ fn place(index: i64, dim: &Dim) -> Result<usize> {
     Ok((index - dim.lower) as usize)
 }
 
-/// Whether there is no position, and no implicit bound that could change that.
+/// Whether the domain is empty whatever its implicit bounds become.
 fn nowhere(dims: &[Dim]) -> bool {
     dims.iter().any(Dim::surely_empty)
 }
 
-/// Refuse implicit bounds of what an index array runs along: without items that is only what is empty.
+/// Refuse implicit bounds along an index array (or along its empty axes, if it has no items).
 fn check_explicit(indices: &Indices, dims: &[Dim]) -> Result<()> {
     let none = indices.size() == 0;
     let runs = |k: usize| if none { indices.len(k) == 0 } else { indices.varies(k) };
@@ -403,7 +402,7 @@ fn check_explicit(indices: &Indices, dims: &[Dim]) -> Result<()> {
     }
 }
 
-/// The dimensions, if there are not too many, and no two have one label.
+/// Check the rank, and that labels are unique.
 ///
 /// # Errors
 /// `Kind::Argument` otherwise.
@@ -414,7 +413,7 @@ pub fn checked_labels(dims: PerDimension<Dim>) -> Result<PerDimension<Dim>> {
     }
 }
 
-/// Check that there are not too many dimensions, and no two of one label.
+/// Check the rank, and that labels are unique.
 fn check_labels(dims: &[Dim]) -> Result<()> {
     if dims.len() > MAX_RANK {
         let message = format!("{} dimensions, at most {MAX_RANK} are possible", dims.len());
@@ -434,12 +433,12 @@ fn selection(message: impl Into<String>) -> Error {
     Error::new(Kind::Selection, message)
 }
 
-/// The error of positions that are outside of what there is.
+/// The error of positions outside their bounds.
 fn beyond(message: impl Into<String>) -> Error {
     Error { code: Some("out_of_bounds"), ..selection(message) }
 }
 
-/// A label as messages show it: cut where it is long.
+/// A label for messages, shortened if it is long.
 fn quoted(label: &str) -> String {
     const ROOM: usize = 100;
     match label.char_indices().nth(ROOM) {
@@ -452,7 +451,7 @@ fn outside(index: i64, dim: &Dim) -> Error {
     beyond(format!("index {index} is outside of {}{}", dim.bounds(), dim.counted_back([index])))
 }
 
-/// An error that tells of which dimension it is.
+/// An error with the dimension that it concerns.
 fn along(k: usize, label: Option<&str>, error: Error) -> Error {
     let label = label.map(|label| format!(" ({})", quoted(label))).unwrap_or_default();
     Error { message: format!("dimension {k}{label}: {}", error.message), ..error }

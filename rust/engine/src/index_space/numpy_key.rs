@@ -1,4 +1,4 @@
-//! What stands in brackets: integers, slices, index arrays, new axes.
+//! Indexing keys of NumPy: integers, slices, index arrays, new axes and ellipses.
 
 use super::dim::Line;
 use super::implicit_bounds::{backwards, combined};
@@ -7,46 +7,46 @@ use super::{
 };
 use crate::error::Result;
 
-/// How index arrays meet.
+/// How index arrays combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Together, and their dimensions stand where the first of them stood if they are side by side.
+    /// They broadcast; adjacent arrays put their dimensions in their place, others come first.
     Default,
-    /// Each by itself.
+    /// Each array indexes alone (`oindex`).
     Outer,
-    /// Together, and their dimensions stand first.
+    /// They broadcast, and their dimensions come first (`vindex`).
     Joint,
 }
 
-/// One of the things that stand in brackets.
+/// One term of an indexing key.
 #[derive(Clone, Debug)]
 pub enum Term {
-    /// One index: the dimension is gone.
+    /// An integer, which removes the dimension.
     Index(i64),
-    /// An interval of indices, perhaps every so many.
+    /// A slice.
     Slice(Slice),
     /// A new dimension.
     New,
-    /// As many whole slices as fit.
+    /// Full slices for all other dimensions.
     Ellipsis,
     /// An index array.
     Array {
         /// The indices.
         indices: Indices,
-        /// Whether it stands for a dimension; one that a boolean without dimensions became does not.
+        /// Whether it indexes a dimension, unlike the array of a zero-dimensional boolean.
         used: bool,
-        /// Whether the array before came from the same mask, and shares its dimensions.
+        /// Whether it comes from the same mask as the array before, and shares its dimensions.
         goes_on: bool,
     },
 }
 
 impl Term {
-    /// Whether it is an index array that stands for no dimension.
+    /// Whether it is an index array that indexes no dimension.
     pub(super) fn is_unused(&self) -> bool {
         matches!(self, Term::Array { used: false, .. })
     }
 
-    /// How many of the selected dimensions it takes, with the new ones.
+    /// How many selected dimensions it uses, counting new ones.
     pub(super) fn selects(&self) -> usize {
         usize::from(!matches!(self, Term::Ellipsis) && !self.is_unused())
     }
@@ -56,7 +56,7 @@ impl Term {
         matches!(self, Term::New)
     }
 
-    /// How many dimensions of the view it takes.
+    /// How many existing dimensions it uses.
     fn used(&self) -> usize {
         match self {
             Term::New | Term::Ellipsis => 0,
@@ -66,13 +66,13 @@ impl Term {
     }
 }
 
-/// One place of a plan: the dimension of the view that it is, if any, and what is done with it.
+/// One entry of a plan: an existing dimension, if any, and its term.
 struct Entry {
     old: Option<usize>,
     term: Term,
 }
 
-/// The act of terms for all dimensions; what they leave over stays as it is.
+/// The transform of terms that index all dimensions; the remaining ones stay.
 pub(super) fn for_all(dims: &[Dim], terms: Vec<Term>, mode: Mode) -> Result<View> {
     let mode = first_if_apart(mode, &terms);
     let terms = filled(terms, dims.len(), Term::used, true)?;
@@ -85,9 +85,10 @@ pub(super) fn for_all(dims: &[Dim], terms: Vec<Term>, mode: Mode) -> Result<View
     Plan::new(dims, entries, order, mode)?.view()
 }
 
-/// The act of terms for selected dimensions, and which dimensions come of them, in their order.
+/// The transform of terms that index selected dimensions, and the resulting dimensions, in their
+/// order.
 ///
-/// A new dimension is selected by its number among all with the new ones.
+/// A new dimension is selected by its number in the result.
 pub(super) fn for_some(
     dims: &[Dim],
     mut terms: Vec<Term>,
@@ -98,7 +99,7 @@ pub(super) fn for_some(
     if single && !matches!(terms[..], [Term::Ellipsis]) {
         terms = vec![terms[0].clone(); selected.len()];
     }
-    // Booleans without dimensions name none of the selected ones: what comes of them stands first.
+    // Zero-dimensional booleans use no selected dimension; their dimensions come first.
     let first = terms.iter().filter(|term| term.is_unused()).count();
     let mode = match mode {
         Mode::Outer if first > 0 => {
@@ -132,8 +133,8 @@ pub(super) fn for_some(
     Ok((plan.view()?, plan.selected()))
 }
 
-/// NumPy's rule of adjacency: what comes of index arrays stands first, as in `vindex`, if something
-/// stands between them, be it an ellipsis for no dimension.
+/// NumPy's adjacency rule: the dimensions of index arrays come first, as in `vindex`, if another
+/// term stands between them, even an empty ellipsis.
 fn first_if_apart(mode: Mode, terms: &[Term]) -> Mode {
     let is_array = |term: &Term| array(term).is_some();
     let between = match (terms.iter().position(is_array), terms.iter().rposition(is_array)) {
@@ -147,7 +148,7 @@ fn first_if_apart(mode: Mode, terms: &[Term]) -> Mode {
     }
 }
 
-/// Put a whole slice for each dimension that an ellipsis stands for. If `open`, one stands at the end.
+/// Replace an ellipsis by full slices. If `open`, a missing ellipsis stands at the end.
 pub(super) fn filled(
     mut terms: Vec<Term>,
     count: usize,
@@ -168,14 +169,14 @@ pub(super) fn filled(
     Ok(terms)
 }
 
-/// Which dimensions of the result came of a term, or of all index arrays together.
+/// The origin of result dimensions: one term, or all broadcast index arrays.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
     Joint,
     Of(usize),
 }
 
-/// What the terms make of the dimensions.
+/// The plan that turns terms into a transform.
 struct Plan<'a> {
     dims: &'a [Dim],
     entries: Vec<Entry>,
@@ -184,7 +185,7 @@ struct Plan<'a> {
     mode: Mode,
     joint_shape: PerDimension<usize>,
     new: PerDimension<Dim>,
-    /// Of each group the dimensions that it became.
+    /// The result dimensions of each group.
     places: PerDimension<(Group, PerDimension<usize>)>,
 }
 
@@ -198,7 +199,7 @@ impl<'a> Plan<'a> {
         Ok(Plan { dims, entries, order, mode, joint_shape, new, places })
     }
 
-    /// The act as a view of the dimensions.
+    /// The transform of the plan.
     fn view(&mut self) -> Result<View> {
         let first_array = self.order.iter().copied().find(|&at| array(&self.entries[at].term).is_some());
         if self.mode == Mode::Joint {
@@ -225,7 +226,7 @@ impl<'a> Plan<'a> {
                             let (dim, sliced) = whole.sliced(*slice).map_err(told)?;
                             line = sliced;
                             if whole.is_empty() && line.stride < 0 {
-                                // Turned round, it would grow from another place than it has.
+                                // A reversed dimension would grow at the other end.
                                 combined(*k, &dim, &backwards(whole, line.offset, line.stride)?, false)?
                             } else {
                                 dim
@@ -248,7 +249,7 @@ impl<'a> Plan<'a> {
         Ok(View { dims: std::mem::take(&mut self.new), maps })
     }
 
-    /// What an entry's dimensions are found by.
+    /// The group of an entry's dimensions.
     fn group(&self, at: usize) -> Group {
         let Term::Array { .. } = &self.entries[at].term else {
             return Group::Of(at);
@@ -292,7 +293,7 @@ impl<'a> Plan<'a> {
             let places = self.places(self.group(at));
             maps.push(match (term, places) {
                 (Term::Array { .. }, _) if nowhere(&self.new) => Map::constant(0),
-                // Items that are outside are told of where something follows the dimension.
+                // Items outside the bounds raise an error when they are used.
                 (Term::Array { indices, .. }, _) => {
                     let placed = indices.placed(places, self.new.len());
                     Map::by_array(placed, 0, 1, self.dims[k].reach())
@@ -304,7 +305,7 @@ impl<'a> Plan<'a> {
         Ok(maps)
     }
 
-    /// The dimensions that came of the terms, in their order.
+    /// The result dimensions, in the order of the terms.
     fn selected(&self) -> PerDimension<usize> {
         let mut groups: Vec<Group> = if self.mode == Mode::Joint { vec![Group::Joint] } else { Vec::new() };
         for &at in &self.order {
@@ -324,7 +325,7 @@ fn array(term: &Term) -> Option<&Indices> {
     }
 }
 
-/// The shape that arrays have together.
+/// The broadcast shape of index arrays.
 fn met<'a>(arrays: impl Iterator<Item = &'a Indices> + Clone) -> Result<PerDimension<usize>> {
     let rank = arrays.clone().map(Indices::rank).max().unwrap_or(0);
     let mut shape: PerDimension<usize> = (0..rank).map(|_| 1).collect();

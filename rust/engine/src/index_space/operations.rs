@@ -1,7 +1,7 @@
-//! The acts of indexing: each is a view of the dimensions before it.
+//! Indexing operations, each of which is a transform of the dimensions before it.
 //!
-//! Every act is for some of the dimensions, and tells which dimensions came of those, so that the
-//! next act of a dimension expression goes on with them.
+//! Every operation applies to some dimensions and returns the resulting ones, to which the next
+//! operation of a dimension expression applies.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ use crate::error::Result;
 /// A value for each dimension, or one for all.
 #[derive(Clone, Debug)]
 pub enum PerDim<T> {
-    /// One for all.
+    /// One value for all.
     One(T),
-    /// One for each.
+    /// One value for each.
     Each(PerDimension<T>),
 }
 
@@ -41,58 +41,57 @@ impl<T> PerDim<T> {
     }
 }
 
-/// How a translation is given.
+/// The kind of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shift {
-    /// The new origin.
+    /// To a new origin.
     To,
-    /// By how much.
+    /// By an offset.
     By,
-    /// By how much backwards.
+    /// By a negated offset.
     BackwardBy,
 }
 
-/// Where dimensions go in a transposition.
+/// The target of dimensions in a transposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A number, counted from the end where negative.
+    /// A number, counted from the end if negative.
     Number(i64),
     /// All numbers of a slice.
     Range(Slice),
 }
 
-/// One act.
+/// An indexing operation.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// What stands in brackets; a single term is for all selected dimensions.
+    /// Indexing by a key; a single term applies to all selected dimensions.
     Brackets {
-        /// The terms.
+        /// The terms of the key.
         terms: Vec<Term>,
-        /// Whether it was one, not a tuple of one.
+        /// Whether the key is a term, not a tuple.
         single: bool,
-        /// How index arrays meet.
+        /// How index arrays combine.
         mode: Mode,
     },
-    /// Move the domain.
+    /// Translates the domain.
     Translate(Shift, PerDim<Option<i64>>),
-    /// Give labels; None takes one away.
+    /// Sets labels; None removes one.
     Label(PerDimension<Option<Arc<str>>>),
-    /// Keep the multiples of a number, and divide them by it.
+    /// Keeps the multiples of a stride, divided by it.
     Stride(PerDim<Option<i64>>),
-    /// Say whether bounds are implicit; None leaves them.
+    /// Marks bounds as implicit or explicit; None leaves them.
     MarkBoundsImplicit(Option<bool>, Option<bool>),
-    /// Move dimensions to other places: to those from one on, or to each its own.
+    /// Moves dimensions: to consecutive positions, or each to its own.
     Transpose(Box<PerDim<Place>>),
-    /// Walk the dimensions together, as one that stands first.
+    /// Replaces the dimensions by their diagonal, which becomes the first dimension.
     Diagonal,
 }
 
 impl View {
-    /// The view after acts, of which the first is for the dimensions that are named; without names
-    /// for all.
+    /// Apply operations, the first of them to the selected dimensions (None: all).
     ///
     /// # Errors
-    /// `Kind::Selection` or `Kind::Argument` if an act does not fit.
+    /// `Kind::Selection` or `Kind::Argument` if an operation does not fit.
     pub fn acted(&self, names: Option<&[Name]>, acts: impl IntoIterator<Item = Act>) -> Result<View> {
         let mut acts = acts.into_iter();
         let Some(first) = acts.next() else {
@@ -121,7 +120,7 @@ impl View {
         Ok(view)
     }
 
-    /// The same positions, when something else is said of the selected dimensions.
+    /// Change the selected dimensions without moving positions.
     fn told(&self, selected: &[usize], mut say: impl FnMut(usize, &mut Dim)) -> Result<View> {
         let mut view = self.clone();
         for (at, &k) in selected.iter().enumerate() {
@@ -138,7 +137,7 @@ impl View {
         Ok(view)
     }
 
-    /// The same positions, with a dimension that begins elsewhere.
+    /// Translate one dimension.
     fn shift(&mut self, k: usize, by: i128) -> Result<()> {
         self.dims[k] = self.dims[k].shifted(by)?;
         let back = i64::try_from(-by).map_err(|_| selection("an offset beyond 64 bits"))?;
@@ -148,22 +147,22 @@ impl View {
         Ok(())
     }
 
-    /// The view with its dimensions in another order.
+    /// Reorder the dimensions.
     ///
     /// # Errors
-    /// `Kind::Selection` if it is not a permutation.
+    /// `Kind::Selection` if `order` is not a permutation.
     pub fn permuted(&self, order: &[usize]) -> Result<View> {
         let places = places_of(order, self.dims.len())?;
         Ok(self.turned(order.iter().copied(), |k| places[k]))
     }
 
-    /// The view with its dimensions in reverse order.
+    /// Reverse the order of the dimensions.
     pub fn reversed(&self) -> View {
         let rank = self.dims.len();
         self.turned((0..rank).rev(), |k| rank - 1 - k)
     }
 
-    /// The view with its dimensions in an order, in which each has its place.
+    /// Reorder the dimensions, given the order and its inverse.
     fn turned(&self, order: impl Iterator<Item = usize> + Clone, place: impl Fn(usize) -> usize) -> View {
         let mut turned = View { dims: PerDimension::new(), maps: PerDimension::new() };
         turned.dims.extend(order.clone().map(|k| self.dims[k].clone()));
@@ -181,11 +180,11 @@ impl View {
         turned
     }
 
-    /// The part of the view that is in a domain, with explicit bounds. Dimensions are found by their
-    /// labels, those without in their order; where the view has none it gets those of the domain.
+    /// Restrict the transform to a domain, with explicit bounds. Labels select dimensions,
+    /// unlabelled ones follow in order. A transform without labels gets those of the domain.
     ///
     /// # Errors
-    /// `Kind::Selection` if the domain has other dimensions, or is not contained in that of the view.
+    /// `Kind::Selection` if the domain has other dimensions, or exceeds that of the transform.
     pub fn restricted(&self, to: &[Dim]) -> Result<View> {
         let labelled = |dims: &[Dim]| dims.iter().any(|dim| dim.label.is_some());
         let by_label = labelled(&self.dims) && labelled(to);
@@ -227,7 +226,7 @@ fn any_new(terms: &[Term]) -> bool {
 }
 
 impl Act {
-    /// The view of a view that the act gives; `selected` becomes what it was for.
+    /// Apply the operation to the `selected` dimensions, which become the resulting ones.
     fn of(self, view: &View, selected: &mut PerDimension<usize>) -> Result<View> {
         let dims = &view.dims;
         match self {
@@ -236,7 +235,7 @@ impl Act {
                 let mut view = view.clone();
                 for (at, &k) in selected.iter().enumerate() {
                     let by = by.at(at).map_or(Ok(0), |by| shift.of(&dims[k], by))?;
-                    // A place to move to is a position; only how far to move is not.
+                    // The new origin is a position, the offset is not.
                     let to = matches!(shift, Shift::To);
                     view.shift(k, by).map_err(|error| if to { beyond(error.message) } else { error })?;
                 }
@@ -299,7 +298,7 @@ impl Shift {
     }
 }
 
-/// Change the selected dimensions one by one; `change` gets their place in the selection.
+/// Change the selected dimensions one by one; `change` gets their index in the selection.
 fn each(
     dims: &[Dim],
     selected: &[usize],
@@ -334,7 +333,7 @@ fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<View> {
     Ok(View { dims: new, maps })
 }
 
-/// The order of dimensions after the selected ones moved to places; the others keep theirs.
+/// The order of dimensions after moving the selected ones; the others keep theirs.
 fn moved(rank: usize, selected: &[usize], places: &[usize]) -> Result<PerDimension<usize>> {
     if places.len() != selected.len() {
         return Err(selection(format!("{} places for {} dimensions", places.len(), selected.len())));
@@ -374,7 +373,7 @@ fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<PerDimen
     }
 }
 
-/// Where each of the dimensions is in an order.
+/// The inverse of a permutation.
 fn places_of(order: &[usize], rank: usize) -> Result<PerDimension<usize>> {
     let mut places: PerDimension<usize> = (0..rank).map(|_| rank).collect();
     for (new, &old) in order.iter().enumerate().take(rank) {

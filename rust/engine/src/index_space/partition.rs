@@ -1,10 +1,9 @@
-//! A view cut into parts: by boxes of what is viewed, of which the last one counts, or by the cells of a grid.
+//! Partitions of a view: by boxes of its base, or by the cells of a grid.
 //!
-//! The positions of a view are a box. Those whose indices are inside of another box are one again, as
-//! long as no index is from an array: each map that follows a dimension bounds it. The dimensions along
-//! which index arrays vary are taken together, flattened, and are a list of *points*. So a part is a list
-//! of points (or all, where there are no index arrays) times a box of the dimensions that remain, and what
-//! is left of a part without another one is few parts.
+//! The positions of a view are a box. Those whose base indices lie in another box are a box again,
+//! unless a map has an index array: each map of an input dimension bounds it. The dimensions of
+//! index arrays are flattened into a list of *points*. So a part is a list of points (or all) times
+//! a box of the other dimensions, and the difference of two parts consists of few parts.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,45 +16,45 @@ use crate::error::{Error, Kind, Result};
 /// A half-open interval.
 type Interval = (i64, i64);
 
-/// A part of a view, as two views from positions of its own.
+/// A part of a view: two transforms from the domain of the part.
 pub struct Part {
-    /// Of what is viewed.
+    /// To the base.
     pub view: View,
-    /// Of an array that has the shape of the whole view.
+    /// To an array with the shape of the whole view.
     pub place: View,
 }
 
-/// Which positions are in a part.
+/// The positions of a part.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Piece {
-    /// The interval of each dimension; all of it along joint ones.
+    /// The interval of each dimension; complete for joint ones.
     bounds: PerDimension<Interval>,
-    /// Which of the joint positions, ascending; None: all of them.
+    /// The selected joint positions, ascending; None: all.
     points: Option<Arc<Vec<u32>>>,
 }
 
-/// A view that is cut: finite, and not empty.
+/// A finite, non-empty view to divide.
 pub struct Cutter {
     view: View,
-    /// The dimensions along which index arrays vary, and those that remain.
+    /// The dimensions of index arrays, and the others.
     joint: PerDimension<usize>,
     plain: PerDimension<usize>,
-    /// How many joint positions there are.
+    /// The number of joint positions.
     points: usize,
-    /// The maps that follow joint dimensions, and the index of each joint position.
+    /// The maps of joint dimensions, with the base index of each joint position.
     flat: PerDimension<(usize, Vec<i64>)>,
-    /// The number of each other map.
+    /// The numbers of the other maps.
     following: PerDimension<usize>,
-    /// The least and the greatest index of each map.
+    /// The range of base indices of each map.
     reach: PerDimension<Interval>,
 }
 
 impl Cutter {
-    /// Prepare to cut a view; None if it is empty.
+    /// Prepare the division of a view; None if it is empty.
     ///
     /// # Errors
-    /// `Kind::Argument` if it is not finite, `Kind::Selection` if indices are beyond 64 bits, or not where they
-    /// have to be.
+    /// `Kind::Argument` if it is not finite, `Kind::Selection` if base indices do not fit into 64
+    /// bits or are invalid.
     pub fn new(view: &View) -> Result<Option<Cutter>> {
         if let Some(dim) = view.dims.iter().find(|dim| !dim.is_finite()) {
             return Err(Error::new(Kind::Argument, format!("the dimension {dim} is not finite")));
@@ -90,11 +89,11 @@ impl Cutter {
         Piece { bounds: self.view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect(), points: None }
     }
 
-    /// The parts of the view in boxes, the last first, each with the number of its box: a position
-    /// belongs to the last box that has it.
+    /// The parts of the view in each box, the last box first: a position belongs to the last box
+    /// that contains it.
     ///
     /// # Errors
-    /// `Kind::Argument` if one belongs to none.
+    /// `Kind::Argument` if a position is in no box.
     pub fn by_boxes(&self, boxes: &[PerDimension<Interval>]) -> Result<Vec<(usize, Part)>> {
         let touched = (0..boxes.len()).rev().filter(|&n| {
             boxes[n]
@@ -110,7 +109,7 @@ impl Cutter {
         pieces.into_iter().map(|(n, piece)| Ok((n, self.part(&piece)?))).collect()
     }
 
-    /// Split a piece, whose points are all inside of each of these boxes.
+    /// Divide a region whose points are inside all these boxes.
     fn split(
         &self,
         piece: Piece,
@@ -153,7 +152,7 @@ impl Cutter {
         Err(Error::new(Kind::Argument, format!("no layer has position ({index}{comma})")))
     }
 
-    /// Split all positions where there are points.
+    /// Divide all positions, if there are points.
     fn split_points(
         &self,
         touched: &[usize],
@@ -170,7 +169,7 @@ impl Cutter {
         let bounds: PerDimension<Vec<i64>> = self.flat.iter().map(|(at, _)| bounds(*at)).collect();
         let cell = |place: usize, index: i64| bounds[place].partition_point(|&bound| bound <= index) as i64;
         let (groups, firsts) = self.grouped(cell);
-        // What belongs to the same box, in the same intervals, is one part.
+        // Regions of one box with the same intervals are one part.
         let mut pieces: Vec<(usize, Piece, Vec<u32>)> = Vec::new();
         let mut known: HashMap<(usize, Piece), usize> = HashMap::new();
         let mut of_group: Vec<Vec<usize>> = Vec::with_capacity(firsts.len());
@@ -203,8 +202,8 @@ impl Cutter {
         Ok(made.collect())
     }
 
-    /// For each point the number of its cell, and the first point in each cell. `cell` is given which of the
-    /// flat maps, and an index.
+    /// The group of each point, by cell, and the first point of each group. `cell` gets the number
+    /// of the map and the base index.
     fn grouped(&self, cell: impl Fn(usize, i64) -> i64) -> (Vec<u32>, Vec<u32>) {
         let mut groups = vec![0u32; self.points];
         let mut firsts = vec![0u32];
@@ -245,7 +244,8 @@ impl Cutter {
         (groups, firsts)
     }
 
-    /// The positions of a piece that are in a box, as far as maps follow plain dimensions; None: there are none.
+    /// The positions of a region inside a box, by the maps of plain dimensions; None if there are
+    /// none.
     fn inside(&self, piece: &Piece, bounds: &[Interval]) -> Option<Piece> {
         let mut inner = piece.clone();
         for &at in &self.following {
@@ -267,7 +267,7 @@ impl Cutter {
         Some(inner)
     }
 
-    /// What is left of a piece without another one inside of it.
+    /// Append the difference of a region and a region inside it.
     fn around(&self, piece: &Piece, inner: &Piece, rest: &mut Vec<Piece>) {
         let mut left = piece.clone();
         for &k in &self.plain {
@@ -283,7 +283,7 @@ impl Cutter {
         }
     }
 
-    /// Both views of a piece: some points come first, then the other dimensions.
+    /// The transforms of a region: selected points come first, then the other dimensions.
     fn part(&self, piece: &Piece) -> Result<Part> {
         let origin = |k: usize| self.view.dims[k].lower;
         let dim = |k: usize| Dim::new(piece.bounds[k].0, piece.bounds[k].1);
@@ -325,7 +325,7 @@ impl Cutter {
     }
 }
 
-/// The indices of the input dimension for which a map is in an interval.
+/// The positions of an input dimension that a map takes into an interval.
 fn before(map: &Map, lower: i64, upper: i64) -> Interval {
     let (offset, by) = (i128::from(map.offset), i128::from(map.stride));
     let (low, high) = (i128::from(lower) - offset, i128::from(upper) - offset);
@@ -341,7 +341,7 @@ fn within(value: i128) -> i64 {
 }
 
 impl View {
-    /// The least and the greatest index of a map; the view is finite and not empty.
+    /// The range of base indices of a map; the domain is finite and not empty.
     pub(super) fn reached(&self, map: &Map) -> Result<Interval> {
         let ends = match &map.source {
             Source::Nothing => (0, 0),
@@ -356,13 +356,13 @@ impl View {
     }
 }
 
-/// A grid of cells, of which those at its ends are shorter where it ends.
+/// A grid of cells; those at the bounds of the domain are cut off.
 pub struct Grid {
-    /// The domain that is cut.
+    /// The domain.
     pub dims: PerDimension<Dim>,
-    /// Where cell 0 begins.
+    /// The origin of cell 0.
     pub origin: PerDimension<i64>,
-    /// How long cells are.
+    /// The lengths of cells.
     pub shape: PerDimension<i64>,
 }
 
@@ -381,8 +381,7 @@ impl Grid {
     }
 }
 
-/// Some positions of a view in a cell: which cells, and which positions they are along one dimension, or which
-/// points.
+/// Cells, and the positions of the view in them: along one dimension, or as points.
 struct Choice {
     cells: PerDimension<i64>,
     of: Chosen,
@@ -394,11 +393,11 @@ enum Chosen {
     Points(Option<Arc<Vec<u32>>>),
 }
 
-/// The parts of a view in the cells of a grid, each of which has a number.
+/// The parts of a view in the cells of a grid, which are numbered.
 pub struct Cells {
     cutter: Cutter,
     grid: Grid,
-    /// The maps that each list of choices is of.
+    /// The maps of each list of choices.
     maps: Vec<PerDimension<usize>>,
     choices: Vec<Vec<Choice>>,
     count: usize,
@@ -408,7 +407,7 @@ impl Cutter {
     /// The parts in the cells of a grid.
     ///
     /// # Errors
-    /// `Kind::Selection` if an index is outside of it, or there are more cells than can be counted.
+    /// `Kind::Selection` if a base index is outside the grid, or there are too many cells.
     pub fn by_cells(self, grid: Grid) -> Result<Cells> {
         for (k, (dim, (least, most))) in grid.dims.iter().zip(&self.reach).enumerate() {
             if *least < dim.lower || *most >= dim.upper {
@@ -451,7 +450,7 @@ impl Cutter {
         Ok(Cells { cutter: self, grid, maps, choices, count })
     }
 
-    /// The cells along a dimension, and the interval of it that is in each.
+    /// The cells along a dimension, with the interval of the dimension in each.
     fn runs(&self, k: usize, maps: &[usize], grid: &Grid) -> Vec<Choice> {
         let (mut at, end) = (self.view.dims[k].lower, self.view.dims[k].upper);
         let mut runs = Vec::new();
@@ -473,13 +472,13 @@ impl Cutter {
 }
 
 impl Cells {
-    /// How many there are.
+    /// The number of cells.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// What is chosen in a cell, and the maps that this is about.
+    /// The choices of a cell, with their maps.
     fn chosen(&self, mut number: usize) -> impl Iterator<Item = (&PerDimension<usize>, &Choice)> {
         self.maps.iter().zip(&self.choices).rev().map(move |(maps, choices)| {
             let choice = &choices[number % choices.len()];
@@ -500,10 +499,10 @@ impl Cells {
         })
     }
 
-    /// The part of the view in a cell, counted from where the cell begins.
+    /// The part of the view in a cell; base indices count from the origin of the cell.
     ///
     /// # Errors
-    /// Never, but for mistakes of this module.
+    /// None, unless this module has a fault.
     pub fn part(&self, number: usize) -> Result<Part> {
         let mut piece = self.cutter.whole();
         for (_, choice) in self.chosen(number) {

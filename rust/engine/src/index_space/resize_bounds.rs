@@ -1,32 +1,32 @@
-//! Which bounds of what is viewed have to change so that a view has other bounds.
+//! Resizing of a view: which bounds of its base must change.
 
 use super::{Dim, Map, PerDimension, Source, View, END, INFINITE, WHOLE};
 use crate::error::{Error, Kind, Result};
 
-/// What becomes of one dimension of what is viewed.
+/// The change of one dimension of the base.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Its new lower bound; None leaves it.
+    /// The new lower bound; None: unchanged.
     pub lower: Option<i64>,
-    /// Its new upper bound; None leaves it.
+    /// The new upper bound; None: unchanged.
     pub upper: Option<i64>,
-    /// The interval beyond which nothing may be affected.
+    /// The interval outside which no element may change.
     pub within: Option<(i64, i64)>,
 }
 
-/// New bounds of a view, a lower and an upper one for each dimension; None leaves one, or all.
+/// New bounds of a view, one for each dimension; None leaves one, or all.
 type Bounds<'b> = Option<&'b [Option<i64>]>;
 
 impl View {
-    /// What new bounds of the view ask for of each dimension of what is viewed; `tied`: elements outside
-    /// of the view may be affected.
+    /// The changes of the base that give the view new bounds; `tied`: elements outside the view may
+    /// change.
     ///
     /// # Errors
-    /// `Kind::Argument` if a bound is explicit, is moved along a stride, or along a diagonal.
+    /// `Kind::Argument` if a bound is explicit, or a map has a stride or a diagonal.
     pub fn moved(&self, lower: Bounds<'_>, upper: Bounds<'_>, tied: bool) -> Result<PerDimension<Moved>> {
         let asked = asked(&self.dims, lower, upper)?;
         let still = |along: usize| asked[along] == (None, None);
-        // Bounds of new dimensions are those of nothing.
+        // A dimension without a map has no bounds in the base.
         let moves = |map: &Map| matches!(map.source, Source::Dimension(along) if !still(along));
         let anything = self.maps.iter().any(moves);
         let mut used: PerDimension<bool> = asked.iter().map(|_| false).collect();
@@ -63,7 +63,7 @@ impl View {
     }
 }
 
-/// The bounds of what is viewed that a map takes new bounds to.
+/// The base bounds to which a map takes new bounds.
 fn through(
     map: &Map,
     along: usize,
@@ -82,8 +82,7 @@ fn through(
     }
 }
 
-/// The interval beyond which nothing may be affected along a map. It has an end where that is one of what
-/// is viewed by an explicit bound.
+/// The interval outside which no element may change along a map. It is limited by explicit bounds.
 fn kept(dims: &[Dim], map: &Map) -> Option<(i64, i64)> {
     let (low, high, implicit) = match &map.source {
         Source::Nothing => (0, 0, (false, false)),
@@ -96,7 +95,7 @@ fn kept(dims: &[Dim], map: &Map) -> Option<(i64, i64)> {
     let at = |end| i128::from(map.offset) + i128::from(map.stride) * i128::from(end);
     let (first, last, implicit) = match map.stride < 0 {
         false => (at(low), at(high), implicit),
-        // Nothing lies between, wherever that is.
+        // An empty interval, wherever it is.
         true if low > high => (at(low), at(low) - 1, (implicit.1, implicit.0)),
         true => (at(high), at(low), (implicit.1, implicit.0)),
     };

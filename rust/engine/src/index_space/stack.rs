@@ -1,4 +1,4 @@
-//! Several views as layers of one domain: where they belong in it, and what a view of all sees of each.
+//! Stacks of layers in one domain (overlay, concat, stack), and the parts of them that a view sees.
 
 use std::sync::OnceLock;
 
@@ -6,30 +6,30 @@ use super::partition::Cutter;
 use super::{quoted, Dim, Map, PerDimension, Source, View, END, INFINITE};
 use crate::error::{Error, Kind, Result};
 
-/// Views and where they belong, from the lowest to the topmost.
+/// Layers and their positions, from the lowest to the topmost.
 ///
-/// They may be in the hands of others (`V`): a view is some hundred bytes long, and there may be many.
+/// `V` may be any owner of a transform, which has some hundred bytes: there may be many.
 pub struct Layers<V = View> {
-    /// As they are.
+    /// The layers before they are moved.
     views: Vec<V>,
     way: Way,
-    /// Of each the bounds where it belongs.
+    /// The bounds of each layer in the stack.
     bounds: Vec<PerDimension<(i64, i64)>>,
-    /// Where they belong: many layers are put together of which few are ever looked at.
+    /// The layers in the stack, computed on first use.
     placed: OnceLock<Vec<View>>,
 }
 
-/// How layers are put together.
+/// How layers are arranged.
 enum Way {
-    /// As they are.
+    /// At their own positions.
     Over,
-    /// One after the other along a dimension.
+    /// One after another along a dimension.
     Along(usize),
-    /// Side by side along a new one.
+    /// Side by side along a new dimension.
     Beside(usize),
 }
 
-/// A dimension, by its number, which may count from the end, or its label.
+/// A dimension, by label or by number, counted from the end if negative.
 pub enum Axis<'a> {
     /// A number.
     Number(i64),
@@ -37,18 +37,18 @@ pub enum Axis<'a> {
     Label(&'a str),
 }
 
-/// What a view sees of one layer.
+/// The part of a layer that a view sees.
 pub struct Seen {
     /// The number of the layer.
     pub layer: usize,
-    /// The view of what the layer is a view of.
+    /// The transform from the part to the base of the layer.
     pub view: View,
-    /// Where its positions are in an array of the shape of the whole view.
+    /// The transform from the part to an array with the shape of the view.
     pub place: View,
 }
 
 impl<V: AsRef<View>> Layers<V> {
-    /// Layers that are where they belong.
+    /// Layers at their own positions.
     ///
     /// # Errors
     /// `Kind::Argument` if they differ in rank.
@@ -58,10 +58,10 @@ impl<V: AsRef<View>> Layers<V> {
         Ok(Layers { views, way: Way::Over, bounds, placed: OnceLock::new() })
     }
 
-    /// Layers one after the other along a dimension of theirs. The first one stays where it is.
+    /// Layers one after another along a dimension. The first one keeps its position.
     ///
     /// # Errors
-    /// `Kind::Argument` if there is none, if they do not fit, or if one is infinite along it.
+    /// `Kind::Argument` for no layers, for layers that do not fit, or for an infinite one.
     pub fn concatenated(views: Vec<V>, axis: &Axis<'_>) -> Result<Layers<V>> {
         let Some(first) = views.first().map(V::as_ref) else { return Err(wrong("concat needs a layer")) };
         check_ranks(&views)?;
@@ -103,7 +103,7 @@ impl<V: AsRef<View>> Layers<V> {
     /// Layers side by side, along a new dimension.
     ///
     /// # Errors
-    /// `Kind::Argument` if there is none, or they do not fit.
+    /// `Kind::Argument` for no layers, or for layers that do not fit.
     pub fn stacked(views: Vec<V>, axis: i64) -> Result<Layers<V>> {
         let Some(first) = views.first().map(V::as_ref) else { return Err(wrong("stack needs a layer")) };
         check_ranks(&views)?;
@@ -117,10 +117,10 @@ impl<V: AsRef<View>> Layers<V> {
         Ok(Layers { views, way: Way::Beside(at), bounds, placed: OnceLock::new() })
     }
 
-    /// The views, each where it belongs.
+    /// The layers at their positions in the stack.
     ///
     /// # Errors
-    /// `Kind::Selection` if a number would not fit into 64 bits.
+    /// `Kind::Selection` if a number does not fit into 64 bits.
     pub fn views(&self) -> Result<&[View]> {
         if let Some(placed) = self.placed.get() {
             return Ok(placed);
@@ -132,11 +132,11 @@ impl<V: AsRef<View>> Layers<V> {
         Ok(self.placed.get_or_init(|| placed))
     }
 
-    /// The domain that contains all layers; along each dimension, those that are empty add nothing. Bounds that are given, and not infinite and implicit, take the
-    /// place of these.
+    /// The domain that contains all layers; empty layers add nothing. Bounds in `given` win, unless
+    /// they are infinite and implicit.
     ///
     /// # Errors
-    /// `Kind::Argument` if labels differ, or the rank is another one.
+    /// `Kind::Argument` for different labels or another rank.
     pub fn domain(&self, rank: Option<usize>, given: Option<&[Dim]>) -> Result<PerDimension<Dim>> {
         let Some(first) = self.views.first().map(V::as_ref) else {
             let given = given.ok_or_else(|| wrong("the domain has to be given where there is no layer"))?;
@@ -171,7 +171,7 @@ impl<V: AsRef<View>> Layers<V> {
                     (label, None) => dim.label.clone_from(label),
                     _ => {}
                 }
-                // Beyond all layers there is nothing.
+                // No positions exist beyond all layers.
                 if !(wanted.implicit.0 && wanted.lower == -INFINITE) {
                     (dim.lower, dim.upper) = (wanted.lower, dim.upper.max(wanted.lower));
                 }
@@ -184,12 +184,12 @@ impl<V: AsRef<View>> Layers<V> {
         Ok(dims)
     }
 
-    /// What a view of the domain sees of each layer, the topmost first: a position belongs to the last layer
-    /// that has it.
+    /// The parts of layers that a view sees, the topmost layer first: a position belongs to the
+    /// last layer that contains it.
     ///
     /// # Errors
-    /// `Kind::Argument` if the view is not finite, or a position belongs to no layer; `Kind::Selection` if
-    /// it does not fit.
+    /// `Kind::Argument` if the view is not finite, or a position is in no layer; `Kind::Selection`
+    /// if it does not fit.
     pub fn seen(&self, view: &View) -> Result<Vec<Seen>> {
         let Some(cutter) = Cutter::new(view)? else { return Ok(Vec::new()) };
         let views = self.views()?;
@@ -203,7 +203,7 @@ impl<V: AsRef<View>> Layers<V> {
 }
 
 impl Way {
-    /// A view where it belongs, which is between these bounds.
+    /// Move a layer to its bounds in the stack.
     fn placed(&self, view: &View, bounds: &[(i64, i64)]) -> Result<View> {
         match *self {
             Way::Over => Ok(view.clone()),
@@ -236,7 +236,7 @@ fn check_ranks<V: AsRef<View>>(views: &[V]) -> Result<()> {
     }
 }
 
-/// The label of each dimension, of those layers that have one for it.
+/// The label of each dimension, from the layers that have one.
 fn labels<V: AsRef<View>>(views: &[V]) -> Result<PerDimension<Option<&str>>> {
     let rank = views.first().map_or(0, |view| view.as_ref().dims.len());
     let mut labels: PerDimension<Option<&str>> = (0..rank).map(|_| None).collect();

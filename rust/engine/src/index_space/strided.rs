@@ -1,7 +1,7 @@
-//! How views walk arrays in memory: where their positions are, in bytes.
+//! Copies between views of arrays in memory, by byte offsets and strides.
 //!
-//! Without index arrays the positions are a strided array again. Dimensions along which index arrays
-//! vary together are a list of places; all others stay axes with a stride.
+//! Without index arrays, a view is a strided array. The joint dimensions of index arrays become a
+//! list of offsets; the others stay strided axes.
 
 use super::index_array::{self, broadcast, walk};
 use super::to_selection::followed;
@@ -9,19 +9,19 @@ use super::{Map, PerDimension, Source, View};
 use crate::copy::{self, Axis, Item, Walk};
 use crate::error::Result;
 
-/// An array that items are copied from or to: where the positions of a view are in it.
+/// One side of a copy: the byte positions of a view in an array.
 pub struct Side<'a> {
-    /// Where the position at the origin is, as far as index arrays do not say so.
+    /// The offset of the origin, without index arrays.
     start: isize,
-    /// How far apart neighbours along each dimension are, as far as index arrays do not say so.
+    /// The stride of each dimension, without index arrays.
     steps: PerDimension<isize>,
-    /// The view, and the strides of the array.
+    /// The transform, and the strides of the array.
     viewed: Option<(&'a View, &'a [isize])>,
 }
 
-/// The steps of a copy between two arrays, at the same positions of both.
+/// The axes of a copy between two arrays.
 pub struct Steps {
-    /// Where the first place is in each array, in bytes.
+    /// The first offset in each array, in bytes.
     start: (isize, isize),
     axes: PerDimension<Step>,
 }
@@ -31,20 +31,20 @@ enum Step {
     List(Vec<(isize, isize)>),
 }
 
-/// Bytes that are copied by one thread: it takes longer than waking another one.
+/// The bytes that one task copies: waking another thread costs less.
 const TASK_BYTES: usize = 1 << 20;
 
 impl<'a> Side<'a> {
-    /// An array of the shape of the positions.
+    /// An array with the shape of the view.
     #[must_use]
     pub fn items(strides: &[isize]) -> Side<'a> {
         Side { start: 0, steps: strides.into(), viewed: None }
     }
 
-    /// An array that is viewed.
+    /// A viewed array.
     ///
     /// # Errors
-    /// `Kind::Selection` if a position is outside of the array, or a bound of the view is infinite.
+    /// `Kind::Selection` if a position is outside the array, or the domain is infinite.
     pub fn viewed(view: &'a View, shape: &[usize], strides: &'a [isize]) -> Result<Side<'a>> {
         let size = view.checked(shape)?;
         if size.contains(&0) {
@@ -54,13 +54,13 @@ impl<'a> Side<'a> {
         Ok(Side { start, steps, viewed: Some((view, strides)) })
     }
 
-    /// Each map that has an index array, and the stride of its axis.
+    /// Maps with index arrays, and the strides of their axes.
     fn listed(&self) -> impl Iterator<Item = (&'a Map, isize)> {
         let maps = self.viewed.into_iter().flat_map(|(view, strides)| view.maps.iter().zip(strides));
         maps.filter(|(map, _)| matches!(map.source, Source::Array(_))).map(|(map, &stride)| (map, stride))
     }
 
-    /// Add where the positions along some dimensions, in C order, are.
+    /// Add the offsets of the positions along some dimensions, in C order.
     fn add<P>(&self, group: u64, size: &[usize], places: &mut [P], of: impl Fn(&mut P) -> &mut isize) {
         let dims: PerDimension<usize> = members(group, size.len()).collect();
         let shape: PerDimension<usize> = dims.iter().map(|&k| size[k]).collect();
@@ -92,13 +92,13 @@ impl<'a> Side<'a> {
     }
 }
 
-/// The dimensions of a group.
+/// The dimensions in a bit set.
 fn members(group: u64, rank: usize) -> impl Iterator<Item = usize> {
     (0..rank).filter(move |k| group >> k & 1 == 1)
 }
 
 impl Steps {
-    /// The steps of a copy of as many items along each dimension.
+    /// The axes of a copy of this many items along each dimension.
     #[must_use]
     pub fn between(size: &[usize], from: &Side<'_>, to: &Side<'_>) -> Steps {
         if size.contains(&0) {
@@ -133,18 +133,18 @@ impl Steps {
     }
 }
 
-/// Copy items by several steps, each between the first bytes of two arrays.
+/// Perform several copies, each between the first bytes of two arrays.
 ///
 /// # Errors
 /// `Kind::Internal` if a thread fails.
 ///
 /// # Safety
-/// The arrays are those that the steps were made for; where items are read from is readable, where they are
-/// written to is writable, and no place is one of both, or is written twice.
+/// The arrays are those of the steps; sources are readable, targets are writable, and no byte is
+/// both or is written twice.
 pub unsafe fn copy_all(copies: &[(Steps, *const u8, *mut u8)], item: Item) -> Result<()> {
     let walks: Vec<Walk<'_>> = copies.iter().map(|(steps, from, to)| steps.walk(*from, *to)).collect();
     copy::in_pieces(&walks, TASK_BYTES / item.bytes.max(1), &|axes, from, to| {
-        // SAFETY: the caller's promise; pieces are apart.
+        // SAFETY: guaranteed by the caller; pieces are disjoint.
         unsafe { copy::copy(from, to, axes, item) };
     })
 }
@@ -159,10 +159,10 @@ impl Step {
 }
 
 impl View {
-    /// Where the view of an array begins, and its strides; None if it has index arrays.
+    /// The offset and the strides of a view; None if it has index arrays.
     ///
     /// # Errors
-    /// `Kind::Selection` if a position is outside of the array, or a bound of the view is infinite.
+    /// `Kind::Selection` if a position is outside the array, or the domain is infinite.
     pub fn strided(
         &self,
         shape: &[usize],
@@ -178,7 +178,7 @@ impl View {
         Ok(Some(self.walked(strides)))
     }
 
-    /// Whether each element of an array of a shape surely has a position.
+    /// Whether each element of an array certainly has a position.
     pub fn covers(&self, shape: &[i64]) -> bool {
         let mut seen: PerDimension<usize> = PerDimension::new();
         self.maps.len() == shape.len()
@@ -193,8 +193,7 @@ impl View {
             })
     }
 
-    /// Where the position at the origin is, as far as index arrays do not say so, and how far apart its
-    /// neighbours are.
+    /// The offset of the origin and the strides, without index arrays.
     fn walked(&self, strides: &[isize]) -> (isize, PerDimension<isize>) {
         let mut start = 0;
         let mut steps: PerDimension<isize> = self.dims.iter().map(|_| 0).collect();
@@ -210,7 +209,7 @@ impl View {
     }
 }
 
-/// The dimensions along which index arrays vary, those together that belong together: a bit for each.
+/// The dimensions of index arrays, grouped if arrays share one: a bit set for each group.
 fn groups<'a>(maps: impl Iterator<Item = &'a Map>) -> PerDimension<u64> {
     let mut groups: PerDimension<u64> = PerDimension::new();
     for map in maps {

@@ -1,56 +1,56 @@
-//! From a view of an array to what the engine walks: ranges, lists, and one group of joint lists.
+//! Conversion of a transform to a selection of the engine: ranges, lists, and one group of joint
+//! lists.
 //!
-//! A map that is constant or follows one dimension is a range; an index array that varies along one
-//! dimension, which no other map follows, is a list. All other maps (arrays of several dimensions, or
-//! that share a dimension with another map: a diagonal) are joint lists: the dimensions that they
-//! follow are walked as one, flattened.
+//! A constant map, or one of a single input dimension, is a range. An index array along one
+//! dimension that no other map uses is a list. All other maps (arrays of several dimensions, and
+//! maps that share a dimension: a diagonal) are joint lists, whose dimensions are flattened.
 //!
-//! The buffer has an axis for the joint dimensions, then those that remain, in their order. A dimension
-//! that no map follows repeats what is there.
+//! The buffer has an axis for the joint dimensions, followed by the others in order. A dimension
+//! without a map repeats the elements.
 
 use super::index_array::{broadcast, walk, Axis};
 use super::{along, nowhere, outside, selection, Dim, Map, PerDimension, Source, View};
 use crate::error::Result;
 use crate::selection::Request;
 
-/// What the engine is to do for a view of an array.
+/// The selection of a view, and the layout of its buffer.
 pub struct Lowered {
     /// One for each axis of the array.
     pub axes: PerDimension<Along>,
-    /// Of each axis of the array the axis of the buffer; None where it is dropped.
+    /// The buffer axis of each array axis; None if it is dropped.
     pub out_axes: PerDimension<Option<usize>>,
     /// The shape of the view.
     pub shape: PerDimension<usize>,
     /// The shape of the buffer.
     pub buffer: PerDimension<usize>,
-    /// The dimensions in the order in which the buffer has them, if that is another one.
+    /// The order of the dimensions in the buffer, if it differs.
     pub order: Option<PerDimension<usize>>,
 }
 
-/// One axis of the array.
+/// The selection along one axis of the array.
 pub enum Along {
     /// First index, step and count.
     Range(i64, i64, usize),
-    /// Indices, each by itself.
+    /// Independent indices.
     List(Vec<i64>),
-    /// Indices, one for each position of the joint dimensions.
+    /// Indices, one for each joint position.
     Joint(Vec<i64>),
 }
 
 impl Lowered {
-    /// The dimensions in the order in which the buffer has them.
+    /// The order of the dimensions in the buffer.
     fn ordered(&self) -> PerDimension<usize> {
         self.order.clone().unwrap_or_else(|| (0..self.shape.len()).collect())
     }
 
-    /// The strides of a buffer where neighbours along each dimension of the view are so far apart; None if
-    /// none is so, because dimensions are flattened that are not walked as one, or what is there repeats.
+    /// The strides of a buffer whose neighbours along each dimension of the view are `steps` apart.
+    /// None if flattened dimensions have no common stride, or elements repeat.
     #[must_use]
     pub fn strides(&self, steps: &[isize]) -> Option<PerDimension<isize>> {
         let order = self.ordered();
         let once = self.shape.iter().enumerate().all(|(k, &size)| size == 1 || order.contains(&k));
         let Some(alone) = self.buffer.len().checked_sub(1) else { return once.then(PerDimension::new) };
-        // The first axis of the buffer stands for all dimensions but so many.
+        // The first buffer axis stands for the flattened dimensions.
         let (flat, alone) = order.split_at(order.len() - alone);
         let mut stride = None;
         for &k in flat.iter().rev().filter(|&&k| self.shape[k] != 1) {
@@ -65,7 +65,7 @@ impl Lowered {
         once.then(|| std::iter::once(first).chain(alone.iter().map(|&k| steps[k])).collect())
     }
 
-    /// How far apart neighbours along each dimension of the view are in a buffer in C order.
+    /// The strides of each dimension of the view in a buffer in C order.
     #[must_use]
     pub fn steps(&self, item_bytes: usize) -> PerDimension<isize> {
         let mut steps: PerDimension<isize> = self.shape.iter().map(|_| 0).collect();
@@ -77,7 +77,7 @@ impl Lowered {
         steps
     }
 
-    /// What is asked of the array, for a buffer with these strides.
+    /// The engine requests for a buffer with these strides.
     #[must_use]
     pub fn requests(&self, strides: &[isize]) -> PerDimension<Request<'_>> {
         let strides = self.out_axes.iter().map(|out| out.map_or(0, |out| strides[out]));
@@ -91,10 +91,10 @@ impl Lowered {
 }
 
 impl View {
-    /// What the engine is to do for the view of an array of a shape.
+    /// Convert the transform to a selection of an array.
     ///
     /// # Errors
-    /// `Kind::Selection` if a position is outside of the array, or a bound of the view is infinite.
+    /// `Kind::Selection` if a position is outside the array, or the domain is infinite.
     pub fn lowered(&self, shape: &[usize]) -> Result<Lowered> {
         let size = self.checked(shape)?;
         if size.contains(&0) {
@@ -132,7 +132,7 @@ impl View {
         Ok(Lowered { axes, out_axes, shape: size, buffer, order: (!same).then_some(order) })
     }
 
-    /// Whether it has no index arrays, and surely meets at most so many cells of a shape.
+    /// Whether it has no index arrays and certainly touches at most `most` cells of this shape.
     pub fn meets_few(&self, cell: &[i64], most: u64) -> bool {
         let cells = |(map, &length): (&Map, &i64)| {
             let (least, greatest) = match map.source {
@@ -147,7 +147,7 @@ impl View {
         cell.len() == self.maps.len() && met.is_some_and(|met| met <= most)
     }
 
-    /// The size of each dimension, if all positions are inside of an array of a shape.
+    /// The size of each dimension, if all positions are inside the array.
     pub(super) fn checked(&self, shape: &[usize]) -> Result<PerDimension<usize>> {
         if shape.len() != self.maps.len() {
             let (maps, axes) = (self.maps.len(), shape.len());
@@ -155,8 +155,8 @@ impl View {
         }
         self.check_finite()?;
         let size: PerDimension<usize> = self.dims.iter().map(|dim| dim.size() as usize).collect();
-        // Bounds that are implicit may be others when they are looked at again: what is beyond others is
-        // wrong also where these leave nothing now.
+        // Implicit bounds may be different later: out-of-bounds positions are errors even if the
+        // domain is empty now.
         if !nowhere(&self.dims) {
             for (k, (map, &len)) in self.maps.iter().zip(shape).enumerate() {
                 self.check_inside(k, map, len)?;
@@ -172,11 +172,11 @@ impl View {
         }
     }
 
-    /// The shape of the smallest array that has all positions, and is not smaller than one of a shape along any
-    /// axis; None if there are positions below the origin. The view is not empty.
+    /// The shape of the smallest array that contains all positions and is at least `shape`; None if
+    /// a position is negative. The domain is not empty.
     ///
     /// # Errors
-    /// `Kind::Selection` if a bound of the view is infinite, or an index array has an item outside of its bounds.
+    /// `Kind::Selection` if the domain is infinite, or an item of an index array is invalid.
     pub fn around(&self, shape: &[u64]) -> Result<Option<PerDimension<usize>>> {
         self.check_finite()?;
         let mut around = PerDimension::new();
@@ -214,7 +214,7 @@ impl View {
         Ok(())
     }
 
-    /// The indices of a map that follows one dimension, or none, that no other follows.
+    /// The selection of a map that shares no dimension.
     fn alone(&self, map: &Map) -> Along {
         match &map.source {
             Source::Nothing => Along::Range(map.offset, 1, 1),
@@ -230,7 +230,7 @@ impl View {
         }
     }
 
-    /// The indices of a map at all positions of the joint dimensions.
+    /// The indices of a map at all joint positions.
     pub(super) fn flat(&self, map: &Map, joint: &[usize], size: &[usize]) -> Vec<i64> {
         let shape: PerDimension<usize> = joint.iter().map(|&k| size[k]).collect();
         let mut found = Vec::with_capacity(shape.iter().product());
@@ -256,7 +256,7 @@ impl View {
     }
 }
 
-/// Which dimensions a map follows, a bit for each.
+/// The input dimensions of a map, as a bit set.
 pub(super) fn followed(map: &Map) -> u64 {
     match &map.source {
         Source::Nothing => 0,

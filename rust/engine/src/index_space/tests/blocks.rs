@@ -1,9 +1,9 @@
-//! What stands behind views of blocks against the definition: for each position its whole block.
+//! Tests of blocks against their definition: each position needs its whole block.
 
 use super::*;
 use crate::reduce::Cut;
 
-/// A base, how long its blocks are, and a view of these.
+/// A base, its block lengths, and a view of the blocks.
 fn cut() -> impl Strategy<Value = (Blocks, View)> {
     dims().prop_flat_map(|base| {
         proptest::collection::vec(1i64..4, base.len()).prop_flat_map(move |factors| {
@@ -21,7 +21,7 @@ fn cut() -> impl Strategy<Value = (Blocks, View)> {
     })
 }
 
-/// Where each block begins along an axis that is cut, and the last one ends.
+/// The edges of the blocks along an axis.
 fn edges(cut: Cut) -> Vec<usize> {
     let whole = (0..cut.wholes).map(|_| cut.whole);
     let lengths = [cut.first].into_iter().chain(whole).chain([cut.last]).filter(|&length| length > 0);
@@ -33,7 +33,7 @@ fn edges(cut: Cut) -> Vec<usize> {
     edges
 }
 
-/// The indices of the base along one axis that stand behind a position, as the definition says.
+/// The base indices of a position along one axis, by definition.
 fn block(blocks: &Blocks, k: usize, position: i64) -> Vec<i64> {
     let (base, factor) = (&blocks.base.dims[k], blocks.factors[k]);
     (base.lower..base.upper).filter(|at| at.div_euclid(factor) == position).collect()

@@ -1,4 +1,4 @@
-//! Composition against the definition: what a view of a view says of each position.
+//! Tests of composition against its definition, position by position.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use super::*;
 mod blocks;
 mod partition;
 
-/// All positions of some dimensions, in C order.
+/// All positions of a domain, in C order.
 fn positions(dims: &[Dim]) -> Vec<Vec<i64>> {
     dims.iter().fold(vec![vec![]], |before, dim| {
         let longer =
@@ -18,7 +18,7 @@ fn positions(dims: &[Dim]) -> Vec<Vec<i64>> {
     })
 }
 
-/// The index that a map gives to a position.
+/// The index to which a map takes a position.
 fn index(map: &Map, dims: &[Dim], position: &[i64]) -> i64 {
     match &map.source {
         Source::Nothing => map.offset,
@@ -42,7 +42,7 @@ fn dims() -> impl Strategy<Value = Vec<Dim>> {
     proptest::collection::vec(dim, 1..4)
 }
 
-/// An act that fits the dimensions: of each kind of map some.
+/// A transform that fits the dimensions, with all kinds of maps.
 fn act(dims: Vec<Dim>) -> impl Strategy<Value = View> {
     let inner = proptest::collection::vec((-2i64..3, 1usize..4), 1..4);
     let choices = proptest::collection::vec((0u8..4, any::<u32>(), any::<bool>()), dims.len());
@@ -208,14 +208,14 @@ fn new_bounds_of_a_view_are_those_of_what_is_viewed() {
     assert_eq!(viewed.moved(None, Some(&[Some(12), None]), true).unwrap()[0], moved(None, Some(12), None));
     let backwards =
         View { maps: [Map::along(0, 5, -1), Map::constant(3)].into_iter().collect(), ..viewed.clone() };
-    // Its upper bound is the lower one of what is viewed: 5 - (8 - 1).
+    // Its upper bound is the lower bound of the base: 5 - (8 - 1).
     let found = backwards.moved(None, Some(&[Some(8), None]), false).unwrap();
     assert_eq!(found[..], [moved(Some(-2), None, Some((-INFINITE, 6))), moved(None, None, Some((3, 4)))]);
     let refused = [
         viewed.moved(Some(&[Some(1), None]), None, true),   // explicit
         viewed.moved(None, Some(&[Some(-1), None]), true),  // before the lower bound
         viewed.moved(None, Some(&[Some(END), None]), true), // no index
-        viewed.moved(None, Some(&[None]), true),            // of another rank
+        viewed.moved(None, Some(&[None]), true),            // another rank
         View { maps: [Map::along(0, 0, 2)].into_iter().collect(), ..viewed.clone() }.moved(
             None,
             Some(&[Some(1), None]),

@@ -1,10 +1,10 @@
-//! Parts of views against the definition: each position is in one part, and leads where it has to.
+//! Tests of partitions: each position is in one part, and maps to the right element.
 
 use std::collections::HashMap;
 
 use super::*;
 
-/// A view, and boxes of what it views, of which some may have no position of it.
+/// A view, and boxes of its base, some of them without positions.
 fn cut() -> impl Strategy<Value = (View, Vec<Vec<(i64, i64)>>)> {
     dims().prop_flat_map(|base| {
         let bounds = proptest::collection::vec((-4i64..6, 0i64..6), base.len());
@@ -16,7 +16,7 @@ fn cut() -> impl Strategy<Value = (View, Vec<Vec<(i64, i64)>>)> {
     })
 }
 
-/// Each position of a part: the index in the whole view, and what the part says of it.
+/// Each position of a part: the index in the whole view, and in the base.
 fn told(view: &View, place: &View, whole: &View) -> Vec<(Vec<i64>, Vec<i64>)> {
     let origin = || whole.dims.iter().map(|dim| dim.lower);
     let at = |position: &Vec<i64>| {
@@ -131,7 +131,7 @@ proptest! {
 
 #[test]
 fn many_points_in_far_cells_are_told_apart() {
-    // More pairs of bounds than there are places in a table.
+    // More pairs of bounds than a table has room for.
     let count = 3000;
     let list = |by: i64| {
         Map::by_array(
