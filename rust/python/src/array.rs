@@ -407,8 +407,8 @@ impl ArrayBase {
             return Ok(Some((true, true)));
         }
         let failed = |error| to_py(py, error);
-        let Some(around) = view.around(&state.array.shape).map_err(failed)? else { return Ok(None) };
-        let lowered = view.lowered(&around).map_err(failed)?;
+        let Some(around) = view.enclosing_shape(&state.array.shape).map_err(failed)? else { return Ok(None) };
+        let lowered = view.to_selection(&around).map_err(failed)?;
         let shape: PerAxis<u64> = around.iter().map(|&size| size as u64).collect();
         let requests = lowered.requests(&vec![0; lowered.buffer.len()]);
         let selection = Selection::new(&requests, &shape).map_err(failed)?;

@@ -16,7 +16,7 @@ pub(crate) struct Blocks(index_space::Blocks);
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Behind {
     blocks: Py<Blocks>,
-    found: index_space::Behind,
+    found: index_space::BlockSources,
 }
 
 /// How one axis is cut: a short block, the length of whole ones, their number, and a short one again.
@@ -40,7 +40,7 @@ impl Blocks {
         if view.inner().maps.len() != blocks.domain.len() {
             return Err(PyTypeError::new_err("the view does not fit"));
         }
-        let found = blocks.behind(view.inner()).map_err(|error| to_py(slf.py(), error))?;
+        let found = blocks.sources(view.inner()).map_err(|error| to_py(slf.py(), error))?;
         Ok(found.map(|found| Behind { blocks: slf.clone().unbind(), found }))
     }
 }
@@ -56,7 +56,7 @@ impl Behind {
     /// Where the positions of the view are in the product; None: in the same order.
     #[getter]
     fn order(&self) -> Option<View> {
-        (!self.found.is_straight()).then(|| self.found.order.clone().into())
+        (!self.found.is_in_order()).then(|| self.found.order.clone().into())
     }
 
     /// What stands behind the positions at some places along the first dimension, and how it is cut.

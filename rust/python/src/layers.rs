@@ -7,7 +7,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use tessarr_engine::index_space::{self, Axis, Cutter, Dim, Grid, Part, PerDimension};
+use tessarr_engine::index_space::{self, Dim, Grid, Partitioner, PerDimension, StackAxis, ViewPart};
 
 use crate::array::{begin, check_target, part, ArrayBase, Begun, FutureRef, Transfer};
 use crate::error::to_py;
@@ -17,7 +17,7 @@ use crate::space::View;
 /// Views whose domains are where they belong in that of all, from the lowest to the topmost.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Layers {
-    layers: index_space::Layers<Shared>,
+    layers: index_space::LayerStack<Shared>,
     /// The view of the domain that contains all.
     #[pyo3(get)]
     whole: Py<View>,
@@ -26,8 +26,8 @@ pub(crate) struct Layers {
 /// A view that Python has too.
 struct Shared(Py<View>);
 
-impl AsRef<index_space::View> for Shared {
-    fn as_ref(&self) -> &index_space::View {
+impl AsRef<index_space::IndexTransform> for Shared {
+    fn as_ref(&self) -> &index_space::IndexTransform {
         self.0.get().inner()
     }
 }
@@ -54,25 +54,25 @@ impl Layers {
         let label = axis.and_then(|axis| axis.cast::<PyString>().ok());
         let number = || axis.map_or(Ok(0), |axis| axis.extract());
         let made = match (how, label) {
-            ("overlay", _) => index_space::Layers::new(views),
+            ("overlay", _) => index_space::LayerStack::new(views),
             ("concat", Some(label)) => {
-                index_space::Layers::concatenated(views, &Axis::Label(label.to_str()?))
+                index_space::LayerStack::concatenated(views, &StackAxis::Label(label.to_str()?))
             }
-            ("concat", None) => index_space::Layers::concatenated(views, &Axis::Number(number()?)),
-            ("stack", _) => index_space::Layers::stacked(views, number()?),
+            ("concat", None) => index_space::LayerStack::concatenated(views, &StackAxis::Number(number()?)),
+            ("stack", _) => index_space::LayerStack::stacked(views, number()?),
             _ => return Err(PyTypeError::new_err(format!("{how:?} is no way of putting layers together"))),
         };
         let layers = made.map_err(|error| to_py(py, error))?;
         let dims = layers.domain(rank, given.map(|given| &given.inner().dims[..]));
         // A spec could not tell two of one label: labels may be in another order in some layer.
         let dims = dims.and_then(index_space::checked_labels).map_err(|error| to_py(py, error))?;
-        let whole = Py::new(py, View::from(index_space::View::identity(dims)))?;
+        let whole = Py::new(py, View::from(index_space::IndexTransform::identity(dims)))?;
         Ok(Layers { layers, whole })
     }
 
     /// The views.
     fn views(&self, py: Python<'_>) -> PyResult<Vec<View>> {
-        let views = self.layers.views().map_err(|error| to_py(py, error))?;
+        let views = self.layers.transforms().map_err(|error| to_py(py, error))?;
         Ok(views.iter().cloned().map(View::from).collect())
     }
 
@@ -81,14 +81,15 @@ impl Layers {
     /// `find` is given the numbers of layers, of which some may be there several times, and gives that of
     /// which each is a view: an array of NumPy, one whose chunks are read, or None.
     fn seen(&self, py: Python<'_>, view: &View, find: &Bound<'_, PyAny>) -> PyResult<Seen> {
-        let parts = self.layers.seen(view.inner()).map_err(|error| to_py(py, error))?;
+        let parts = self.layers.visible_layers(view.inner()).map_err(|error| to_py(py, error))?;
         let numbers: Vec<usize> = parts.iter().map(|one| one.layer).collect();
         let found: Vec<Option<Bound<'_, PyAny>>> = find.call1((numbers,))?.extract()?;
         if found.len() != parts.len() {
             return Err(PyTypeError::new_err("there is not one answer for each layer"));
         }
         let mut seen = Seen { near: Vec::new(), stored: Vec::new(), far: Vec::new() };
-        for (index_space::Seen { layer, view, place }, found) in parts.into_iter().zip(found) {
+        for (index_space::VisibleLayer { layer, view, target: place }, found) in parts.into_iter().zip(found)
+        {
             let Some(found) = found else {
                 seen.far.push((layer, view, place));
                 continue;
@@ -108,11 +109,11 @@ impl Layers {
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Seen {
     /// Of layers whose arrays are in memory.
-    near: Vec<(Py<PyUntypedArray>, index_space::View, index_space::View)>,
+    near: Vec<(Py<PyUntypedArray>, index_space::IndexTransform, index_space::IndexTransform)>,
     /// Of layers whose arrays are read by their chunks.
-    stored: Vec<(Py<ArrayBase>, index_space::View, index_space::View)>,
+    stored: Vec<(Py<ArrayBase>, index_space::IndexTransform, index_space::IndexTransform)>,
     /// Of others, with their numbers.
-    far: Vec<(usize, index_space::View, index_space::View)>,
+    far: Vec<(usize, index_space::IndexTransform, index_space::IndexTransform)>,
 }
 
 #[pymethods]
@@ -169,7 +170,7 @@ impl Seen {
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Cells {
     /// None: the view has no positions.
-    cells: Option<index_space::Cells>,
+    cells: Option<index_space::GridPartition>,
     /// The number of the next one.
     next: AtomicUsize,
 }
@@ -185,7 +186,7 @@ impl Cells {
             return Err(PyTypeError::new_err("the grid does not fit the view"));
         }
         let grid = Grid { dims, origin: origin.into(), shape: shape.into() };
-        let cells = Cutter::new(view.inner()).and_then(|cutter| match cutter {
+        let cells = Partitioner::new(view.inner()).and_then(|cutter| match cutter {
             Some(cutter) => cutter.by_cells(grid).map(Some),
             None => Ok(None),
         });
@@ -201,7 +202,7 @@ impl Cells {
     /// and where that is in an array of the shape of the whole.
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<(View, View, View)>> {
         let Some((cells, numbers)) = self.take(1) else { return Ok(None) };
-        let Part { view, place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
+        let ViewPart { view, target: place } = cells.part(numbers.start).map_err(|error| to_py(py, error))?;
         Ok(Some((domain(cells, numbers.start), view.into(), place.into())))
     }
 
@@ -224,7 +225,7 @@ impl Cells {
         }
         let (mut copies, mut unknown) = (Copies::to([out]), Vec::new());
         for (number, array) in numbers.zip(found) {
-            let Part { view, place } = cells.part(number).map_err(|error| to_py(py, error))?;
+            let ViewPart { view, target: place } = cells.part(number).map_err(|error| to_py(py, error))?;
             match array {
                 Some(array) => copies.add(&view, (&array, Some(&view)), (out, Some(&place)))?,
                 None => unknown.push((domain(cells, number), view.into(), place.into())),
@@ -240,7 +241,7 @@ const TOGETHER: usize = 1024;
 
 impl Cells {
     /// The cells, and the numbers of the next ones, at most so many; None if there are no more.
-    fn take(&self, most: usize) -> Option<(&index_space::Cells, Range<usize>)> {
+    fn take(&self, most: usize) -> Option<(&index_space::GridPartition, Range<usize>)> {
         let cells = self.cells.as_ref()?;
         let after = |at: usize| at.saturating_add(most).min(cells.count());
         let take = |at| (at < cells.count()).then(|| after(at));
@@ -250,8 +251,8 @@ impl Cells {
 }
 
 /// The domain of a cell, as a view of nothing.
-fn domain(cells: &index_space::Cells, number: usize) -> View {
-    index_space::View { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
+fn domain(cells: &index_space::GridPartition, number: usize) -> View {
+    index_space::IndexTransform { dims: cells.domain(number).collect(), maps: PerDimension::new() }.into()
 }
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use tessarr_engine::copy::{all_steps, Item, Walk};
-use tessarr_engine::index_space::{self, copy_all, PerDimension, Side, Steps};
+use tessarr_engine::index_space::{self, copy_all, CopySide, CopySteps, PerDimension};
 
 use crate::array::{data, empty, empty_in, flags, overlaps_itself, Order};
 use crate::error::{argument, to_py};
@@ -23,7 +23,8 @@ type Array<'py> = Bound<'py, PyUntypedArray>;
 /// The elements of a view of an array: where they are, or copied if the view has index arrays.
 #[pyfunction]
 fn look<'py>(py: Python<'py>, array: &Array<'py>, view: &View) -> PyResult<Array<'py>> {
-    let found = view.inner().strided(array.shape(), array.strides()).map_err(|error| to_py(py, error))?;
+    let found =
+        view.inner().strided_layout(array.shape(), array.strides()).map_err(|error| to_py(py, error))?;
     let Some((start, mut strides)) = found else {
         return take(py, array, view, None);
     };
@@ -96,7 +97,7 @@ fn overlapping(array: &Array<'_>) -> bool {
 }
 
 /// An array, and the view of it whose positions are meant; all of them without one.
-type Seen<'a, 'py> = (&'a Array<'py>, Option<&'a index_space::View>);
+type Seen<'a, 'py> = (&'a Array<'py>, Option<&'a index_space::IndexTransform>);
 
 /// What is copied from arrays to others, gathered before any of it is.
 pub(crate) struct Copies<'py> {
@@ -109,7 +110,7 @@ pub(crate) struct Copies<'py> {
     copied: HashMap<*mut ffi::PyObject, (Array<'py>, Array<'py>)>,
     /// All other arrays.
     kept: Vec<Array<'py>>,
-    copies: Vec<(Steps, *const u8, *mut u8)>,
+    copies: Vec<(CopySteps, *const u8, *mut u8)>,
     items: usize,
 }
 
@@ -132,7 +133,7 @@ impl<'py> Copies<'py> {
     /// Add one, of as many items along each dimension as a view has, to one of the arrays.
     pub(crate) fn add(
         &mut self,
-        view: &index_space::View,
+        view: &index_space::IndexTransform,
         from: Seen<'_, 'py>,
         to: Seen<'_, 'py>,
     ) -> PyResult<()> {
@@ -154,7 +155,7 @@ impl<'py> Copies<'py> {
             false => from.0.clone(),
         };
         let from = (&array, from.1);
-        let steps = side(from).and_then(|from| Ok(Steps::between(&size, &from, &side(to)?)));
+        let steps = side(from).and_then(|from| Ok(CopySteps::between(&size, &from, &side(to)?)));
         let steps = steps.map_err(|error| to_py(py, error))?;
         self.copies.push((steps, data(from.0).cast_const(), data(to.0)));
         self.items = self.items.saturating_add(size.iter().product());
@@ -197,10 +198,10 @@ impl<'py> Copies<'py> {
     }
 }
 
-fn side<'b>((array, view): Seen<'b, '_>) -> tessarr_engine::Result<Side<'b>> {
+fn side<'b>((array, view): Seen<'b, '_>) -> tessarr_engine::Result<CopySide<'b>> {
     match view {
-        Some(view) => Side::viewed(view, array.shape(), array.strides()),
-        None => Ok(Side::items(array.strides())),
+        Some(view) => CopySide::of_view(view, array.shape(), array.strides()),
+        None => Ok(CopySide::items(array.strides())),
     }
 }
 
@@ -214,7 +215,7 @@ unsafe impl<T> Send for Shared<T> {}
 ///
 /// # Safety
 /// All steps lead from and to objects, or null pointers, of arrays that the caller keeps.
-pub(crate) unsafe fn copy_objects(steps: &Steps, from: *const u8, to: *mut u8) {
+pub(crate) unsafe fn copy_objects(steps: &CopySteps, from: *const u8, to: *mut u8) {
     let Walk { axes, src: source, dst: target } = steps.walk(from, to);
     all_steps(&axes, &mut |from, to| {
         // SAFETY: the caller's promise; elements of arrays of objects may lie anywhere.

@@ -1,12 +1,12 @@
 //! Blocks of a base (for downsampling): which base elements belong to the positions of a view.
 //!
-//! Position `p` of a dimension with factor `f` is the block of base indices from `p * f` to `(p +
-//! 1) * f`, as far as the base contains them. A view selects a set of positions of each dimension;
-//! the product of these sets needs a product of base indices.
+//! Position `p` of a dimension with factor `f` is the block of base indices in `[p·f, (p + 1)·f)`,
+//! as far as the base contains them. A view selects a set of positions of each dimension; the
+//! product of these sets needs a product of base indices.
 
 use std::ops::Range;
 
-use super::{selection, Dim, Indices, Map, PerDimension, Source, View, WHOLE};
+use super::{selection_error, Dim, IndexArray, IndexTransform, MapSource, OutputMap, PerDimension, WHOLE};
 use crate::error::Result;
 use crate::reduce::Cut;
 
@@ -14,7 +14,7 @@ use crate::reduce::Cut;
 #[derive(Debug)]
 pub struct Blocks {
     /// The base, as a transform of the array.
-    pub base: View,
+    pub base: IndexTransform,
     /// The domain of the blocks.
     pub domain: PerDimension<Dim>,
     /// The length of a block along each dimension.
@@ -22,10 +22,10 @@ pub struct Blocks {
 }
 
 /// The blocks that a view needs.
-pub struct Behind {
+pub struct BlockSources {
     positions: PerDimension<Positions>,
     /// The positions of the view in the product of blocks.
-    pub order: View,
+    pub order: IndexTransform,
 }
 
 /// Positions along one dimension, ascending.
@@ -42,10 +42,10 @@ impl Positions {
         }
     }
 
-    fn at(&self, place: usize) -> i64 {
+    fn number(&self, index: usize) -> i64 {
         match self {
-            Positions::Every { first, step, .. } => first + step * place as i64,
-            Positions::Listed(all) => all[place],
+            Positions::Every { first, step, .. } => first + step * index as i64,
+            Positions::Listed(all) => all[index],
         }
     }
 }
@@ -55,55 +55,57 @@ impl Blocks {
     ///
     /// # Errors
     /// `Kind::Selection` if the domain is not finite, or a position has no block.
-    pub fn behind(&self, view: &View) -> Result<Option<Behind>> {
+    pub fn sources(&self, view: &IndexTransform) -> Result<Option<BlockSources>> {
         if let Some(dim) = view.dims.iter().find(|dim| !dim.is_finite()) {
-            return Err(selection(format!("the dimension {dim} is not finite")));
+            return Err(selection_error(format!("the dimension {dim} is not finite")));
         }
         if view.dims.iter().any(Dim::is_empty) {
             return Ok(None);
         }
-        let mut order = View { dims: view.dims.clone(), maps: PerDimension::new() };
+        let mut order = IndexTransform { dims: view.dims.clone(), maps: PerDimension::new() };
         let mut positions = PerDimension::new();
-        for (at, (map, dim)) in view.maps.iter().zip(&self.domain).enumerate() {
-            let (least, most) = view.reached(map)?;
+        for (number, (map, dim)) in view.maps.iter().zip(&self.domain).enumerate() {
+            let (min, max) = view.output_range(map)?;
             // Beyond implicit bounds, the base itself checks single elements.
-            let single = self.factors[at] == 1;
-            let before = least < dim.lower && !(single && dim.implicit.0);
-            let beyond = most >= dim.upper && !(single && dim.implicit.1);
-            if before || beyond {
+            let is_single_element = self.factors[number] == 1;
+            let is_below = min < dim.lower && !(is_single_element && dim.implicit.0);
+            let is_above = max >= dim.upper && !(is_single_element && dim.implicit.1);
+            if is_below || is_above {
                 let message =
-                    format!("dimension {at}: positions from {least} to {most} are not all in {dim}");
-                return Err(selection(message));
+                    format!("dimension {number}: positions from {min} to {max} are not all in {dim}");
+                return Err(selection_error(message));
             }
-            let (some, place) = match &map.source {
-                Source::Array(listed) if map.stride != 0 => {
+            let (positions_along, index) = match &map.source {
+                MapSource::IndexArray(listed) if map.stride != 0 => {
                     let items = listed.indices.to_vec().into_iter();
                     let all: Vec<i64> = items.map(|item| map.offset + map.stride * item).collect();
-                    let mut some = all.clone();
-                    some.sort_unstable();
-                    some.dedup();
-                    let places = all.iter().map(|one| some.partition_point(|other| other < one) as i64);
-                    let places = Indices::new(places.collect(), &listed.indices.shape());
-                    let places = places.ok_or_else(|| selection("a list of another length"))?;
-                    let mut placed = Map::by_array(places, 0, 1, WHOLE);
-                    placed.simplify(&view.dims)?;
-                    (Positions::Listed(some), placed)
+                    let mut positions_along = all.clone();
+                    positions_along.sort_unstable();
+                    positions_along.dedup();
+                    let places = all
+                        .iter()
+                        .map(|position| positions_along.partition_point(|known| known < position) as i64);
+                    let places = IndexArray::new(places.collect(), &listed.indices.shape());
+                    let places = places.ok_or_else(|| selection_error("a list of another length"))?;
+                    let mut order_map = OutputMap::from_index_array(places, 0, 1, WHOLE);
+                    order_map.simplify(&view.dims)?;
+                    (Positions::Listed(positions_along), order_map)
                 }
-                Source::Dimension(k) if map.stride != 0 => {
+                MapSource::InputDimension(k) if map.stride != 0 => {
                     let (dim, step) = (&view.dims[*k], map.stride.abs());
                     let count = dim.size() as usize;
-                    let place = match map.stride > 0 {
-                        true => Map::along(*k, -dim.lower, 1),
-                        false => Map::along(*k, dim.upper - 1, -1),
+                    let index = match map.stride > 0 {
+                        true => OutputMap::from_dimension(*k, -dim.lower, 1),
+                        false => OutputMap::from_dimension(*k, dim.upper - 1, -1),
                     };
-                    (Positions::Every { first: least, step, count }, place)
+                    (Positions::Every { first: min, step, count }, index)
                 }
-                _ => (Positions::Every { first: least, step: 1, count: 1 }, Map::constant(0)),
+                _ => (Positions::Every { first: min, step: 1, count: 1 }, OutputMap::constant(0)),
             };
-            positions.push(some);
-            order.maps.push(place);
+            positions.push(positions_along);
+            order.maps.push(index);
         }
-        Ok(Some(Behind { positions, order }))
+        Ok(Some(BlockSources { positions, order }))
     }
 
     /// The base elements of the blocks in some rows along the first dimension: as a transform of
@@ -111,51 +113,52 @@ impl Blocks {
     ///
     /// # Errors
     /// `Kind::Selection` if it does not fit the base.
-    pub fn part(&self, behind: &Behind, rows: Range<usize>) -> Result<(View, Vec<Cut>)> {
-        let rank = behind.positions.len();
-        let mut part = View { dims: PerDimension::new(), maps: PerDimension::new() };
+    pub fn part(&self, sources: &BlockSources, rows: Range<usize>) -> Result<(IndexTransform, Vec<Cut>)> {
+        let rank = sources.positions.len();
+        let mut part = IndexTransform { dims: PerDimension::new(), maps: PerDimension::new() };
         let mut cuts = Vec::with_capacity(rank);
-        for (k, positions) in behind.positions.iter().enumerate() {
+        for (k, positions) in sources.positions.iter().enumerate() {
             let places = if k == 0 { rows.clone() } else { 0..positions.count() };
-            let found = self.along(k, positions, places)?;
-            part.dims.push(Dim::new(0, found.size));
-            part.maps.push(match found.items {
-                None => Map::along(k, found.first, 1),
+            let range = self.range_along(k, positions, places)?;
+            part.dims.push(Dim::new(0, range.size));
+            part.maps.push(match range.items {
+                None => OutputMap::from_dimension(k, range.first, 1),
                 Some(items) => {
                     let mut shape: PerDimension<usize> = (0..rank).map(|_| 1).collect();
                     shape[k] = items.len();
-                    let items = Indices::new(items, &shape);
-                    let items = items.ok_or_else(|| selection("a list of another length"))?;
-                    Map::by_array(items, 0, 1, WHOLE)
+                    let items = IndexArray::new(items, &shape);
+                    let items = items.ok_or_else(|| selection_error("a list of another length"))?;
+                    OutputMap::from_index_array(items, 0, 1, WHOLE)
                 }
             });
-            cuts.push(found.cut);
+            cuts.push(range.cut);
         }
-        Ok((self.base.viewed(&part)?, cuts))
+        Ok((self.base.compose_resolving(&part)?, cuts))
     }
 
-    fn along(&self, k: usize, positions: &Positions, places: Range<usize>) -> Result<Along> {
+    fn range_along(&self, k: usize, positions: &Positions, places: Range<usize>) -> Result<BlockRange> {
         let count = places.len();
         let (Some(first), Some(last)) = (places.clone().next(), places.clone().next_back()) else {
-            return Err(selection("no positions"));
+            return Err(selection_error("no positions"));
         };
-        let (begin, end) = (self.interval(k, positions.at(first)), self.interval(k, positions.at(last)));
-        let cut = cut(begin.1 - begin.0, end.1 - end.0, self.factors[k], count);
-        let whole = end.1 - begin.0;
+        let (begin, end) =
+            (self.base_interval(k, positions.number(first)), self.base_interval(k, positions.number(last)));
+        let cut = divide(begin.1 - begin.0, end.1 - end.0, self.factors[k], count);
+        let total = end.1 - begin.0;
         // All omitted blocks between the first and the last are complete.
-        let inside = (count as i64 - 2).max(0).saturating_mul(self.factors[k]);
-        let size = if count == 1 { whole } else { (begin.1 - begin.0) + inside + (end.1 - end.0) };
-        let items = (size != whole).then(|| {
-            places.flat_map(|place| {
-                let (low, high) = self.interval(k, positions.at(place));
+        let omitted = (count as i64 - 2).max(0).saturating_mul(self.factors[k]);
+        let size = if count == 1 { total } else { (begin.1 - begin.0) + omitted + (end.1 - end.0) };
+        let items = (size != total).then(|| {
+            places.flat_map(|index| {
+                let (low, high) = self.base_interval(k, positions.number(index));
                 low..high
             })
         });
-        Ok(Along { first: begin.0, size, items: items.map(Iterator::collect), cut })
+        Ok(BlockRange { first: begin.0, size, items: items.map(Iterator::collect), cut })
     }
 
     /// The base interval of a position.
-    fn interval(&self, k: usize, position: i64) -> (i64, i64) {
+    fn base_interval(&self, k: usize, position: i64) -> (i64, i64) {
         let (dim, factor) = (&self.base.dims[k], i128::from(self.factors[k]));
         if factor == 1 {
             return (position, position + 1);
@@ -167,7 +170,7 @@ impl Blocks {
 }
 
 /// The base indices of positions along one dimension.
-struct Along {
+struct BlockRange {
     /// The first index.
     first: i64,
     /// The number of indices.
@@ -178,14 +181,14 @@ struct Along {
 }
 
 /// The division of an axis whose blocks are complete except the first and the last.
-fn cut(first: i64, last: i64, factor: i64, count: usize) -> Cut {
+fn divide(first: i64, last: i64, factor: i64, count: usize) -> Cut {
     let first = if first == factor { 0 } else { first as usize };
     let lead = usize::from(first > 0);
     let last = if last == factor || count == lead { 0 } else { last as usize };
     Cut { first, whole: factor as usize, wholes: count - lead - usize::from(last > 0), last }
 }
 
-impl Behind {
+impl BlockSources {
     /// The number of positions of each dimension.
     pub fn counts(&self) -> impl Iterator<Item = usize> + '_ {
         self.positions.iter().map(Positions::count)
@@ -193,9 +196,9 @@ impl Behind {
 
     /// Whether the positions of the view are in the order of the product.
     #[must_use]
-    pub fn is_straight(&self) -> bool {
+    pub fn is_in_order(&self) -> bool {
         let (dims, maps) = (&self.order.dims, &self.order.maps);
-        let straight = |(k, dim): (usize, &Dim)| maps[k] == Map::along(k, -dim.lower, 1);
+        let straight = |(k, dim): (usize, &Dim)| maps[k] == OutputMap::from_dimension(k, -dim.lower, 1);
         dims.len() == maps.len() && dims.iter().enumerate().all(straight)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{beyond, selection, WHOLE};
+use super::{out_of_bounds_error, selection_error, WHOLE};
 use crate::error::{Error, Kind, Result};
 
 /// The greatest index; its negative is the least index, and means "no lower bound".
@@ -71,13 +71,13 @@ impl fmt::Display for Slice {
 
 /// A linear map from the new indices to the old ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct LinearMap {
     pub(super) offset: i64,
     pub(super) stride: i64,
 }
 
-impl Line {
-    pub(super) const SAME: Line = Line { offset: 0, stride: 1 };
+impl LinearMap {
+    pub(super) const SAME: LinearMap = LinearMap { offset: 0, stride: 1 };
 }
 
 impl Dim {
@@ -87,12 +87,12 @@ impl Dim {
     }
 
     /// A new axis: `[0*, 1*)`.
-    pub(super) fn added() -> Dim {
+    pub(super) fn new_axis() -> Dim {
         Dim { implicit: (true, true), ..Dim::new(0, 1) }
     }
 
     /// Other bounds with the same label.
-    pub(super) fn with(&self, lower: i64, upper: i64, implicit: (bool, bool)) -> Dim {
+    pub(super) fn with_bounds(&self, lower: i64, upper: i64, implicit: (bool, bool)) -> Dim {
         Dim { lower, upper, implicit, label: self.label.clone() }
     }
 
@@ -107,7 +107,7 @@ impl Dim {
     }
 
     /// Whether the interval is empty and both bounds are explicit.
-    pub fn surely_empty(&self) -> bool {
+    pub fn is_always_empty(&self) -> bool {
         self.is_empty() && self.implicit == (false, false)
     }
 
@@ -122,13 +122,13 @@ impl Dim {
     }
 
     /// The interval of valid indices; implicit bounds do not limit it.
-    pub fn reach(&self) -> (i64, i64) {
+    pub fn valid_range(&self) -> (i64, i64) {
         let lower = if self.implicit.0 { -INFINITE } else { self.lower };
         (lower, if self.implicit.1 { END } else { self.upper })
     }
 
     /// A hint for negative indices that were meant from the end; "" for others.
-    pub(super) fn counted_back(&self, indices: impl IntoIterator<Item = i64>) -> String {
+    pub(super) fn negative_index_hint(&self, indices: impl IntoIterator<Item = i64>) -> String {
         if self.lower < 0 || indices.into_iter().all(|index| index >= 0) {
             return String::new();
         }
@@ -143,7 +143,7 @@ impl Dim {
     ///
     /// # Errors
     /// `Kind::Selection` if a bound leaves the range of indices.
-    pub fn shifted(&self, by: i128) -> Result<Dim> {
+    pub fn translated(&self, by: i128) -> Result<Dim> {
         let moved = |bound: i64, none: i64, last: i64| {
             if bound == none {
                 return Some(bound);
@@ -152,8 +152,8 @@ impl Dim {
             contains(WHOLE, moved.saturating_sub(last)).then_some(moved)
         };
         match (moved(self.lower, -INFINITE, 0), moved(self.upper, END, 1)) {
-            (Some(lower), Some(upper)) => Ok(self.with(lower, upper, self.implicit)),
-            _ => Err(selection(format!("{self} moved by {by} is beyond the range of indices"))),
+            (Some(lower), Some(upper)) => Ok(self.with_bounds(lower, upper, self.implicit)),
+            _ => Err(selection_error(format!("{self} moved by {by} is beyond the range of indices"))),
         }
     }
 
@@ -188,7 +188,7 @@ impl Dim {
     ///
     /// # Errors
     /// `Kind::Argument` for different labels or bounds.
-    pub fn merged(&self, other: &Dim) -> Result<Dim> {
+    pub fn merge(&self, other: &Dim) -> Result<Dim> {
         let label = self.common_label(other)?;
         let together = |one: (i64, bool), another: (i64, bool), nothing: i64| match (one, another) {
             _ if one.0 == another.0 => Some((one.0, one.1 && another.1)),
@@ -217,12 +217,12 @@ impl Dim {
     }
 
     /// The multiples of `by`, divided by it.
-    pub(super) fn divided(&self, by: i64) -> Dim {
+    pub(super) fn strided(&self, by: i64) -> Dim {
         let ceil = |value: i64, by: i64| -floor_div(-i128::from(value), i128::from(by)) as i64;
         let implicit = if by > 0 { self.implicit } else { (self.implicit.1, self.implicit.0) };
         if self.is_empty() {
             let at = ceil(self.lower, by);
-            return self.with(at, at, implicit);
+            return self.with_bounds(at, at, implicit);
         }
         let (mut lower, mut upper) = (self.lower, self.upper);
         let (mut below, mut above) = (lower == -INFINITE, upper > INFINITE);
@@ -235,18 +235,18 @@ impl Dim {
         let first = -floor_div(-i128::from(lower), by) as i64;
         let first = if below { -INFINITE } else { first };
         let end = if above { END } else { last + 1 };
-        self.with(first, end.max(first), implicit)
+        self.with_bounds(first, end.max(first), implicit)
     }
 
     /// Slice the interval, with the map from new to old indices. With step 1 indices stay;
     /// otherwise the first index is the start of the slice divided by the step.
-    pub(super) fn sliced(&self, key: Slice) -> Result<(Dim, Line)> {
+    pub(super) fn sliced(&self, key: Slice) -> Result<(Dim, LinearMap)> {
         let step = key.step.unwrap_or(1);
         if step == 0 {
-            return Err(selection(format!("{key}: a step of 0")));
+            return Err(selection_error(format!("{key}: a step of 0")));
         }
         if (key.start, key.stop, step) == (None, None, 1) {
-            return Ok((self.clone(), Line::SAME));
+            return Ok((self.clone(), LinearMap::SAME));
         }
         let (first, end) = if step > 0 { (self.lower, self.upper) } else { (self.upper - 1, self.lower - 1) };
         let first = key.start.unwrap_or(first);
@@ -264,32 +264,37 @@ impl Dim {
             false => (self.implicit.1 && !starts && !stops, self.implicit.0 && !starts && !stops),
         };
         if step == 1 {
-            return Ok((self.with(first, end, implicit), Line::SAME));
+            return Ok((self.with_bounds(first, end, implicit), LinearMap::SAME));
         }
         let origin = first / step;
         let count = -floor_div(i128::from(first) - i128::from(end), i128::from(step)) as i64;
         let endless = if step > 0 { end > INFINITE } else { end < -INFINITE };
         let upper = if endless { END } else { origin + count };
-        let line = Line { offset: first % step, stride: step };
-        Ok((self.with(origin, upper, implicit), line))
+        let line = LinearMap { offset: first % step, stride: step };
+        Ok((self.with_bounds(origin, upper, implicit), line))
     }
 
     fn check_slice(&self, key: Slice, first: i64, end: i64, step: i64) -> Result<()> {
         if if step > 0 { end < first } else { first < end } {
-            let hint = self.counted_back([key.start, key.stop].into_iter().flatten());
-            return Err(selection(format!("the slice {key} ends before it begins{hint}")));
+            let hint = self.negative_index_hint([key.start, key.stop].into_iter().flatten());
+            return Err(selection_error(format!("the slice {key} ends before it begins{hint}")));
         }
         if step.abs() != 1 && !(-INFINITE < first && first < INFINITE) {
             let bounds = self.bounds();
-            return Err(selection(format!("the slice {key} begins nowhere: {bounds} has no such bound")));
+            return Err(selection_error(format!(
+                "the slice {key} begins nowhere: {bounds} has no such bound"
+            )));
         }
         let (low, high) =
             if step > 0 { (first, end) } else { (end.saturating_add(1), first.saturating_add(1)) };
         // An empty slice is always inside, unless it is beyond all indices.
-        let reach = if low < high { self.reach() } else { WHOLE };
+        let reach = if low < high { self.valid_range() } else { WHOLE };
         if !is_interval(low, high) || low < reach.0 || high > reach.1 {
-            let hint = self.counted_back([key.start, key.stop].into_iter().flatten());
-            return Err(beyond(format!("the slice {key} is outside of {}{hint}", self.bounds())));
+            let hint = self.negative_index_hint([key.start, key.stop].into_iter().flatten());
+            return Err(out_of_bounds_error(format!(
+                "the slice {key} is outside of {}{hint}",
+                self.bounds()
+            )));
         }
         Ok(())
     }

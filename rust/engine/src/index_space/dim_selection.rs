@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::numpy_key::filled;
-use super::{quoted, selection, Dim, Slice, Term, View};
+use super::numpy_key::expand_ellipsis;
+use super::{quoted, selection_error, Dim, IndexTerm, IndexTransform, Slice};
 use crate::error::{Error, Kind, Result};
 
 /// Selects dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Name {
+pub enum DimSelector {
     /// A number, counted from the end if negative.
     Number(i64),
     /// A label.
@@ -17,69 +17,73 @@ pub enum Name {
     Range(Slice),
 }
 
-impl View {
+impl IndexTransform {
     /// The numbers of the selected dimensions.
     ///
     /// # Errors
     /// `Kind::Selection` if a dimension does not exist, or is selected twice.
-    pub fn chosen(&self, names: &[Name]) -> Result<Vec<usize>> {
-        chosen(names, &self.dims)
+    pub fn select_dims(&self, names: &[DimSelector]) -> Result<Vec<usize>> {
+        select_dims(names, &self.dims)
     }
 }
 
-pub(super) fn chosen(names: &[Name], dims: &[Dim]) -> Result<Vec<usize>> {
-    let mut found = Vec::with_capacity(names.len());
+pub(super) fn select_dims(names: &[DimSelector], dims: &[Dim]) -> Result<Vec<usize>> {
+    let mut numbers = Vec::with_capacity(names.len());
     for name in names {
         match name {
-            Name::Number(number) => found.push(place(*number, dims.len())?),
-            Name::Label(label) => found.push(place_of(label, dims)?),
-            Name::Range(range) => found.extend(ranged(*range, dims.len())?),
+            DimSelector::Number(number) => numbers.push(resolve_number(*number, dims.len())?),
+            DimSelector::Label(label) => numbers.push(find_label(label, dims)?),
+            DimSelector::Range(range) => numbers.extend(resolve_range(*range, dims.len())?),
         }
     }
-    once(found)
+    check_unique(numbers)
 }
 
-fn once(found: Vec<usize>) -> Result<Vec<usize>> {
-    match found.iter().enumerate().find(|(at, k)| found[..*at].contains(k)) {
-        None => Ok(found),
-        Some((_, k)) => Err(selection(format!("dimension {k} is named more than once"))),
+fn check_unique(numbers: Vec<usize>) -> Result<Vec<usize>> {
+    match numbers.iter().enumerate().find(|(number, k)| numbers[..*number].contains(k)) {
+        None => Ok(numbers),
+        Some((_, k)) => Err(selection_error(format!("dimension {k} is named more than once"))),
     }
 }
 
 /// Resolve a number that may count from the end.
-pub(super) fn place(number: i64, rank: usize) -> Result<usize> {
+pub(super) fn resolve_number(number: i64, rank: usize) -> Result<usize> {
     let size = rank as i64;
     if !(-size..size).contains(&number) {
-        return Err(selection(format!("dimension {number} is outside of [{}, {size})", -size)));
+        return Err(selection_error(format!("dimension {number} is outside of [{}, {size})", -size)));
     }
     Ok(number.rem_euclid(size) as usize)
 }
 
 /// The number of the dimension with a label.
-pub(super) fn place_of(label: &str, dims: &[Dim]) -> Result<usize> {
-    let found = dims.iter().position(|dim| dim.label.as_deref() == Some(label));
-    found.ok_or_else(|| {
+pub(super) fn find_label(label: &str, dims: &[Dim]) -> Result<usize> {
+    let numbers = dims.iter().position(|dim| dim.label.as_deref() == Some(label));
+    numbers.ok_or_else(|| {
         let known: Vec<String> =
             dims.iter().map(|dim| quoted(dim.label.as_deref().unwrap_or_default())).collect();
-        selection(format!("no dimension has the label {}; there are {}", quoted(label), known.join(", ")))
+        selection_error(format!(
+            "no dimension has the label {}; there are {}",
+            quoted(label),
+            known.join(", ")
+        ))
     })
 }
 
 /// The numbers of a range of dimensions.
-pub(super) fn ranged(range: Slice, rank: usize) -> Result<Vec<usize>> {
+pub(super) fn resolve_range(range: Slice, rank: usize) -> Result<Vec<usize>> {
     let by = range.step.unwrap_or(1);
     if by == 0 {
-        return Err(selection("a step of 0"));
+        return Err(selection_error("a step of 0"));
     }
     let size = rank as i64;
     let start = match range.start {
-        Some(number) => place(number, rank)? as i64,
+        Some(number) => resolve_number(number, rank)? as i64,
         None if by > 0 => 0,
         None => size - 1,
     };
     let stop = match range.stop {
         Some(stop) if !(-size - 1..=size).contains(&stop) => {
-            return Err(selection(format!("dimensions {range} of {size}")));
+            return Err(selection_error(format!("dimensions {range} of {size}")));
         }
         Some(stop) if stop < 0 => stop + size,
         Some(stop) => stop,
@@ -87,16 +91,16 @@ pub(super) fn ranged(range: Slice, rank: usize) -> Result<Vec<usize>> {
         None => -1,
     };
     if (stop - start).signum() == -by.signum() {
-        return Err(selection(format!("dimensions {range} of {size}: it ends before it begins")));
+        return Err(selection_error(format!("dimensions {range} of {size}: it ends before it begins")));
     }
-    Ok(walked(start, stop, by).map(|k| k as usize).collect())
+    Ok(range_numbers(start, stop, by).map(|k| k as usize).collect())
 }
 
-fn walked(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
-    let mut at = start;
+fn range_numbers(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
+    let mut number = start;
     std::iter::from_fn(move || {
-        let now = at;
-        at = at.saturating_add(by);
+        let now = number;
+        number = number.saturating_add(by);
         (if by > 0 { now < stop } else { now > stop }).then_some(now)
     })
 }
@@ -105,41 +109,49 @@ fn walked(start: i64, stop: i64, by: i64) -> impl Iterator<Item = i64> {
 ///
 /// # Errors
 /// `Kind::Selection` if the terms do not fit the selection, or a label selects a new dimension.
-pub(super) fn numbered(names: &[Name], terms: &[Term], single: bool, dims: &[Dim]) -> Result<Vec<usize>> {
-    let added = match single {
-        true => names.iter().map(count).sum::<Result<usize>>()?, // each one is new
+pub(super) fn numbers_with_new_dims(
+    names: &[DimSelector],
+    terms: &[IndexTerm],
+    single: bool,
+    dims: &[Dim],
+) -> Result<Vec<usize>> {
+    let new_dims = match single {
+        true => names.iter().map(count_dims).sum::<Result<usize>>()?, // each one is new
         false => terms.iter().filter(|term| term.is_new()).count(),
     };
-    let rank = dims.len() + added;
-    let mut items: Vec<(Option<usize>, &Name)> = Vec::new();
+    let rank = dims.len() + new_dims;
+    let mut items: Vec<(Option<usize>, &DimSelector)> = Vec::new();
     for name in names {
         match name {
-            Name::Number(number) => items.push((Some(place(*number, rank)?), name)),
-            Name::Range(range) => items.extend(ranged(*range, rank)?.into_iter().map(|k| (Some(k), name))),
-            Name::Label(_) => items.push((None, name)),
+            DimSelector::Number(number) => items.push((Some(resolve_number(*number, rank)?), name)),
+            DimSelector::Range(range) => {
+                items.extend(resolve_range(*range, rank)?.into_iter().map(|k| (Some(k), name)))
+            }
+            DimSelector::Label(_) => items.push((None, name)),
         }
     }
-    let news = if single { vec![true; items.len()] } else { new_ones(terms, items.len())? };
-    if items.iter().zip(&news).any(|((place, _), &new)| new && place.is_none()) {
-        return Err(selection("a new dimension is named by its number: it has no label yet"));
+    let are_new = if single { vec![true; items.len()] } else { new_flags(terms, items.len())? };
+    if items.iter().zip(&are_new).any(|((dim_number, _), &new)| new && dim_number.is_none()) {
+        return Err(selection_error("a new dimension is named by its number: it has no label yet"));
     }
-    let is_new = |k: &usize| items.iter().zip(&news).any(|((place, _), &new)| new && *place == Some(*k));
+    let is_new =
+        |k: &usize| items.iter().zip(&are_new).any(|((dim_number, _), &new)| new && *dim_number == Some(*k));
     let old: Vec<usize> = (0..rank).filter(|k| !is_new(k)).collect();
-    let mut found = Vec::with_capacity(items.len());
-    for (place, name) in items {
-        found.push(match (place, name) {
-            (Some(place), _) => place,
-            (None, Name::Label(label)) => old[place_of(label, dims)?],
+    let mut numbers = Vec::with_capacity(items.len());
+    for (dim_number, name) in items {
+        numbers.push(match (dim_number, name) {
+            (Some(dim_number), _) => dim_number,
+            (None, DimSelector::Label(label)) => old[find_label(label, dims)?],
             (None, _) => return Err(Error::new(Kind::Internal, "a name without a number")),
         });
     }
-    once(found)
+    check_unique(numbers)
 }
 
 /// The number of selected dimensions while the final rank is unknown: both ends of a range must
 /// count from the same side.
-fn count(name: &Name) -> Result<usize> {
-    let Name::Range(range) = name else {
+fn count_dims(name: &DimSelector) -> Result<usize> {
+    let DimSelector::Range(range) = name else {
         return Ok(1);
     };
     let by = range.step.unwrap_or(1);
@@ -154,13 +166,13 @@ fn count(name: &Name) -> Result<usize> {
         by != 0 && start.abs_diff(*stop) <= 64 && (stop - start).signum() != -by.signum()
     };
     let Some((start, stop)) = ends.filter(known) else {
-        return Err(selection(format!("{range} does not tell how many new dimensions there are")));
+        return Err(selection_error(format!("{range} does not tell how many new dimensions there are")));
     };
-    Ok(walked(start, stop, by).count())
+    Ok(range_numbers(start, stop, by).count())
 }
 
 /// Whether each selected dimension is new.
-fn new_ones(terms: &[Term], count: usize) -> Result<Vec<bool>> {
-    let terms = filled(terms.to_vec(), count, Term::selects, false)?;
-    Ok(terms.iter().filter(|term| !term.is_unused()).map(Term::is_new).collect())
+fn new_flags(terms: &[IndexTerm], count_dims: usize) -> Result<Vec<bool>> {
+    let terms = expand_ellipsis(terms.to_vec(), count_dims, IndexTerm::selected_dims, false)?;
+    Ok(terms.iter().filter(|term| !term.indexes_nothing()).map(IndexTerm::is_new).collect())
 }

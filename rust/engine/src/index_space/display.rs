@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Dim, Map, Source, View};
+use super::{Dim, IndexTransform, MapSource, OutputMap};
 
 /// The text of a domain.
 pub struct DomainText<'a>(pub &'a [Dim]);
@@ -18,7 +18,7 @@ impl fmt::Display for DomainText<'_> {
     }
 }
 
-impl fmt::Display for View {
+impl fmt::Display for IndexTransform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "Rank {} -> {} index space transform:", self.dims.len(), self.maps.len())?;
         writeln!(f, "  Input domain:")?;
@@ -37,12 +37,12 @@ impl fmt::Display for View {
     }
 }
 
-impl fmt::Display for Map {
+impl fmt::Display for OutputMap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
-            Source::Nothing => write!(f, "{}", self.offset),
-            Source::Dimension(k) => write!(f, "{} + {} * in[{k}]", self.offset, self.stride),
-            Source::Array(listed) => {
+            MapSource::Constant => write!(f, "{}", self.offset),
+            MapSource::InputDimension(k) => write!(f, "{} + {} * in[{k}]", self.offset, self.stride),
+            MapSource::IndexArray(listed) => {
                 let within = Dim::new(listed.within.0, listed.within.1);
                 write!(
                     f,

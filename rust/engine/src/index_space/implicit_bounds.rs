@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use super::dim::floor_div;
 use super::{
-    along, beyond, nowhere, outside, selection, Dim, Listed, Map, PerDimension, Source, View, END, INFINITE,
-    WHOLE,
+    in_dimension, index_error, is_always_empty, out_of_bounds_error, selection_error, BoundedIndexArray, Dim,
+    IndexTransform, MapSource, OutputMap, PerDimension, END, INFINITE, WHOLE,
 };
 use crate::error::Result;
 
-impl View {
+impl IndexTransform {
     /// Compose with `by`, whose implicit bounds follow from this domain.
     ///
     /// # Errors
     /// `Kind::Selection` if it does not fit.
-    pub fn viewed(&self, by: &View) -> Result<View> {
-        self.after(by.settled(&self.dims)?)
+    pub fn compose_resolving(&self, by: &IndexTransform) -> Result<IndexTransform> {
+        self.compose(by.resolve_bounds(&self.dims)?)
     }
 
     /// Resolve the implicit bounds from the domain of the base: a bound becomes explicit if the
@@ -23,115 +23,123 @@ impl View {
     ///
     /// # Errors
     /// `Kind::Selection` if an explicit bound, or a constant map, is outside the base.
-    pub fn settled(&self, target: &[Dim]) -> Result<View> {
-        if target.len() != self.maps.len() {
-            let (maps, rank) = (self.maps.len(), target.len());
-            return Err(selection(format!("a transform to rank {maps} for a domain of rank {rank}")));
+    pub fn resolve_bounds(&self, base: &[Dim]) -> Result<IndexTransform> {
+        if base.len() != self.maps.len() {
+            let (maps, rank) = (self.maps.len(), base.len());
+            return Err(selection_error(format!("a transform to rank {maps} for a domain of rank {rank}")));
         }
-        let empty = nowhere(&self.dims);
-        let mut found: PerDimension<Option<Dim>> = self.dims.iter().map(|_| None).collect();
-        for (k, (goal, map)) in target.iter().zip(&self.maps).enumerate() {
+        let empty = is_always_empty(&self.dims);
+        let mut inferred_dims: PerDimension<Option<Dim>> = self.dims.iter().map(|_| None).collect();
+        for (k, (base_dim, map)) in base.iter().zip(&self.maps).enumerate() {
             match map.source {
-                Source::Array(_) => {}
-                Source::Dimension(along) if map.stride != 0 => {
-                    let bounds = backwards(goal, map.offset, map.stride)?;
-                    found[along] = Some(match &found[along] {
+                MapSource::IndexArray(_) => {}
+                MapSource::InputDimension(along) if map.stride != 0 => {
+                    let bounds = preimage_interval(base_dim, map.offset, map.stride)?;
+                    inferred_dims[along] = Some(match &inferred_dims[along] {
                         None => bounds,
-                        Some(before) => both(&bounds, before),
+                        Some(before) => merge_bounds(&bounds, before),
                     });
                 }
                 _ => {
-                    let (lower, upper) = goal.reach();
+                    let (lower, upper) = base_dim.valid_range();
                     if !(empty || lower <= map.offset && map.offset < upper) {
-                        return Err(along(k, goal.label.as_deref(), outside(map.offset, goal)));
+                        return Err(in_dimension(
+                            k,
+                            base_dim.label.as_deref(),
+                            index_error(map.offset, base_dim),
+                        ));
                     }
                 }
             }
         }
         let mut dims = PerDimension::new();
-        for (k, (dim, found)) in self.dims.iter().zip(found).enumerate() {
-            dims.push(match found {
+        for (k, (dim, inferred_dims)) in self.dims.iter().zip(inferred_dims).enumerate() {
+            dims.push(match inferred_dims {
                 None => dim.clone(),
-                Some(inferred) => combined(k, dim, &inferred, empty)?,
+                Some(inferred) => resolve_dim(k, dim, &inferred, empty)?,
             });
         }
-        let empty = nowhere(&dims);
-        let pairs = target.iter().zip(&self.maps);
-        let maps = pairs.map(|(goal, map)| narrowed(map, goal, empty)).collect::<Result<_>>()?;
-        Ok(View { dims, maps })
+        let empty = is_always_empty(&dims);
+        let pairs = base.iter().zip(&self.maps);
+        let maps = pairs.map(|(base_dim, map)| restrict_map(map, base_dim, empty)).collect::<Result<_>>()?;
+        Ok(IndexTransform { dims, maps })
     }
 }
 
-/// The interval that `offset + stride * index` maps into `goal`.
-pub(super) fn backwards(goal: &Dim, offset: i64, stride: i64) -> Result<Dim> {
-    let (mut below, mut above) = (goal.lower == -INFINITE, goal.upper > INFINITE);
+/// The interval that `offset + stride * index` maps into `base_dim`.
+pub(super) fn preimage_interval(base_dim: &Dim, offset: i64, stride: i64) -> Result<Dim> {
+    let (mut below, mut above) = (base_dim.lower == -INFINITE, base_dim.upper > INFINITE);
     let (offset, mut stride) = (i128::from(offset), i128::from(stride));
-    let (mut lower, mut upper) = (i128::from(goal.lower) - offset, i128::from(goal.upper) - 1 - offset);
-    let mut implicit = goal.implicit;
+    let (mut lower, mut upper) =
+        (i128::from(base_dim.lower) - offset, i128::from(base_dim.upper) - 1 - offset);
+    let mut implicit = base_dim.implicit;
     if stride < 0 {
-        if goal.is_empty() {
+        if base_dim.is_empty() {
             upper = lower; // an empty interval keeps its position
         }
         (lower, upper, stride) = (-upper, -lower, -stride);
         (below, above, implicit) = (above, below, (implicit.1, implicit.0));
     }
     let first = if below { i128::from(-INFINITE) } else { -floor_div(-lower, stride) };
-    let end = match (above, goal.is_empty()) {
+    let end = match (above, base_dim.is_empty()) {
         (true, _) => i128::from(END),
         (false, true) => first,
         (false, false) => floor_div(upper, stride) + 1,
     };
     let end = end.max(first);
     if first < i128::from(-INFINITE) || end > i128::from(END) {
-        return Err(selection(format!("{goal}, moved by {}, is beyond the range of indices", -offset)));
+        return Err(selection_error(format!(
+            "{base_dim}, moved by {}, is beyond the range of indices",
+            -offset
+        )));
     }
     Ok(Dim { implicit, ..Dim::new(first as i64, end as i64) })
 }
 
 /// The intersection of two intervals; explicit bounds win over implicit ones.
-fn both(one: &Dim, other: &Dim) -> Dim {
-    let lower = match (one.implicit.0, other.implicit.0) {
-        (false, true) => one.lower,
-        (true, false) => other.lower,
-        _ => one.lower.max(other.lower),
+fn merge_bounds(left: &Dim, right: &Dim) -> Dim {
+    let lower = match (left.implicit.0, right.implicit.0) {
+        (false, true) => left.lower,
+        (true, false) => right.lower,
+        _ => left.lower.max(right.lower),
     };
-    let upper = match (one.implicit.1, other.implicit.1) {
-        (false, true) => one.upper,
-        (true, false) => other.upper,
-        _ => one.upper.min(other.upper),
+    let upper = match (left.implicit.1, right.implicit.1) {
+        (false, true) => left.upper,
+        (true, false) => right.upper,
+        _ => left.upper.min(right.upper),
     };
-    let implicit = (one.implicit.0 && other.implicit.0, one.implicit.1 && other.implicit.1);
+    let implicit = (left.implicit.0 && right.implicit.0, left.implicit.1 && right.implicit.1);
     Dim { implicit, ..Dim::new(lower, upper.max(lower)) }
 }
 
 /// A dimension with inferred bounds in place of implicit ones.
-pub(super) fn combined(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Result<Dim> {
+pub(super) fn resolve_dim(k: usize, dim: &Dim, inferred: &Dim, empty: bool) -> Result<Dim> {
     let lower = if dim.implicit.0 { inferred.lower } else { dim.lower };
     let upper = if dim.implicit.1 { inferred.upper } else { dim.upper }.max(lower);
-    let reach = inferred.reach();
-    if !empty && lower < upper && !(reach.0 <= lower && upper <= reach.1) {
+    let valid_range = inferred.valid_range();
+    if !empty && lower < upper && !(valid_range.0 <= lower && upper <= valid_range.1) {
         let bounds = Dim::new(lower, upper);
-        return Err(beyond(format!("dimension {k}: {bounds} is outside of {inferred}")));
+        return Err(out_of_bounds_error(format!("dimension {k}: {bounds} is outside of {inferred}")));
     }
     let implicit = (dim.implicit.0 && inferred.implicit.0, dim.implicit.1 && inferred.implicit.1);
-    Ok(dim.with(lower, upper, implicit))
+    Ok(dim.with_bounds(lower, upper, implicit))
 }
 
 /// Restrict the items of an index array to the domain of the base.
-fn narrowed(map: &Map, goal: &Dim, empty: bool) -> Result<Map> {
-    let Source::Array(listed) = &map.source else {
+fn restrict_map(map: &OutputMap, base_dim: &Dim, empty: bool) -> Result<OutputMap> {
+    let MapSource::IndexArray(array) = &map.source else {
         return Ok(map.clone());
     };
     if empty {
-        return Ok(Map::constant(0));
+        return Ok(OutputMap::constant(0));
     }
-    let reach = goal.reach();
-    if reach == WHOLE || map.stride == 0 {
+    let valid_range = base_dim.valid_range();
+    if valid_range == WHOLE || map.stride == 0 {
         return Ok(map.clone());
     }
-    let allowed = backwards(&Dim::new(reach.0, reach.1), map.offset, map.stride)?;
-    let lower = listed.within.0.max(allowed.lower);
-    let upper = listed.within.1.min(allowed.upper).max(lower);
-    let listed = Listed { indices: listed.indices.clone(), within: (lower, upper) };
-    Ok(Map { source: Source::Array(Arc::new(listed)), ..*map })
+    let allowed = preimage_interval(&Dim::new(valid_range.0, valid_range.1), map.offset, map.stride)?;
+    let lower = array.within.0.max(allowed.lower);
+    let upper = array.within.1.min(allowed.upper).max(lower);
+    let array = BoundedIndexArray { indices: array.indices.clone(), within: (lower, upper) };
+    Ok(OutputMap { source: MapSource::IndexArray(Arc::new(array)), ..*map })
 }

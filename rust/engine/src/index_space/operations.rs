@@ -5,45 +5,46 @@
 
 use std::sync::Arc;
 
-use super::dim::Line;
-use super::dim_selection::{chosen, numbered, place, place_of as labelled_place, ranged};
-use super::numpy_key::{for_all, for_some};
+use super::dim::LinearMap;
+use super::dim_selection::{find_label, numbers_with_new_dims, resolve_number, resolve_range, select_dims};
+use super::numpy_key::{index_all, index_selected};
 use super::{
-    along, beyond, check_explicit, check_labels, nowhere, selection, Dim, Listed, Map, Mode, Name,
-    PerDimension, Slice, Source, Term, View, END, INFINITE,
+    check_explicit, check_labels, in_dimension, is_always_empty, out_of_bounds_error, selection_error,
+    BoundedIndexArray, Dim, DimSelector, IndexTerm, IndexTransform, IndexingMode, MapSource, OutputMap,
+    PerDimension, Slice, END, INFINITE,
 };
 use crate::error::Result;
 
 /// A value for each dimension, or one for all.
 #[derive(Clone, Debug)]
-pub enum PerDim<T> {
+pub enum PerDimOrAll<T> {
     /// One value for all.
     One(T),
     /// One value for each.
     Each(PerDimension<T>),
 }
 
-impl<T> PerDim<T> {
+impl<T> PerDimOrAll<T> {
     fn check(&self, count: usize, what: &str) -> Result<()> {
         match self {
-            PerDim::Each(values) if values.len() != count => {
-                Err(selection(format!("{} {what} for {count} dimensions", values.len())))
+            PerDimOrAll::Each(values) if values.len() != count => {
+                Err(selection_error(format!("{} {what} for {count} dimensions", values.len())))
             }
             _ => Ok(()),
         }
     }
 
-    fn at(&self, place: usize) -> &T {
+    fn number(&self, position: usize) -> &T {
         match self {
-            PerDim::One(value) => value,
-            PerDim::Each(values) => &values[place],
+            PerDimOrAll::One(value) => value,
+            PerDimOrAll::Each(values) => &values[position],
         }
     }
 }
 
 /// The kind of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shift {
+pub enum Translation {
     /// To a new origin.
     To,
     /// By an offset.
@@ -54,7 +55,7 @@ pub enum Shift {
 
 /// The target of dimensions in a transposition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DimPosition {
     /// A number, counted from the end if negative.
     Number(i64),
     /// All numbers of a slice.
@@ -63,73 +64,81 @@ pub enum Place {
 
 /// An indexing operation.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum DimOperation {
     /// Indexing by a key; a single term applies to all selected dimensions.
-    Brackets {
+    Index {
         /// The terms of the key.
-        terms: Vec<Term>,
+        terms: Vec<IndexTerm>,
         /// Whether the key is a term, not a tuple.
         single: bool,
         /// How index arrays combine.
-        mode: Mode,
+        mode: IndexingMode,
     },
     /// Translates the domain.
-    Translate(Shift, PerDim<Option<i64>>),
+    Translate(Translation, PerDimOrAll<Option<i64>>),
     /// Sets labels; None removes one.
     Label(PerDimension<Option<Arc<str>>>),
     /// Keeps the multiples of a stride, divided by it.
-    Stride(PerDim<Option<i64>>),
+    Stride(PerDimOrAll<Option<i64>>),
     /// Marks bounds as implicit or explicit; None leaves them.
     MarkBoundsImplicit(Option<bool>, Option<bool>),
     /// Moves dimensions: to consecutive positions, or each to its own.
-    Transpose(Box<PerDim<Place>>),
+    Transpose(Box<PerDimOrAll<DimPosition>>),
     /// Replaces the dimensions by their diagonal, which becomes the first dimension.
     Diagonal,
 }
 
-impl View {
+impl IndexTransform {
     /// Apply operations, the first of them to the selected dimensions (None: all).
     ///
     /// # Errors
     /// `Kind::Selection` or `Kind::Argument` if an operation does not fit.
-    pub fn acted(&self, names: Option<&[Name]>, acts: impl IntoIterator<Item = Act>) -> Result<View> {
-        let mut acts = acts.into_iter();
-        let Some(first) = acts.next() else {
+    pub fn apply_operations(
+        &self,
+        names: Option<&[DimSelector]>,
+        operations: impl IntoIterator<Item = DimOperation>,
+    ) -> Result<IndexTransform> {
+        let mut operations = operations.into_iter();
+        let Some(first) = operations.next() else {
             return Ok(self.clone());
         };
         let mut selected: PerDimension<usize> = match (names, &first) {
-            (None, Act::Brackets { .. }) => PerDimension::new(),
+            (None, DimOperation::Index { .. }) => PerDimension::new(),
             (None, _) => (0..self.dims.len()).collect(),
-            (Some(names), Act::Brackets { terms, single, .. }) if any_new(terms) => {
-                numbered(names, terms, *single, &self.dims)?.into()
+            (Some(names), DimOperation::Index { terms, single, .. }) if adds_dims(terms) => {
+                numbers_with_new_dims(names, terms, *single, &self.dims)?.into()
             }
-            (Some(names), _) => chosen(names, &self.dims)?.into(),
+            (Some(names), _) => select_dims(names, &self.dims)?.into(),
         };
         let mut view = match first {
-            Act::Brackets { terms, mode, .. } if names.is_none() => {
-                self.after(for_all(&self.dims, terms, mode)?)?
+            DimOperation::Index { terms, mode, .. } if names.is_none() => {
+                self.compose(index_all(&self.dims, terms, mode)?)?
             }
-            act => act.of(self, &mut selected)?,
+            operation => operation.of(self, &mut selected)?,
         };
-        for act in acts {
-            if matches!(&act, Act::Brackets { terms, .. } if any_new(terms)) {
-                return Err(selection("newaxis is not possible after another act of the expression"));
+        for operation in operations {
+            if matches!(&operation, DimOperation::Index { terms, .. } if adds_dims(terms)) {
+                return Err(selection_error("newaxis is not possible after another act of the expression"));
             }
-            view = act.of(&view, &mut selected)?;
+            view = operation.of(&view, &mut selected)?;
         }
         Ok(view)
     }
 
     /// Change the selected dimensions without moving positions.
-    fn told(&self, selected: &[usize], mut say: impl FnMut(usize, &mut Dim)) -> Result<View> {
+    fn update_dims(
+        &self,
+        selected: &[usize],
+        mut change: impl FnMut(usize, &mut Dim),
+    ) -> Result<IndexTransform> {
         let mut view = self.clone();
-        for (at, &k) in selected.iter().enumerate() {
-            say(at, &mut view.dims[k]);
+        for (number, &k) in selected.iter().enumerate() {
+            change(number, &mut view.dims[k]);
         }
         check_labels(&view.dims)?;
-        if !nowhere(&view.dims) {
+        if !is_always_empty(&view.dims) {
             for map in &view.maps {
-                if let Source::Array(listed) = &map.source {
+                if let MapSource::IndexArray(listed) = &map.source {
                     check_explicit(&listed.indices, &view.dims)?;
                 }
             }
@@ -139,10 +148,10 @@ impl View {
 
     /// Translate one dimension.
     fn shift(&mut self, k: usize, by: i128) -> Result<()> {
-        self.dims[k] = self.dims[k].shifted(by)?;
-        let back = i64::try_from(-by).map_err(|_| selection("an offset beyond 64 bits"))?;
-        for map in self.maps.iter_mut().filter(|map| map.source == Source::Dimension(k)) {
-            map.offset = map.applied(back, 1)?.0;
+        self.dims[k] = self.dims[k].translated(by)?;
+        let back = i64::try_from(-by).map_err(|_| selection_error("an offset beyond 64 bits"))?;
+        for map in self.maps.iter_mut().filter(|map| map.source == MapSource::InputDimension(k)) {
+            map.offset = map.compose_linear(back, 1)?.0;
         }
         Ok(())
     }
@@ -151,33 +160,37 @@ impl View {
     ///
     /// # Errors
     /// `Kind::Selection` if `order` is not a permutation.
-    pub fn permuted(&self, order: &[usize]) -> Result<View> {
-        let places = places_of(order, self.dims.len())?;
-        Ok(self.turned(order.iter().copied(), |k| places[k]))
+    pub fn transposed(&self, order: &[usize]) -> Result<IndexTransform> {
+        let positions = inverse_permutation(order, self.dims.len())?;
+        Ok(self.reordered(order.iter().copied(), |k| positions[k]))
     }
 
     /// Reverse the order of the dimensions.
-    pub fn reversed(&self) -> View {
+    pub fn reversed(&self) -> IndexTransform {
         let rank = self.dims.len();
-        self.turned((0..rank).rev(), |k| rank - 1 - k)
+        self.reordered((0..rank).rev(), |k| rank - 1 - k)
     }
 
     /// Reorder the dimensions, given the order and its inverse.
-    fn turned(&self, order: impl Iterator<Item = usize> + Clone, place: impl Fn(usize) -> usize) -> View {
-        let mut turned = View { dims: PerDimension::new(), maps: PerDimension::new() };
-        turned.dims.extend(order.clone().map(|k| self.dims[k].clone()));
-        turned.maps.extend(self.maps.iter().map(|map| {
+    fn reordered(
+        &self,
+        order: impl Iterator<Item = usize> + Clone,
+        position: impl Fn(usize) -> usize,
+    ) -> IndexTransform {
+        let mut result = IndexTransform { dims: PerDimension::new(), maps: PerDimension::new() };
+        result.dims.extend(order.clone().map(|k| self.dims[k].clone()));
+        result.maps.extend(self.maps.iter().map(|map| {
             let source = match &map.source {
-                Source::Nothing => Source::Nothing,
-                Source::Dimension(k) => Source::Dimension(place(*k)),
-                Source::Array(listed) => {
-                    let indices = listed.indices.permuted(order.clone());
-                    Source::Array(Arc::new(Listed { indices, within: listed.within }))
+                MapSource::Constant => MapSource::Constant,
+                MapSource::InputDimension(k) => MapSource::InputDimension(position(*k)),
+                MapSource::IndexArray(listed) => {
+                    let indices = listed.indices.transposed(order.clone());
+                    MapSource::IndexArray(Arc::new(BoundedIndexArray { indices, within: listed.within }))
                 }
             };
-            Map { source, ..*map }
+            OutputMap { source, ..*map }
         }));
-        turned
+        result
     }
 
     /// Restrict the transform to a domain, with explicit bounds. Labels select dimensions,
@@ -185,115 +198,119 @@ impl View {
     ///
     /// # Errors
     /// `Kind::Selection` if the domain has other dimensions, or exceeds that of the transform.
-    pub fn restricted(&self, to: &[Dim]) -> Result<View> {
+    pub fn restrict(&self, to: &[Dim]) -> Result<IndexTransform> {
         let labelled = |dims: &[Dim]| dims.iter().any(|dim| dim.label.is_some());
         let by_label = labelled(&self.dims) && labelled(to);
         if to.len() != self.dims.len() && !(by_label && to.iter().all(|dim| dim.label.is_some())) {
-            let (rank, ours) = (to.len(), self.dims.len());
-            return Err(selection(format!(
-                "a domain of rank {rank} for one of rank {ours}: without labels they have to agree"
+            let (rank, rank_here) = (to.len(), self.dims.len());
+            return Err(selection_error(format!(
+                "a domain of rank {rank} for one of rank {rank_here}: without labels they have to agree"
             )));
         }
         let mut free = self.dims.iter().enumerate().filter(|(_, dim)| dim.label.is_none());
         let mut selected: PerDimension<usize> = PerDimension::new();
-        for (k, wanted) in to.iter().enumerate() {
-            selected.push(match &wanted.label {
-                Some(label) if by_label => labelled_place(label, &self.dims)?,
-                None if by_label => free
-                    .next()
-                    .map(|(k, _)| k)
-                    .ok_or_else(|| selection("the domain has more dimensions without label than the view"))?,
+        for (k, target) in to.iter().enumerate() {
+            selected.push(match &target.label {
+                Some(label) if by_label => find_label(label, &self.dims)?,
+                None if by_label => free.next().map(|(k, _)| k).ok_or_else(|| {
+                    selection_error("the domain has more dimensions without label than the view")
+                })?,
                 _ => k,
             });
         }
         let keep = labelled(&self.dims);
-        let step = each(&self.dims, &selected, |at, dim| {
-            let wanted = &to[at];
-            let (lower, upper) = dim.reach();
-            if !(wanted.is_empty() || lower <= wanted.lower && wanted.upper <= upper) {
-                let message = format!("{} is outside of {}", wanted.bounds(), dim.bounds());
-                return Err(along(selected[at], dim.label.as_deref(), beyond(message)));
+        let step = each(&self.dims, &selected, |number, dim| {
+            let target = &to[number];
+            let (lower, upper) = dim.valid_range();
+            if !(target.is_empty() || lower <= target.lower && target.upper <= upper) {
+                let message = format!("{} is outside of {}", target.bounds(), dim.bounds());
+                return Err(in_dimension(
+                    selected[number],
+                    dim.label.as_deref(),
+                    out_of_bounds_error(message),
+                ));
             }
-            let named = if keep { dim } else { wanted };
-            Ok((named.with(wanted.lower, wanted.upper, (false, false)), Line::SAME))
+            let named = if keep { dim } else { target };
+            Ok((named.with_bounds(target.lower, target.upper, (false, false)), LinearMap::SAME))
         })?;
-        self.after(step)
+        self.compose(step)
     }
 }
 
-fn any_new(terms: &[Term]) -> bool {
-    terms.iter().any(Term::is_new)
+fn adds_dims(terms: &[IndexTerm]) -> bool {
+    terms.iter().any(IndexTerm::is_new)
 }
 
-impl Act {
+impl DimOperation {
     /// Apply the operation to the `selected` dimensions, which become the resulting ones.
-    fn of(self, view: &View, selected: &mut PerDimension<usize>) -> Result<View> {
+    fn of(self, view: &IndexTransform, selected: &mut PerDimension<usize>) -> Result<IndexTransform> {
         let dims = &view.dims;
         match self {
-            Act::Translate(shift, by) => {
+            DimOperation::Translate(shift, by) => {
                 by.check(selected.len(), "indices")?;
                 let mut view = view.clone();
-                for (at, &k) in selected.iter().enumerate() {
-                    let by = by.at(at).map_or(Ok(0), |by| shift.of(&dims[k], by))?;
+                for (number, &k) in selected.iter().enumerate() {
+                    let by = by.number(number).map_or(Ok(0), |by| shift.of(&dims[k], by))?;
                     // The new origin is a position, the offset is not.
-                    let to = matches!(shift, Shift::To);
-                    view.shift(k, by).map_err(|error| if to { beyond(error.message) } else { error })?;
+                    let to = matches!(shift, Translation::To);
+                    view.shift(k, by)
+                        .map_err(|error| if to { out_of_bounds_error(error.message) } else { error })?;
                 }
                 Ok(view)
             }
-            Act::Label(mut labels) => {
+            DimOperation::Label(mut labels) => {
                 if labels.len() != selected.len() {
                     let count = selected.len();
-                    return Err(selection(format!("{} labels for {count} dimensions", labels.len())));
+                    return Err(selection_error(format!("{} labels for {count} dimensions", labels.len())));
                 }
-                view.told(selected, |at, dim| dim.label = labels[at].take())
+                view.update_dims(selected, |number, dim| dim.label = labels[number].take())
             }
-            Act::Stride(by) => {
+            DimOperation::Stride(by) => {
                 by.check(selected.len(), "strides")?;
-                let step = each(dims, selected, |at, dim| match by.at(at) {
-                    None => Err(selection("a stride has to be given for each dimension")),
-                    Some(0) => Err(selection("a stride of 0")),
-                    Some(by) => Ok((dim.divided(*by), Line { offset: 0, stride: *by })),
+                let step = each(dims, selected, |number, dim| match by.number(number) {
+                    None => Err(selection_error("a stride has to be given for each dimension")),
+                    Some(0) => Err(selection_error("a stride of 0")),
+                    Some(by) => Ok((dim.strided(*by), LinearMap { offset: 0, stride: *by })),
                 })?;
-                let mut made = view.after(step)?;
-                made.maps.iter_mut().for_each(|map| map.stay(selected));
-                Ok(made)
+                let mut result = view.compose(step)?;
+                result.maps.iter_mut().for_each(|map| map.drop_unit_axes(selected));
+                Ok(result)
             }
-            Act::MarkBoundsImplicit(lower, upper) => view.told(selected, |_, dim| {
+            DimOperation::MarkBoundsImplicit(lower, upper) => view.update_dims(selected, |_, dim| {
                 dim.implicit = (lower.unwrap_or(dim.implicit.0), upper.unwrap_or(dim.implicit.1));
             }),
-            Act::Transpose(target) => {
-                let places = targets(&target, dims.len(), selected.len())?;
-                let order = moved(dims.len(), selected, &places)?;
-                *selected = places;
-                view.permuted(&order)
+            DimOperation::Transpose(target) => {
+                let positions = target_positions(&target, dims.len(), selected.len())?;
+                let order = transposed_order(dims.len(), selected, &positions)?;
+                *selected = positions;
+                view.transposed(&order)
             }
-            Act::Diagonal => {
+            DimOperation::Diagonal => {
                 let step = diagonal(dims, selected)?;
                 *selected = PerDimension::from_iter([0]);
-                view.composed(step)
+                view.compose_unsimplified(step)
             }
-            Act::Brackets { terms, single, mode } => {
-                let (step, next) = for_some(dims, terms, single, selected, mode)?;
+            DimOperation::Index { terms, single, mode } => {
+                let (step, next) = index_selected(dims, terms, single, selected, mode)?;
                 *selected = next;
-                view.after(step)
+                view.compose(step)
             }
         }
     }
 }
 
-impl Shift {
+impl Translation {
     fn of(self, dim: &Dim, by: i64) -> Result<i128> {
         match self {
-            Shift::By => Ok(i128::from(by)),
-            Shift::BackwardBy => Ok(-i128::from(by)),
-            Shift::To if dim.lower == -INFINITE => {
-                Err(selection(format!("{dim} has no lower bound that could be moved to {by}")))
+            Translation::By => Ok(i128::from(by)),
+            Translation::BackwardBy => Ok(-i128::from(by)),
+            Translation::To if dim.lower == -INFINITE => {
+                Err(selection_error(format!("{dim} has no lower bound that could be moved to {by}")))
             }
-            Shift::To if !(-INFINITE < by && by <= INFINITE) => {
-                Err(beyond(format!("the origin {by} is beyond the range of indices")))
+            Translation::To if !(-INFINITE < by && by <= INFINITE) => {
+                Err(out_of_bounds_error(format!("the origin {by} is beyond the range of indices")))
             }
-            Shift::To => Ok(i128::from(by) - i128::from(dim.lower)),
+            Translation::To => Ok(i128::from(by) - i128::from(dim.lower)),
         }
     }
 }
@@ -302,87 +319,96 @@ impl Shift {
 fn each(
     dims: &[Dim],
     selected: &[usize],
-    mut change: impl FnMut(usize, &Dim) -> Result<(Dim, Line)>,
-) -> Result<View> {
-    let mut step = View::identity(dims.into());
-    for (at, &k) in selected.iter().enumerate() {
-        let (dim, line) = change(at, &dims[k])?;
+    mut change: impl FnMut(usize, &Dim) -> Result<(Dim, LinearMap)>,
+) -> Result<IndexTransform> {
+    let mut step = IndexTransform::identity(dims.into());
+    for (number, &k) in selected.iter().enumerate() {
+        let (dim, line) = change(number, &dims[k])?;
         step.dims[k] = dim;
-        step.maps[k] = Map::along(k, line.offset, line.stride);
+        step.maps[k] = OutputMap::from_dimension(k, line.offset, line.stride);
     }
     check_labels(&step.dims)?;
     Ok(step)
 }
 
-fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<View> {
-    let chosen = || selected.iter().map(|&k| &dims[k]);
-    let lower = chosen().map(|dim| dim.lower).max().unwrap_or(-INFINITE);
-    let upper = chosen().map(|dim| dim.upper).min().unwrap_or(END).max(lower);
-    let implicit = (chosen().all(|dim| dim.implicit.0), chosen().all(|dim| dim.implicit.1));
+fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<IndexTransform> {
+    let selected_dims = || selected.iter().map(|&k| &dims[k]);
+    let lower = selected_dims().map(|dim| dim.lower).max().unwrap_or(-INFINITE);
+    let upper = selected_dims().map(|dim| dim.upper).min().unwrap_or(END).max(lower);
+    let implicit = (selected_dims().all(|dim| dim.implicit.0), selected_dims().all(|dim| dim.implicit.1));
     let mut new = PerDimension::from_iter([Dim { implicit, ..Dim::new(lower, upper) }]);
     let mut maps = PerDimension::new();
     for (k, dim) in dims.iter().enumerate() {
         if selected.contains(&k) {
-            maps.push(Map::along(0, 0, 1));
+            maps.push(OutputMap::from_dimension(0, 0, 1));
         } else {
-            maps.push(Map::along(new.len(), 0, 1));
+            maps.push(OutputMap::from_dimension(new.len(), 0, 1));
             new.push(dim.clone());
         }
     }
     check_labels(&new)?;
-    Ok(View { dims: new, maps })
+    Ok(IndexTransform { dims: new, maps })
 }
 
 /// The order of dimensions after moving the selected ones; the others keep theirs.
-fn moved(rank: usize, selected: &[usize], places: &[usize]) -> Result<PerDimension<usize>> {
-    if places.len() != selected.len() {
-        return Err(selection(format!("{} places for {} dimensions", places.len(), selected.len())));
+fn transposed_order(rank: usize, selected: &[usize], positions: &[usize]) -> Result<PerDimension<usize>> {
+    if positions.len() != selected.len() {
+        return Err(selection_error(format!("{} places for {} dimensions", positions.len(), selected.len())));
     }
-    if let Some(twice) = places.iter().enumerate().find(|(at, place)| places[..*at].contains(place)) {
-        return Err(selection(format!("the place {} occurs twice", twice.1)));
+    if let Some(repeated) =
+        positions.iter().enumerate().find(|(number, position)| positions[..*number].contains(position))
+    {
+        return Err(selection_error(format!("the place {} occurs twice", repeated.1)));
     }
     let mut rest = (0..rank).filter(|k| !selected.contains(k));
-    let order = (0..rank).filter_map(|goal| match places.iter().position(|&place| place == goal) {
-        Some(at) => Some(selected[at]),
-        None => rest.next(),
+    let order = (0..rank).filter_map(|target_position| {
+        match positions.iter().position(|&position| position == target_position) {
+            Some(number) => Some(selected[number]),
+            None => rest.next(),
+        }
     });
     Ok(order.collect())
 }
 
-fn targets(target: &PerDim<Place>, rank: usize, count: usize) -> Result<PerDimension<usize>> {
+fn target_positions(
+    target: &PerDimOrAll<DimPosition>,
+    rank: usize,
+    count: usize,
+) -> Result<PerDimension<usize>> {
     match target {
-        PerDim::One(Place::Number(_)) if count == 0 => Ok(PerDimension::new()),
-        PerDim::One(Place::Number(number)) => {
-            let first = place(*number, rank)? as i64 + if *number < 0 { 1 - count as i64 } else { 0 };
+        PerDimOrAll::One(DimPosition::Number(_)) if count == 0 => Ok(PerDimension::new()),
+        PerDimOrAll::One(DimPosition::Number(number)) => {
+            let first =
+                resolve_number(*number, rank)? as i64 + if *number < 0 { 1 - count as i64 } else { 0 };
             if first < 0 || first + count as i64 > rank as i64 {
-                return Err(selection(format!("{count} dimensions do not fit at {number}")));
+                return Err(selection_error(format!("{count} dimensions do not fit at {number}")));
             }
             Ok((first as usize..first as usize + count).collect())
         }
-        PerDim::One(Place::Range(slice)) => Ok(ranged(*slice, rank)?.into()),
-        PerDim::Each(items) => {
-            let mut found = PerDimension::new();
+        PerDimOrAll::One(DimPosition::Range(slice)) => Ok(resolve_range(*slice, rank)?.into()),
+        PerDimOrAll::Each(items) => {
+            let mut positions = PerDimension::new();
             for item in items {
                 match item {
-                    Place::Number(number) => found.push(place(*number, rank)?),
-                    Place::Range(slice) => found.extend(ranged(*slice, rank)?),
+                    DimPosition::Number(number) => positions.push(resolve_number(*number, rank)?),
+                    DimPosition::Range(slice) => positions.extend(resolve_range(*slice, rank)?),
                 }
             }
-            Ok(found)
+            Ok(positions)
         }
     }
 }
 
 /// The inverse of a permutation.
-fn places_of(order: &[usize], rank: usize) -> Result<PerDimension<usize>> {
-    let mut places: PerDimension<usize> = (0..rank).map(|_| rank).collect();
+fn inverse_permutation(order: &[usize], rank: usize) -> Result<PerDimension<usize>> {
+    let mut positions: PerDimension<usize> = (0..rank).map(|_| rank).collect();
     for (new, &old) in order.iter().enumerate().take(rank) {
-        if let Some(place) = places.get_mut(old) {
-            *place = new;
+        if let Some(position) = positions.get_mut(old) {
+            *position = new;
         }
     }
-    if order.len() != rank || places.contains(&rank) {
-        return Err(selection(format!("{order:?} is not a permutation of {rank} dimensions")));
+    if order.len() != rank || positions.contains(&rank) {
+        return Err(selection_error(format!("{order:?} is not a permutation of {rank} dimensions")));
     }
-    Ok(places)
+    Ok(positions)
 }

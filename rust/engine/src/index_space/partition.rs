@@ -9,24 +9,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::dim::floor_div;
-use super::to_selection::followed;
-use super::{selection, Dim, Indices, Map, PerDimension, Source, View, WHOLE};
+use super::to_selection::input_dimensions;
+use super::{selection_error, Dim, IndexArray, IndexTransform, MapSource, OutputMap, PerDimension, WHOLE};
 use crate::error::{Error, Kind, Result};
 
 /// A half-open interval.
 type Interval = (i64, i64);
 
 /// A part of a view: two transforms from the domain of the part.
-pub struct Part {
+pub struct ViewPart {
     /// To the base.
-    pub view: View,
+    pub view: IndexTransform,
     /// To an array with the shape of the whole view.
-    pub place: View,
+    pub target: IndexTransform,
 }
 
 /// The positions of a part.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Piece {
+struct Region {
     /// The interval of each dimension; complete for joint ones.
     bounds: PerDimension<Interval>,
     /// The selected joint positions, ascending; None: all.
@@ -34,8 +34,8 @@ struct Piece {
 }
 
 /// A finite, non-empty view to divide.
-pub struct Cutter {
-    view: View,
+pub struct Partitioner {
+    view: IndexTransform,
     /// The dimensions of index arrays, and the others.
     joint: PerDimension<usize>,
     plain: PerDimension<usize>,
@@ -49,44 +49,47 @@ pub struct Cutter {
     reach: PerDimension<Interval>,
 }
 
-impl Cutter {
+impl Partitioner {
     /// Prepare the division of a view; None if it is empty.
     ///
     /// # Errors
     /// `Kind::Argument` if it is not finite, `Kind::Selection` if base indices do not fit into 64
     /// bits or are invalid.
-    pub fn new(view: &View) -> Result<Option<Cutter>> {
+    pub fn new(view: &IndexTransform) -> Result<Option<Partitioner>> {
         if let Some(dim) = view.dims.iter().find(|dim| !dim.is_finite()) {
             return Err(Error::new(Kind::Argument, format!("the dimension {dim} is not finite")));
         }
         if view.dims.iter().any(Dim::is_empty) {
             return Ok(None);
         }
-        let reach = view.maps.iter().map(|map| view.reached(map)).collect::<Result<_>>()?;
+        let reach = view.maps.iter().map(|map| view.output_range(map)).collect::<Result<_>>()?;
         let mut view = view.clone();
         for map in &mut view.maps {
-            if map.stride == 0 || followed(map) == 0 {
-                *map = Map::constant(map.fixed());
+            if map.stride == 0 || input_dimensions(map) == 0 {
+                *map = OutputMap::constant(map.constant_value());
             }
         }
-        let lists = view.maps.iter().filter(|map| matches!(map.source, Source::Array(_)));
-        let varied: u64 = lists.fold(0, |dims, map| dims | followed(map));
+        let lists = view.maps.iter().filter(|map| matches!(map.source, MapSource::IndexArray(_)));
+        let varied: u64 = lists.fold(0, |dims, map| dims | input_dimensions(map));
         let size: PerDimension<usize> = view.dims.iter().map(|dim| dim.size() as usize).collect();
         let (joint, plain): (PerDimension<usize>, PerDimension<usize>) =
             (0..size.len()).partition(|&k| varied >> k & 1 == 1);
         let points = joint.iter().map(|&k| size[k]).try_fold(1, usize::checked_mul);
         let Some(points) = points.filter(|&points| points <= u32::MAX as usize) else {
-            return Err(selection("more than 2^32 points in one selection"));
+            return Err(selection_error("more than 2^32 points in one selection"));
         };
-        let (flat, following): (PerDimension<usize>, PerDimension<usize>) =
-            (0..view.maps.len()).partition(|&at| followed(&view.maps[at]) & varied != 0);
-        let flat = flat.into_iter().map(|at| (at, view.flat(&view.maps[at], &joint, &size))).collect();
-        Ok(Some(Cutter { view, joint, plain, points, flat, following, reach }))
+        let (flat, following): (PerDimension<usize>, PerDimension<usize>) = (0..view.maps.len())
+            .partition(|&map_number| input_dimensions(&view.maps[map_number]) & varied != 0);
+        let flat = flat
+            .into_iter()
+            .map(|map_number| (map_number, view.flattened_indices(&view.maps[map_number], &joint, &size)))
+            .collect();
+        Ok(Some(Partitioner { view, joint, plain, points, flat, following, reach }))
     }
 
     /// All positions.
-    fn whole(&self) -> Piece {
-        Piece { bounds: self.view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect(), points: None }
+    fn all_positions(&self) -> Region {
+        Region { bounds: self.view.dims.iter().map(|dim| (dim.lower, dim.upper)).collect(), points: None }
     }
 
     /// The parts of the view in each box, the last box first: a position belongs to the last box
@@ -94,58 +97,55 @@ impl Cutter {
     ///
     /// # Errors
     /// `Kind::Argument` if a position is in no box.
-    pub fn by_boxes(&self, boxes: &[PerDimension<Interval>]) -> Result<Vec<(usize, Part)>> {
+    pub fn by_boxes(&self, boxes: &[PerDimension<Interval>]) -> Result<Vec<(usize, ViewPart)>> {
         let touched = (0..boxes.len()).rev().filter(|&n| {
-            boxes[n]
-                .iter()
-                .zip(&self.reach)
-                .all(|((lower, upper), (least, most))| lower <= most && least < upper)
+            boxes[n].iter().zip(&self.reach).all(|((lower, upper), (min, max))| lower <= max && min < upper)
         });
         let touched: Vec<usize> = touched.collect();
-        let pieces = match self.flat.is_empty() {
-            true => self.split(self.whole(), &touched, boxes, 0)?,
-            false => self.split_points(&touched, boxes)?,
+        let regions = match self.flat.is_empty() {
+            true => self.divide(self.all_positions(), &touched, boxes, 0)?,
+            false => self.divide_points(&touched, boxes)?,
         };
-        pieces.into_iter().map(|(n, piece)| Ok((n, self.part(&piece)?))).collect()
+        regions.into_iter().map(|(n, region)| Ok((n, self.part(&region)?))).collect()
     }
 
     /// Divide a region whose points are inside all these boxes.
-    fn split(
+    fn divide(
         &self,
-        piece: Piece,
+        region: Region,
         numbers: &[usize],
         boxes: &[PerDimension<Interval>],
         point: usize,
-    ) -> Result<Vec<(usize, Piece)>> {
-        let mut left = vec![piece];
-        let mut found = Vec::new();
+    ) -> Result<Vec<(usize, Region)>> {
+        let mut remaining = vec![region];
+        let mut parts = Vec::new();
         for &n in numbers {
             let mut rest = Vec::new();
-            for piece in left {
-                match self.inside(&piece, &boxes[n]) {
-                    None => rest.push(piece),
+            for region in remaining {
+                match self.intersection(&region, &boxes[n]) {
+                    None => rest.push(region),
                     Some(inner) => {
-                        self.around(&piece, &inner, &mut rest);
-                        found.push((n, inner));
+                        self.difference(&region, &inner, &mut rest);
+                        parts.push((n, inner));
                     }
                 }
             }
-            left = rest;
-            if left.is_empty() {
-                return Ok(found);
+            remaining = rest;
+            if remaining.is_empty() {
+                return Ok(parts);
             }
         }
         let mut index: Vec<i64> = vec![0; self.view.maps.len()];
-        for &at in &self.following {
-            index[at] = match (&self.view.maps[at], left.first()) {
-                (Map { offset, stride, source: Source::Dimension(k) }, Some(piece)) => {
-                    offset + stride * piece.bounds[*k].0
+        for &map_number in &self.following {
+            index[map_number] = match (&self.view.maps[map_number], remaining.first()) {
+                (OutputMap { offset, stride, source: MapSource::InputDimension(k) }, Some(region)) => {
+                    offset + stride * region.bounds[*k].0
                 }
                 (map, _) => map.offset,
             };
         }
-        for (at, items) in &self.flat {
-            index[*at] = items[point];
+        for (map_number, items) in &self.flat {
+            index[*map_number] = items[point];
         }
         let comma = if index.len() == 1 { "," } else { "" };
         let index = index.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
@@ -153,83 +153,86 @@ impl Cutter {
     }
 
     /// Divide all positions, if there are points.
-    fn split_points(
+    fn divide_points(
         &self,
         touched: &[usize],
         boxes: &[PerDimension<Interval>],
-    ) -> Result<Vec<(usize, Piece)>> {
+    ) -> Result<Vec<(usize, Region)>> {
         // Points between the same bounds are in the same boxes.
-        let bounds = |at: usize| {
+        let bounds = |map_number: usize| {
             let mut bounds: Vec<i64> =
-                touched.iter().flat_map(|&n| [boxes[n][at].0, boxes[n][at].1]).collect();
+                touched.iter().flat_map(|&n| [boxes[n][map_number].0, boxes[n][map_number].1]).collect();
             bounds.sort_unstable();
             bounds.dedup();
             bounds
         };
-        let bounds: PerDimension<Vec<i64>> = self.flat.iter().map(|(at, _)| bounds(*at)).collect();
-        let cell = |place: usize, index: i64| bounds[place].partition_point(|&bound| bound <= index) as i64;
-        let (groups, firsts) = self.grouped(cell);
+        let bounds: PerDimension<Vec<i64>> =
+            self.flat.iter().map(|(map_number, _)| bounds(*map_number)).collect();
+        let cell = |target: usize, index: i64| bounds[target].partition_point(|&bound| bound <= index) as i64;
+        let (groups, firsts) = self.group_points(cell);
         // Regions of one box with the same intervals are one part.
-        let mut pieces: Vec<(usize, Piece, Vec<u32>)> = Vec::new();
-        let mut known: HashMap<(usize, Piece), usize> = HashMap::new();
+        let mut regions: Vec<(usize, Region, Vec<u32>)> = Vec::new();
+        let mut part_numbers: HashMap<(usize, Region), usize> = HashMap::new();
         let mut of_group: Vec<Vec<usize>> = Vec::with_capacity(firsts.len());
         let mut inside = Vec::new();
         for &first in &firsts {
             inside.clear();
             inside.extend(touched.iter().copied().filter(|&n| {
-                let within = |at: usize, index: i64| boxes[n][at].0 <= index && index < boxes[n][at].1;
-                self.flat.iter().all(|(at, items)| within(*at, items[first as usize]))
+                let clamp_to_i64 = |map_number: usize, index: i64| {
+                    boxes[n][map_number].0 <= index && index < boxes[n][map_number].1
+                };
+                self.flat.iter().all(|(map_number, items)| clamp_to_i64(*map_number, items[first as usize]))
             }));
             let mut numbers = Vec::new();
-            for (n, piece) in self.split(self.whole(), &inside, boxes, first as usize)? {
-                numbers.push(*known.entry((n, piece)).or_insert_with_key(|(n, piece)| {
-                    pieces.push((*n, piece.clone(), Vec::new()));
-                    pieces.len() - 1
+            for (n, region) in self.divide(self.all_positions(), &inside, boxes, first as usize)? {
+                numbers.push(*part_numbers.entry((n, region)).or_insert_with_key(|(n, region)| {
+                    regions.push((*n, region.clone(), Vec::new()));
+                    regions.len() - 1
                 }));
             }
             of_group.push(numbers);
         }
         for (point, &group) in groups.iter().enumerate() {
             for &number in &of_group[group as usize] {
-                pieces[number].2.push(point as u32);
+                regions[number].2.push(point as u32);
             }
         }
         let all = self.points;
-        let made = pieces.into_iter().map(|(n, piece, points)| {
+        let regions_with_points = regions.into_iter().map(|(n, region, points)| {
             let points = (points.len() < all).then(|| Arc::new(points));
-            (n, Piece { points, ..piece })
+            (n, Region { points, ..region })
         });
-        Ok(made.collect())
+        Ok(regions_with_points.collect())
     }
 
     /// The group of each point, by cell, and the first point of each group. `cell` gets the number
     /// of the map and the base index.
-    fn grouped(&self, cell: impl Fn(usize, i64) -> i64) -> (Vec<u32>, Vec<u32>) {
+    fn group_points(&self, cell: impl Fn(usize, i64) -> i64) -> (Vec<u32>, Vec<u32>) {
         let mut groups = vec![0u32; self.points];
         let mut firsts = vec![0u32];
-        for (place, (at, items)) in self.flat.iter().enumerate() {
-            let (least, most) = self.reach[*at];
-            let least = cell(place, least);
-            let span = (cell(place, most) - least) as usize + 1;
+        for (target, (map_number, items)) in self.flat.iter().enumerate() {
+            let (min, max) = self.reach[*map_number];
+            let min = cell(target, min);
+            let span = (cell(target, max) - min) as usize + 1;
             if span == 1 {
                 continue;
             }
             let mut next: Vec<u32> = Vec::new();
-            let mut number = |known: &mut u32, point: usize| {
-                if *known == u32::MAX {
-                    *known = next.len() as u32;
+            let mut number = |slot: &mut u32, point: usize| {
+                if *slot == u32::MAX {
+                    *slot = next.len() as u32;
                     next.push(point as u32);
                 }
-                *known
+                *slot
             };
-            let place_of = |group: u32, item: i64| (group as usize, (cell(place, item) - least) as usize);
+            let place_of = |group: u32, item: i64| (group as usize, (cell(target, item) - min) as usize);
             let pairs = groups.iter_mut().zip(items).enumerate();
             match firsts.len().checked_mul(span).filter(|&size| size <= 4 * self.points + 4096) {
                 Some(size) => {
                     let mut table = vec![u32::MAX; size];
                     for (point, (group, &item)) in pairs {
-                        let (before, along) = place_of(*group, item);
-                        *group = number(&mut table[before * span + along], point);
+                        let (preimage, along) = place_of(*group, item);
+                        *group = number(&mut table[preimage * span + along], point);
                     }
                 }
                 None => {
@@ -246,18 +249,18 @@ impl Cutter {
 
     /// The positions of a region inside a box, by the maps of plain dimensions; None if there are
     /// none.
-    fn inside(&self, piece: &Piece, bounds: &[Interval]) -> Option<Piece> {
-        let mut inner = piece.clone();
-        for &at in &self.following {
-            let map = &self.view.maps[at];
-            let (lower, upper) = bounds[at];
-            let Source::Dimension(k) = map.source else {
+    fn intersection(&self, region: &Region, bounds: &[Interval]) -> Option<Region> {
+        let mut inner = region.clone();
+        for &map_number in &self.following {
+            let map = &self.view.maps[map_number];
+            let (lower, upper) = bounds[map_number];
+            let MapSource::InputDimension(k) = map.source else {
                 if !(lower <= map.offset && map.offset < upper) {
                     return None;
                 }
                 continue;
             };
-            let (low, high) = before(map, lower, upper);
+            let (low, high) = preimage(map, lower, upper);
             let bound = &mut inner.bounds[k];
             *bound = (bound.0.max(low), bound.1.min(high));
             if bound.0 >= bound.1 {
@@ -268,90 +271,95 @@ impl Cutter {
     }
 
     /// Append the difference of a region and a region inside it.
-    fn around(&self, piece: &Piece, inner: &Piece, rest: &mut Vec<Piece>) {
-        let mut left = piece.clone();
+    fn difference(&self, region: &Region, inner: &Region, rest: &mut Vec<Region>) {
+        let mut remaining = region.clone();
         for &k in &self.plain {
-            let ((low, high), (from, to)) = (left.bounds[k], inner.bounds[k]);
+            let ((low, high), (from, to)) = (remaining.bounds[k], inner.bounds[k]);
             for side in [(low, from), (to, high)] {
                 if side.0 < side.1 {
-                    let mut beside = left.clone();
-                    beside.bounds[k] = side;
-                    rest.push(beside);
+                    let mut rest_region = remaining.clone();
+                    rest_region.bounds[k] = side;
+                    rest.push(rest_region);
                 }
             }
-            left.bounds[k] = (from, to);
+            remaining.bounds[k] = (from, to);
         }
     }
 
     /// The transforms of a region: selected points come first, then the other dimensions.
-    fn part(&self, piece: &Piece) -> Result<Part> {
+    fn part(&self, region: &Region) -> Result<ViewPart> {
         let origin = |k: usize| self.view.dims[k].lower;
-        let dim = |k: usize| Dim::new(piece.bounds[k].0, piece.bounds[k].1);
-        let Some(points) = &piece.points else {
-            let dims: PerDimension<Dim> = (0..piece.bounds.len()).map(dim).collect();
-            let places = (0..dims.len()).map(|k| Map::along(k, -origin(k), 1));
-            let place = View { maps: places.collect(), dims: dims.clone() };
-            return Ok(Part { view: View { dims, maps: self.view.maps.clone() }, place });
+        let dim = |k: usize| Dim::new(region.bounds[k].0, region.bounds[k].1);
+        let Some(points) = &region.points else {
+            let dims: PerDimension<Dim> = (0..region.bounds.len()).map(dim).collect();
+            let places = (0..dims.len()).map(|k| OutputMap::from_dimension(k, -origin(k), 1));
+            let target = IndexTransform { maps: places.collect(), dims: dims.clone() };
+            return Ok(ViewPart { view: IndexTransform { dims, maps: self.view.maps.clone() }, target });
         };
         let mut dims = PerDimension::from_iter([Dim::new(0, points.len() as i64)]);
         dims.extend(self.plain.iter().map(|&k| dim(k)));
         let mut shape: PerDimension<usize> = dims.iter().map(|_| 1).collect();
         shape[0] = points.len();
         let listed = |items: Vec<i64>| match items[..] {
-            [item] => Ok(Map::constant(item)),
-            _ => match Indices::new(items, &shape) {
-                Some(indices) => Ok(Map::by_array(indices, 0, 1, WHOLE)),
+            [item] => Ok(OutputMap::constant(item)),
+            _ => match IndexArray::new(items, &shape) {
+                Some(indices) => Ok(OutputMap::from_index_array(indices, 0, 1, WHOLE)),
                 None => Err(Error::new(Kind::Internal, "a list of another length")),
             },
         };
         let number = |k: usize| 1 + self.plain.iter().position(|&plain| plain == k).unwrap_or(0);
         let mut maps = PerDimension::new();
-        for (at, map) in self.view.maps.iter().enumerate() {
-            maps.push(match (self.flat.iter().find(|(flat, _)| *flat == at), &map.source) {
+        for (map_number, map) in self.view.maps.iter().enumerate() {
+            maps.push(match (self.flat.iter().find(|(flat, _)| *flat == map_number), &map.source) {
                 (Some((_, items)), _) => listed(points.iter().map(|&point| items[point as usize]).collect())?,
-                (None, Source::Dimension(k)) => Map::along(number(*k), map.offset, map.stride),
+                (None, MapSource::InputDimension(k)) => {
+                    OutputMap::from_dimension(number(*k), map.offset, map.stride)
+                }
                 (None, _) => map.clone(),
             });
         }
-        let mut places: PerDimension<Map> =
-            (0..self.view.dims.len()).map(|k| Map::along(number(k), -origin(k), 1)).collect();
+        let mut places: PerDimension<OutputMap> =
+            (0..self.view.dims.len()).map(|k| OutputMap::from_dimension(number(k), -origin(k), 1)).collect();
         let mut step = 1;
         for &k in self.joint.iter().rev() {
             let size = self.view.dims[k].size() as u32;
             places[k] = listed(points.iter().map(|point| i64::from(point / step % size)).collect())?;
             step *= size;
         }
-        Ok(Part { view: View { dims: dims.clone(), maps }, place: View { dims, maps: places } })
+        Ok(ViewPart {
+            view: IndexTransform { dims: dims.clone(), maps },
+            target: IndexTransform { dims, maps: places },
+        })
     }
 }
 
 /// The positions of an input dimension that a map takes into an interval.
-fn before(map: &Map, lower: i64, upper: i64) -> Interval {
+fn preimage(map: &OutputMap, lower: i64, upper: i64) -> Interval {
     let (offset, by) = (i128::from(map.offset), i128::from(map.stride));
     let (low, high) = (i128::from(lower) - offset, i128::from(upper) - offset);
     match by > 0 {
-        true => (within(-floor_div(-low, by)), within(-floor_div(-high, by))),
+        true => (clamp_to_i64(-floor_div(-low, by)), clamp_to_i64(-floor_div(-high, by))),
         // low <= by * k < high
-        false => (within(-floor_div(high - 1, -by)), within(floor_div(-low, -by) + 1)),
+        false => (clamp_to_i64(-floor_div(high - 1, -by)), clamp_to_i64(floor_div(-low, -by) + 1)),
     }
 }
 
-fn within(value: i128) -> i64 {
+fn clamp_to_i64(value: i128) -> i64 {
     value.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-impl View {
+impl IndexTransform {
     /// The range of base indices of a map; the domain is finite and not empty.
-    pub(super) fn reached(&self, map: &Map) -> Result<Interval> {
+    pub(super) fn output_range(&self, map: &OutputMap) -> Result<Interval> {
         let ends = match &map.source {
-            Source::Nothing => (0, 0),
-            Source::Dimension(k) => (self.dims[*k].lower, self.dims[*k].upper - 1),
-            Source::Array(listed) => {
+            MapSource::Constant => (0, 0),
+            MapSource::InputDimension(k) => (self.dims[*k].lower, self.dims[*k].upper - 1),
+            MapSource::IndexArray(listed) => {
                 listed.check()?;
-                listed.indices.ends().unwrap_or((0, 0))
+                listed.indices.min_max().unwrap_or((0, 0))
             }
         };
-        let (one, other) = (map.applied(ends.0, 0)?.0, map.applied(ends.1, 0)?.0);
+        let (one, other) = (map.compose_linear(ends.0, 0)?.0, map.compose_linear(ends.1, 0)?.0);
         Ok((one.min(other), one.max(other)))
     }
 }
@@ -368,16 +376,16 @@ pub struct Grid {
 
 impl Grid {
     /// The cell of an index along a dimension.
-    fn cell(&self, at: usize, index: i64) -> i64 {
-        let from_origin = i128::from(index) - i128::from(self.origin[at]);
-        within(floor_div(from_origin, self.shape[at].into()))
+    fn cell(&self, map_number: usize, index: i64) -> i64 {
+        let from_origin = i128::from(index) - i128::from(self.origin[map_number]);
+        clamp_to_i64(floor_div(from_origin, self.shape[map_number].into()))
     }
 
     /// The interval of a cell along a dimension.
-    fn interval(&self, at: usize, cell: i64) -> Interval {
-        let size = i128::from(self.shape[at]);
-        let low = i128::from(self.origin[at]) + i128::from(cell) * size;
-        (within(low), within(low + size))
+    fn interval(&self, map_number: usize, cell: i64) -> Interval {
+        let size = i128::from(self.shape[map_number]);
+        let low = i128::from(self.origin[map_number]) + i128::from(cell) * size;
+        (clamp_to_i64(low), clamp_to_i64(low + size))
     }
 }
 
@@ -394,8 +402,8 @@ enum Chosen {
 }
 
 /// The parts of a view in the cells of a grid, which are numbered.
-pub struct Cells {
-    cutter: Cutter,
+pub struct GridPartition {
+    cutter: Partitioner,
     grid: Grid,
     /// The maps of each list of choices.
     maps: Vec<PerDimension<usize>>,
@@ -403,75 +411,85 @@ pub struct Cells {
     count: usize,
 }
 
-impl Cutter {
+impl Partitioner {
     /// The parts in the cells of a grid.
     ///
     /// # Errors
     /// `Kind::Selection` if a base index is outside the grid, or there are too many cells.
-    pub fn by_cells(self, grid: Grid) -> Result<Cells> {
-        for (k, (dim, (least, most))) in grid.dims.iter().zip(&self.reach).enumerate() {
-            if *least < dim.lower || *most >= dim.upper {
-                return Err(selection(format!(
-                    "dimension {k}: positions from {least} to {most} are not all in {dim}"
+    pub fn by_cells(self, grid: Grid) -> Result<GridPartition> {
+        for (k, (dim, (min, max))) in grid.dims.iter().zip(&self.reach).enumerate() {
+            if *min < dim.lower || *max >= dim.upper {
+                return Err(selection_error(format!(
+                    "dimension {k}: positions from {min} to {max} are not all in {dim}"
                 )));
             }
         }
         let (mut maps, mut choices) = (Vec::new(), Vec::new());
         let mut fixed = PerDimension::new();
         for k in &self.plain {
-            let along = |&at: &usize| matches!(self.view.maps[at].source, Source::Dimension(j) if j == *k);
-            let those: PerDimension<usize> = self.following.iter().copied().filter(along).collect();
-            if !those.is_empty() {
-                choices.push(self.runs(*k, &those, &grid));
-                maps.push(those);
+            let along = |&map_number: &usize| matches!(self.view.maps[map_number].source, MapSource::InputDimension(j) if j == *k);
+            let maps_of_dim: PerDimension<usize> = self.following.iter().copied().filter(along).collect();
+            if !maps_of_dim.is_empty() {
+                choices.push(self.cells_along(*k, &maps_of_dim, &grid));
+                maps.push(maps_of_dim);
             }
         }
         fixed.extend(
-            self.following.iter().copied().filter(|&at| matches!(self.view.maps[at].source, Source::Nothing)),
+            self.following
+                .iter()
+                .copied()
+                .filter(|&map_number| matches!(self.view.maps[map_number].source, MapSource::Constant)),
         );
-        let cells = fixed.iter().map(|&at| grid.cell(at, self.view.maps[at].offset)).collect();
+        let cells = fixed
+            .iter()
+            .map(|&map_number| grid.cell(map_number, self.view.maps[map_number].offset))
+            .collect();
         choices.push(vec![Choice { cells, of: Chosen::Nothing }]);
         maps.push(fixed);
         if !self.flat.is_empty() {
-            let (groups, firsts) = self.grouped(|place, index| grid.cell(self.flat[place].0, index));
+            let (groups, firsts) = self.group_points(|target, index| grid.cell(self.flat[target].0, index));
             let mut points: Vec<Vec<u32>> = firsts.iter().map(|_| Vec::new()).collect();
             groups.iter().enumerate().for_each(|(point, &group)| points[group as usize].push(point as u32));
             let all = firsts.len() == 1;
             let choice = |(first, points): (&u32, Vec<u32>)| Choice {
-                cells: self.flat.iter().map(|(at, items)| grid.cell(*at, items[*first as usize])).collect(),
+                cells: self
+                    .flat
+                    .iter()
+                    .map(|(map_number, items)| grid.cell(*map_number, items[*first as usize]))
+                    .collect(),
                 of: Chosen::Points((!all).then(|| Arc::new(points))),
             };
             choices.push(firsts.iter().zip(points).map(choice).collect());
-            maps.push(self.flat.iter().map(|(at, _)| *at).collect());
+            maps.push(self.flat.iter().map(|(map_number, _)| *map_number).collect());
         }
         let count = choices.iter().map(Vec::len).try_fold(1, usize::checked_mul);
         let count =
-            count.ok_or_else(|| selection("the selection touches more chunks than can be counted"))?;
-        Ok(Cells { cutter: self, grid, maps, choices, count })
+            count.ok_or_else(|| selection_error("the selection touches more chunks than can be counted"))?;
+        Ok(GridPartition { cutter: self, grid, maps, choices, count })
     }
 
     /// The cells along a dimension, with the interval of the dimension in each.
-    fn runs(&self, k: usize, maps: &[usize], grid: &Grid) -> Vec<Choice> {
-        let (mut at, end) = (self.view.dims[k].lower, self.view.dims[k].upper);
+    fn cells_along(&self, k: usize, maps: &[usize], grid: &Grid) -> Vec<Choice> {
+        let (mut map_number, end) = (self.view.dims[k].lower, self.view.dims[k].upper);
         let mut runs = Vec::new();
-        while at < end {
-            let mut until = end;
+        while map_number < end {
+            let mut end_of_cell = end;
             let mut cells = PerDimension::new();
             for &number in maps {
                 let map = &self.view.maps[number];
-                let cell = grid.cell(number, map.offset.wrapping_add(map.stride.wrapping_mul(at)));
+                let cell = grid.cell(number, map.offset.wrapping_add(map.stride.wrapping_mul(map_number)));
                 let (low, high) = grid.interval(number, cell);
-                until = until.min(before(map, low, high).1);
+                end_of_cell = end_of_cell.min(preimage(map, low, high).1);
                 cells.push(cell);
             }
-            runs.push(Choice { cells, of: Chosen::Along(k, (at, until)) });
-            at = until;
+            runs.push(Choice { cells, of: Chosen::Along(k, (map_number, end_of_cell)) });
+            map_number = end_of_cell;
         }
         runs
     }
 }
 
-impl Cells {
+impl GridPartition {
     /// The number of cells.
     #[must_use]
     pub fn count(&self) -> usize {
@@ -479,7 +497,7 @@ impl Cells {
     }
 
     /// The choices of a cell, with their maps.
-    fn chosen(&self, mut number: usize) -> impl Iterator<Item = (&PerDimension<usize>, &Choice)> {
+    fn choices_of(&self, mut number: usize) -> impl Iterator<Item = (&PerDimension<usize>, &Choice)> {
         self.maps.iter().zip(&self.choices).rev().map(move |(maps, choices)| {
             let choice = &choices[number % choices.len()];
             number /= choices.len();
@@ -490,12 +508,12 @@ impl Cells {
     /// The domain of a cell.
     pub fn domain(&self, number: usize) -> impl ExactSizeIterator<Item = Dim> + '_ {
         let mut cells: PerDimension<i64> = self.grid.dims.iter().map(|_| 0).collect();
-        for (maps, choice) in self.chosen(number) {
-            maps.iter().zip(&choice.cells).for_each(|(&at, &cell)| cells[at] = cell);
+        for (maps, choice) in self.choices_of(number) {
+            maps.iter().zip(&choice.cells).for_each(|(&map_number, &cell)| cells[map_number] = cell);
         }
-        cells.into_iter().enumerate().map(|(at, cell)| {
-            let (dim, (low, high)) = (&self.grid.dims[at], self.grid.interval(at, cell));
-            dim.with(low.max(dim.lower), high.min(dim.upper), (false, false))
+        cells.into_iter().enumerate().map(|(map_number, cell)| {
+            let (dim, (low, high)) = (&self.grid.dims[map_number], self.grid.interval(map_number, cell));
+            dim.with_bounds(low.max(dim.lower), high.min(dim.upper), (false, false))
         })
     }
 
@@ -503,16 +521,16 @@ impl Cells {
     ///
     /// # Errors
     /// None, unless this module has a fault.
-    pub fn part(&self, number: usize) -> Result<Part> {
-        let mut piece = self.cutter.whole();
-        for (_, choice) in self.chosen(number) {
+    pub fn part(&self, number: usize) -> Result<ViewPart> {
+        let mut region = self.cutter.all_positions();
+        for (_, choice) in self.choices_of(number) {
             match &choice.of {
                 Chosen::Nothing => {}
-                Chosen::Along(k, bounds) => piece.bounds[*k] = *bounds,
-                Chosen::Points(points) => piece.points = points.clone(),
+                Chosen::Along(k, bounds) => region.bounds[*k] = *bounds,
+                Chosen::Points(points) => region.points = points.clone(),
             }
         }
-        let mut part = self.cutter.part(&piece)?;
+        let mut part = self.cutter.part(&region)?;
         for (map, dim) in part.view.maps.iter_mut().zip(self.domain(number)) {
             map.offset = map.offset.wrapping_sub(dim.lower);
         }

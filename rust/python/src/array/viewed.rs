@@ -8,7 +8,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::copy::Item;
-use tessarr_engine::index_space::{copy_all, Lowered, PerDimension, Side, Steps, View};
+use tessarr_engine::index_space::{
+    copy_all, CopySide, CopySteps, EngineSelection, IndexTransform, PerDimension,
+};
 use tessarr_engine::selection::Selection;
 
 use super::begun::Part;
@@ -20,7 +22,7 @@ use crate::memory::copy_objects;
 
 /// Where items that were read to a buffer of their own go.
 pub(crate) struct Spread {
-    copy: [(Steps, *const u8, *mut u8); 1],
+    copy: [(CopySteps, *const u8, *mut u8); 1],
     item: Item,
     /// Whether they are objects, which are copied where Python's lock is held.
     objects: bool,
@@ -60,8 +62,8 @@ impl Spread {
 /// may be read into. None: the view has no positions.
 pub(crate) fn part(
     base: &Bound<'_, ArrayBase>,
-    view: &View,
-    place: &View,
+    view: &IndexTransform,
+    place: &IndexTransform,
     out: &Bound<'_, PyUntypedArray>,
 ) -> PyResult<Option<Part>> {
     let (state, lowered) = lowered(base, view)?;
@@ -71,7 +73,7 @@ pub(crate) fn part(
 /// A read of the elements of `view`, or of `fields` of them, to `out`, or to a new array of items of a type.
 pub(super) fn viewed(
     base: &Bound<'_, ArrayBase>,
-    view: &View,
+    view: &IndexTransform,
     dtype: &Bound<'_, PyArrayDescr>,
     out: Option<Bound<'_, PyUntypedArray>>,
     fields: Option<Fields>,
@@ -87,9 +89,9 @@ pub(super) fn viewed(
 }
 
 /// What is to be done for a view of an array as it is now.
-fn lowered(base: &Bound<'_, ArrayBase>, view: &View) -> PyResult<(Arc<State>, Lowered)> {
+fn lowered(base: &Bound<'_, ArrayBase>, view: &IndexTransform) -> PyResult<(Arc<State>, EngineSelection)> {
     let state = base.get().state();
-    let lowered = view.lowered(&state.description.bind(base.py()).get().shape);
+    let lowered = view.to_selection(&state.description.bind(base.py()).get().shape);
     Ok((state, lowered.map_err(|error| to_py(base.py(), error))?))
 }
 
@@ -98,9 +100,9 @@ fn lowered(base: &Bound<'_, ArrayBase>, view: &View) -> PyResult<(Arc<State>, Lo
 fn placed(
     base: &Bound<'_, ArrayBase>,
     state: Arc<State>,
-    lowered: &Lowered,
+    lowered: &EngineSelection,
     out: &Bound<'_, PyUntypedArray>,
-    place: Option<&View>,
+    place: Option<&IndexTransform>,
     fields: Option<Fields>,
 ) -> PyResult<Option<Part>> {
     let py = base.py();
@@ -115,7 +117,7 @@ fn placed(
         None => Some((0, strides(elements, out))),
         Some(_) if !elements.is_fixed() => None,
         Some(place) => {
-            let placed = place.strided(out.shape(), out.strides()).map_err(failed)?;
+            let placed = place.strided_layout(out.shape(), out.strides()).map_err(failed)?;
             placed.map(|(start, steps)| (start, steps.iter().copied().collect()))
         }
     };
@@ -131,10 +133,11 @@ fn placed(
             let item = Item { bytes: dtype.itemsize(), swap: 0 };
             let buffer = empty(dtype, lowered.buffer.iter().copied())?;
             let target = match place {
-                Some(place) => Side::viewed(place, out.shape(), out.strides()).map_err(failed)?,
-                None => Side::items(out.strides()),
+                Some(place) => CopySide::of_view(place, out.shape(), out.strides()).map_err(failed)?,
+                None => CopySide::items(out.strides()),
             };
-            let steps = Steps::between(&lowered.shape, &Side::items(&lowered.steps(item.bytes)), &target);
+            let steps =
+                CopySteps::between(&lowered.shape, &CopySide::items(&lowered.steps(item.bytes)), &target);
             let copy = [(steps, data(&buffer).cast_const(), data(out))];
             let strides: PerDimension<isize> = strides(elements, &buffer).iter().copied().collect();
             (buffer, 0, strides, Some(Spread { copy, item, objects, out: out.clone().unbind() }))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyList, PyString, PyTuple};
 use tessarr_engine::index_space::{
-    self, Dim, Indices, Map, PerDimension, Source, END, INFINITE, MAX_RANK, WHOLE,
+    self, Dim, IndexArray, MapSource, OutputMap, PerDimension, END, INFINITE, MAX_RANK, WHOLE,
 };
 
 use super::keys::label_of;
@@ -15,12 +15,15 @@ use crate::brief::brief;
 use crate::error::refused;
 
 /// The view that JSON states.
-pub(super) fn view_of(json: &Bound<'_, PyAny>, prefix: &'static str) -> PyResult<index_space::View> {
+pub(super) fn view_of(
+    json: &Bound<'_, PyAny>,
+    prefix: &'static str,
+) -> PyResult<index_space::IndexTransform> {
     let (stated, output) = read(json, prefix)?;
     let dims = stated.dims(json.py())?;
     Ok(match output {
-        Some(output) => index_space::View { maps: maps_of(&output, &dims)?, dims },
-        None => index_space::View::identity(dims),
+        Some(output) => index_space::IndexTransform { maps: maps_of(&output, &dims)?, dims },
+        None => index_space::IndexTransform::identity(dims),
     })
 }
 
@@ -87,7 +90,7 @@ fn labels(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>
 }
 
 /// The maps that JSON states of a view with these dimensions.
-fn maps_of(output: &Bound<'_, PyAny>, dims: &[Dim]) -> PyResult<PerDimension<Map>> {
+fn maps_of(output: &Bound<'_, PyAny>, dims: &[Dim]) -> PyResult<PerDimension<OutputMap>> {
     let Ok(output) = output.cast::<PyList>() else {
         return Err(refused(output, format!("output: {} is not a list", brief(output))));
     };
@@ -150,7 +153,7 @@ fn rank_of(value: &Bound<'_, PyAny>, prefix: &str) -> PyResult<i64> {
 }
 
 /// The map that JSON states.
-fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<Map> {
+fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<OutputMap> {
     let py = value.py();
     let Ok(members) = value.cast::<PyDict>() else {
         return Err(refused(value, format!("{place}: {} is not an object", brief(value))));
@@ -173,26 +176,26 @@ fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<Map> 
             return Err(argument(py, format!("{place}: give input_dimension or index_array")))
         }
         (Some(dimension), None) => match usize::try_from(dimension) {
-            Ok(dimension) => Map::along(dimension, offset, stride.unwrap_or(1)),
+            Ok(dimension) => OutputMap::from_dimension(dimension, offset, stride.unwrap_or(1)),
             Err(_) => {
                 let what = format!("{place}: input_dimension {dimension} is not below {}", dims.len());
                 return Err(argument(py, what));
             }
         },
-        (None, Some(array)) => Map::by_array(array, offset, stride.unwrap_or(1), within),
+        (None, Some(array)) => OutputMap::from_index_array(array, offset, stride.unwrap_or(1), within),
         (None, None) if stride.is_some() => {
             let what = format!("{place}: stride without input_dimension or index_array");
             return Err(argument(py, what));
         }
-        (None, None) => Map::constant(offset),
+        (None, None) => OutputMap::constant(offset),
     };
-    told(py, map.fitted(dims))
+    told(py, map.validated(dims))
 }
 
-fn array_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<Indices> {
+fn array_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<IndexArray> {
     let mut items = Vec::new();
     let shape = flattened(value, place, 0, &mut items)?;
-    match Indices::new(items, &shape) {
+    match IndexArray::new(items, &shape) {
         Some(array) => Ok(array),
         None => Err(argument(value.py(), format!("{place}: too large"))),
     }
@@ -246,7 +249,7 @@ fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
 /// The JSON of a view, or of a domain where there is no prefix.
 pub(super) fn members<'py>(
     py: Python<'py>,
-    view: &index_space::View,
+    view: &index_space::IndexTransform,
     prefix: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
@@ -283,15 +286,15 @@ fn stated_bound(py: Python<'_>, bound: i64, implicit: bool) -> PyResult<Bound<'_
     Ok(if implicit { PyList::new(py, [value])?.into_any() } else { value })
 }
 
-fn stated_map<'py>(py: Python<'py>, map: &Map) -> PyResult<Bound<'py, PyDict>> {
+fn stated_map<'py>(py: Python<'py>, map: &OutputMap) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     match &map.source {
-        Source::Nothing => {}
-        Source::Dimension(k) => found.set_item("input_dimension", k)?,
-        Source::Array(listed) => {
+        MapSource::Constant => {}
+        MapSource::InputDimension(k) => found.set_item("input_dimension", k)?,
+        MapSource::IndexArray(listed) => {
             found.set_item("index_array", nested(py, &listed.indices.to_vec(), &listed.indices.shape())?)?;
             let (lower, upper) = listed.within;
-            if listed.indices.ends().is_some_and(|(least, most)| least < lower || most >= upper) {
+            if listed.indices.min_max().is_some_and(|(least, most)| least < lower || most >= upper) {
                 let last = if upper == END { END } else { upper - 1 };
                 let ends = [stated_bound(py, lower, false)?, stated_bound(py, last, false)?];
                 found.set_item("index_array_bounds", PyList::new(py, ends)?)?;
@@ -301,7 +304,7 @@ fn stated_map<'py>(py: Python<'py>, map: &Map) -> PyResult<Bound<'py, PyDict>> {
     if map.offset != 0 {
         found.set_item("offset", map.offset)?;
     }
-    if map.stride != 1 && map.source != Source::Nothing {
+    if map.stride != 1 && map.source != MapSource::Constant {
         found.set_item("stride", map.stride)?;
     }
     Ok(found)

@@ -9,7 +9,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
 use tessarr_engine::index_space::{
-    Act, Indices, Mode, Name, PerDim, PerDimension, Place, Shift, Slice, Term,
+    DimOperation, DimPosition, DimSelector, IndexArray, IndexTerm, IndexingMode, PerDimOrAll, PerDimension,
+    Slice, Translation,
 };
 use tessarr_engine::{Error, Kind};
 
@@ -18,17 +19,17 @@ use crate::array::flags;
 use crate::brief::brief;
 use crate::error::{argument, to_py};
 
-pub(super) fn mode_of(name: &str) -> PyResult<Mode> {
+pub(super) fn mode_of(name: &str) -> PyResult<IndexingMode> {
     match name {
-        "default" | "" => Ok(Mode::Default),
-        "oindex" => Ok(Mode::Outer),
-        "vindex" => Ok(Mode::Joint),
+        "default" | "" => Ok(IndexingMode::Default),
+        "oindex" => Ok(IndexingMode::Outer),
+        "vindex" => Ok(IndexingMode::Joint),
         _ => Err(PyTypeError::new_err(format!("{name:?} is no way of indexing"))),
     }
 }
 
 /// The terms of what stood in brackets, if Python needs not parse them.
-pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Term>>> {
+pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<IndexTerm>>> {
     let mut terms = Vec::with_capacity(4);
     let Ok(tuple) = key.cast_exact::<PyTuple>() else {
         return Ok(push_terms(&mut terms, key)?.then_some(terms));
@@ -38,7 +39,7 @@ pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Term>>> {
         if !push_terms(&mut terms, &term)? {
             return Ok(None);
         }
-        ellipses += usize::from(matches!(terms.last(), Some(Term::Ellipsis)));
+        ellipses += usize::from(matches!(terms.last(), Some(IndexTerm::Ellipsis)));
     }
     Ok((ellipses < 2).then_some(terms))
 }
@@ -51,33 +52,33 @@ fn parsed_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 /// Add what a term is; false if Python has to parse it.
-fn push_terms(terms: &mut Vec<Term>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn push_terms(terms: &mut Vec<IndexTerm>, term: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = term.py();
     if term.is_exact_instance_of::<PyInt>() {
         let index = term.extract().ok();
-        terms.extend(index.map(Term::Index));
+        terms.extend(index.map(IndexTerm::Index));
         return Ok(index.is_some());
     }
     if let Ok(slice) = term.cast_exact::<PySlice>() {
         let slice = slice_of(slice)?;
-        terms.extend(slice.map(Term::Slice));
+        terms.extend(slice.map(IndexTerm::Slice));
         return Ok(slice.is_some());
     }
     if term.is_none() {
-        terms.push(Term::New);
+        terms.push(IndexTerm::New);
     } else if term.is(PyEllipsis::get(py)) {
-        terms.push(Term::Ellipsis);
+        terms.push(IndexTerm::Ellipsis);
     } else if let Ok(array) = term.cast::<PyArrayDyn<i64>>() {
         let indices = copied(array)?;
         let found = indices.is_some();
-        terms.extend(indices.map(|indices| Term::Array { indices, used: true, goes_on: false }));
+        terms.extend(indices.map(|indices| IndexTerm::Array { indices, used: true, continues_mask: false }));
         return Ok(found);
     } else if let Ok(mask) = term.cast::<PyArrayDyn<bool>>() {
         let Some(found) = places_of(mask)? else {
             return Ok(false);
         };
         for (k, indices) in found.into_iter().enumerate() {
-            terms.push(Term::Array { indices, used: true, goes_on: k > 0 });
+            terms.push(IndexTerm::Array { indices, used: true, continues_mask: k > 0 });
         }
     } else if PARSED.get_or_try_init(py, || parsed_class(py))?.bind(py).is(term.get_type()) {
         let values = term.getattr(intern!(py, "values"))?;
@@ -87,10 +88,10 @@ fn push_terms(terms: &mut Vec<Term>, term: &Bound<'_, PyAny>) -> PyResult<bool> 
             }
             // True stands for one position along a dimension of its own, False for none.
             let count = usize::from(values.is_truthy()?);
-            terms.extend(Indices::new(vec![0; count], &[count]).map(|indices| Term::Array {
+            terms.extend(IndexArray::new(vec![0; count], &[count]).map(|indices| IndexTerm::Array {
                 indices,
                 used: false,
-                goes_on: false,
+                continues_mask: false,
             }));
             return Ok(true);
         }
@@ -122,21 +123,21 @@ fn slice_of(slice: &Bound<'_, PyAny>) -> PyResult<Option<Slice>> {
 }
 
 /// A copy of the items of an array; None if it is not in C order.
-pub(super) fn copied(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Option<Indices>> {
+pub(super) fn copied(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Option<IndexArray>> {
     if !is_plain(array.as_untyped()) {
         return Ok(None);
     }
     let borrowed = array.try_readonly()?;
-    Ok(Indices::new(borrowed.as_slice()?.to_vec(), array.shape()))
+    Ok(IndexArray::new(borrowed.as_slice()?.to_vec(), array.shape()))
 }
 
 /// The places where a mask is true, a list for each axis; None if it has no axis, or is not in C order.
-fn places_of(mask: &Bound<'_, PyArrayDyn<bool>>) -> PyResult<Option<Vec<Indices>>> {
+fn places_of(mask: &Bound<'_, PyArrayDyn<bool>>) -> PyResult<Option<Vec<IndexArray>>> {
     if !is_plain(mask.as_untyped()) || mask.ndim() == 0 {
         return Ok(None);
     }
     let borrowed = mask.try_readonly()?;
-    Ok(Indices::places(borrowed.as_slice()?, mask.shape()))
+    Ok(IndexArray::from_mask(borrowed.as_slice()?, mask.shape()))
 }
 
 fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
@@ -155,10 +156,10 @@ pub(super) fn label_of(label: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
     Ok((!text.is_empty()).then(|| text.into()))
 }
 
-pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<Name> {
+pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<DimSelector> {
     if let Ok(slice) = name.cast_exact::<PySlice>() {
         return match slice_of(slice)? {
-            Some(slice) => Ok(Name::Range(slice)),
+            Some(slice) => Ok(DimSelector::Range(slice)),
             None => {
                 let what = format!("a range of dimensions is made of numbers, not {}", brief(slice));
                 Err(PyTypeError::new_err(what))
@@ -166,9 +167,9 @@ pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<Name> {
         };
     }
     if name.is_exact_instance_of::<PyInt>() {
-        return index(name).map(Name::Number);
+        return index(name).map(DimSelector::Number);
     }
-    label_of(name).map(|label| Name::Label(label.unwrap_or_else(|| "".into())))
+    label_of(name).map(|label| DimSelector::Label(label.unwrap_or_else(|| "".into())))
 }
 
 /// Whether what stood in the brackets of an act is already what [`act_of`] takes.
@@ -188,17 +189,17 @@ pub(super) fn is_parsed(name: &str, key: &Bound<'_, PyAny>) -> bool {
 }
 
 /// An act by its name, and what stood in its brackets.
-pub(super) fn act_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Act> {
+pub(super) fn act_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<DimOperation> {
     Ok(match name {
-        "translate_to" => Act::Translate(Shift::To, per_dim(value, integer)?),
-        "translate_by" => Act::Translate(Shift::By, per_dim(value, integer)?),
-        "translate_backward_by" => Act::Translate(Shift::BackwardBy, per_dim(value, integer)?),
-        "stride" => Act::Stride(per_dim(value, integer)?),
-        "label" => Act::Label(match per_dim(value, label_of)? {
-            PerDim::One(label) => PerDimension::from_iter([label]),
-            PerDim::Each(labels) => labels,
+        "translate_to" => DimOperation::Translate(Translation::To, per_dim(value, integer)?),
+        "translate_by" => DimOperation::Translate(Translation::By, per_dim(value, integer)?),
+        "translate_backward_by" => DimOperation::Translate(Translation::BackwardBy, per_dim(value, integer)?),
+        "stride" => DimOperation::Stride(per_dim(value, integer)?),
+        "label" => DimOperation::Label(match per_dim(value, label_of)? {
+            PerDimOrAll::One(label) => PerDimension::from_iter([label]),
+            PerDimOrAll::Each(labels) => labels,
         }),
-        "transpose" => Act::Transpose(Box::new(per_dim(value, place_of)?)),
+        "transpose" => DimOperation::Transpose(Box::new(per_dim(value, place_of)?)),
         "mark_bounds_implicit" => {
             let (lower, upper) = match value.cast_exact::<PySlice>() {
                 Ok(slice) => (
@@ -207,25 +208,30 @@ pub(super) fn act_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Act> {
                 ),
                 Err(_) => (value.clone(), value.clone()),
             };
-            Act::MarkBoundsImplicit(lower.extract()?, upper.extract()?)
+            DimOperation::MarkBoundsImplicit(lower.extract()?, upper.extract()?)
         }
-        "diagonal" => Act::Diagonal,
+        "diagonal" => DimOperation::Diagonal,
         mode => {
             let (parsed, single): (Bound<'_, PyAny>, bool) = value.extract()?;
             let found = terms(&parsed)?.ok_or_else(|| {
                 let error = Error::new(Kind::Selection, "an index is beyond the range of indices");
                 to_py(value.py(), error)
             })?;
-            Act::Brackets { terms: found, single, mode: mode_of(mode)? }
+            DimOperation::Index { terms: found, single, mode: mode_of(mode)? }
         }
     })
 }
 
 /// A value for each dimension of a tuple, or one for all.
-fn per_dim<T>(value: &Bound<'_, PyAny>, read: fn(&Bound<'_, PyAny>) -> PyResult<T>) -> PyResult<PerDim<T>> {
+fn per_dim<T>(
+    value: &Bound<'_, PyAny>,
+    read: fn(&Bound<'_, PyAny>) -> PyResult<T>,
+) -> PyResult<PerDimOrAll<T>> {
     match value.cast_exact::<PyTuple>() {
-        Ok(items) => items.iter_borrowed().map(|item| read(&item)).collect::<PyResult<_>>().map(PerDim::Each),
-        Err(_) => read(value).map(PerDim::One),
+        Ok(items) => {
+            items.iter_borrowed().map(|item| read(&item)).collect::<PyResult<_>>().map(PerDimOrAll::Each)
+        }
+        Err(_) => read(value).map(PerDimOrAll::One),
     }
 }
 
@@ -234,16 +240,16 @@ pub(super) fn integer(value: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     (!value.is_none()).then(|| index(value)).transpose()
 }
 
-fn place_of(value: &Bound<'_, PyAny>) -> PyResult<Place> {
+fn place_of(value: &Bound<'_, PyAny>) -> PyResult<DimPosition> {
     if let Ok(slice) = value.cast_exact::<PySlice>() {
         let slice = slice_of(slice)?;
         return slice
-            .map(Place::Range)
+            .map(DimPosition::Range)
             .ok_or_else(|| PyTypeError::new_err("a range of places is made of numbers"));
     }
     if value.is_instance_of::<PyString>() {
         let error = Error::new(Kind::Selection, "the places of a transposition are numbers, not labels");
         return Err(to_py(value.py(), error));
     }
-    index(value).map(Place::Number)
+    index(value).map(DimPosition::Number)
 }

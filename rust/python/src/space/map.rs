@@ -5,7 +5,7 @@ use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use tessarr_engine::index_space::{self, Map, Source, END, INFINITE};
+use tessarr_engine::index_space::{self, MapSource, OutputMap, END, INFINITE};
 
 use super::dim::Dim;
 use super::{array, indices_of};
@@ -293,11 +293,11 @@ impl OutputIndexMap {
 
 impl OutputIndexMap {
     /// What Python sees of a map of the engine.
-    pub(super) fn of(py: Python<'_>, map: &Map) -> PyResult<OutputIndexMap> {
+    pub(super) fn of(py: Python<'_>, map: &OutputMap) -> PyResult<OutputIndexMap> {
         let follows = match &map.source {
-            Source::Nothing => Follows::Nothing,
-            Source::Dimension(dimension) => Follows::Dimension(*dimension as i64),
-            Source::Array(listed) => {
+            MapSource::Constant => Follows::Nothing,
+            MapSource::InputDimension(dimension) => Follows::Dimension(*dimension as i64),
+            MapSource::IndexArray(listed) => {
                 Follows::Array(array(py, &listed.indices)?.cast_into()?.unbind(), listed.within)
             }
         };
@@ -305,16 +305,16 @@ impl OutputIndexMap {
     }
 
     /// The map of the engine.
-    pub(super) fn inner(&self, py: Python<'_>) -> PyResult<Map> {
+    pub(super) fn inner(&self, py: Python<'_>) -> PyResult<OutputMap> {
         Ok(match &self.follows {
-            Follows::Nothing => Map::constant(self.offset),
+            Follows::Nothing => OutputMap::constant(self.offset),
             Follows::Dimension(dimension) => {
                 let number = usize::try_from(*dimension);
                 let none = |_| super::argument(py, format!("there is no dimension {dimension}"));
-                Map::along(number.map_err(none)?, self.offset, self.factor)
+                OutputMap::from_dimension(number.map_err(none)?, self.offset, self.factor)
             }
             Follows::Array(items, within) => {
-                Map::by_array(indices_of(items.bind(py))?, self.offset, self.factor, *within)
+                OutputMap::from_index_array(indices_of(items.bind(py))?, self.offset, self.factor, *within)
             }
         })
     }

@@ -8,7 +8,8 @@ use pyo3::IntoPyObjectExt;
 
 use crate::once::intern;
 use tessarr_engine::index_space::{
-    self, Act, Along, Indices, Map, Mode, Name, PerDimension, Source, Term, MAX_RANK,
+    self, AxisSelection, DimOperation, DimSelector, IndexArray, IndexTerm, IndexingMode, MapSource,
+    OutputMap, PerDimension, MAX_RANK,
 };
 use tessarr_engine::{Error, Kind};
 
@@ -39,7 +40,7 @@ const INPUT: &str = "input_";
 /// Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
 #[pyclass(frozen, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
-pub(crate) struct View(pub(crate) index_space::View);
+pub(crate) struct View(pub(crate) index_space::IndexTransform);
 
 #[pymethods]
 impl View {
@@ -63,7 +64,7 @@ impl View {
             ..index_space::Dim::new(0, upper(length))
         });
         let inner = inner.iter().map(|&length| index_space::Dim::new(0, upper(length)));
-        View(index_space::View::identity(outer.chain(inner).collect()))
+        View(index_space::IndexTransform::identity(outer.chain(inner).collect()))
     }
 
     /// What makes the same view again by [`View::restored`]: tuples, and arrays.
@@ -87,16 +88,16 @@ impl View {
         let maps = maps.try_iter()?.map(|map| {
             let (offset, stride, source, within): PlainMap<'_> = map?.extract()?;
             let map = match (source, within) {
-                (None, _) => Map::constant(offset),
-                (Some(dimension), None) => Map::along(dimension.extract()?, offset, stride),
+                (None, _) => OutputMap::constant(offset),
+                (Some(dimension), None) => OutputMap::from_dimension(dimension.extract()?, offset, stride),
                 (Some(array), Some(within)) => {
-                    Map::by_array(indices_of(array.cast()?)?, offset, stride, within)
+                    OutputMap::from_index_array(indices_of(array.cast()?)?, offset, stride, within)
                 }
             };
-            told(py, map.fitted(&dims))
+            told(py, map.validated(&dims))
         });
         let maps = maps.collect::<PyResult<_>>()?;
-        Ok(View(index_space::View { dims, maps }))
+        Ok(View(index_space::IndexTransform { dims, maps }))
     }
 
     /// The domain that arguments of Python say.
@@ -139,14 +140,14 @@ impl View {
     fn mapped(&self, py: Python<'_>, maps: Option<&Bound<'_, PyAny>>) -> PyResult<View> {
         let dims = self.0.dims.clone();
         let Some(maps) = maps else {
-            return Ok(View(index_space::View::identity(dims)));
+            return Ok(View(index_space::IndexTransform::identity(dims)));
         };
-        let maps = maps.try_iter()?.map(|map| told(py, map_of(&map?)?.fitted(&dims)));
-        let maps: PerDimension<Map> = maps.collect::<PyResult<_>>()?;
+        let maps = maps.try_iter()?.map(|map| told(py, map_of(&map?)?.validated(&dims)));
+        let maps: PerDimension<OutputMap> = maps.collect::<PyResult<_>>()?;
         if maps.len() > MAX_RANK {
             return Err(argument(py, format!("{} maps, at most {MAX_RANK} are possible", maps.len())));
         }
-        Ok(View(index_space::View { dims, maps }))
+        Ok(View(index_space::IndexTransform { dims, maps }))
     }
 
     /// The number of dimensions.
@@ -230,7 +231,7 @@ impl View {
 
     /// What both domains say together.
     fn merged(&self, py: Python<'_>, other: &View) -> PyResult<View> {
-        let View(made) = self.joined(py, other, index_space::Dim::merged)?;
+        let View(made) = self.joined(py, other, index_space::Dim::merge)?;
         told(py, index_space::checked_labels(made.dims)).map(View::of_dims)
     }
 
@@ -247,8 +248,11 @@ impl View {
             let what = format!("{} indices for {} dimensions", indices.len(), self.0.dims.len());
             return Err(argument(py, what));
         }
-        let terms = indices.into_iter().map(Term::Index).collect();
-        let at = self.0.acted(None, [Act::Brackets { terms, single: false, mode: Mode::Default }]);
+        let terms = indices.into_iter().map(IndexTerm::Index).collect();
+        let at = self.0.apply_operations(
+            None,
+            [DimOperation::Index { terms, single: false, mode: IndexingMode::Default }],
+        );
         let at = told(py, at.map_err(|error| Error { kind: Kind::Argument, ..error }))?;
         PyTuple::new(py, at.maps.iter().map(|map| map.offset))
     }
@@ -296,8 +300,8 @@ impl View {
     /// Of each map the dimension that it follows, or -1, its offset and its stride; with `alone`
     /// only where no other map follows it.
     fn lines<'py>(&self, py: Python<'py>, alone: bool) -> PyResult<Bound<'py, PyList>> {
-        let told = self.0.lines().map(|(dimension, offset, stride)| {
-            let counts = |k: &usize| !alone || stride != 0 && self.0.followers(*k) == 1;
+        let told = self.0.linear_maps().map(|(dimension, offset, stride)| {
+            let counts = |k: &usize| !alone || stride != 0 && self.0.count_dependent_maps(*k) == 1;
             let dimension = dimension.filter(counts).map_or(-1, |k| k as i64);
             (dimension, offset, stride).into_bound_py_any(py)
         });
@@ -307,7 +311,7 @@ impl View {
     /// Of each map by an index array how far apart its items lie in memory along the dimensions.
     fn apart<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let told = self.0.maps.iter().map(|map| match &map.source {
-            index_space::Source::Array(listed) => Some(listed.indices.apart().to_vec()),
+            index_space::MapSource::IndexArray(listed) => Some(listed.indices.item_strides().to_vec()),
             _ => None,
         });
         PyList::new(py, told.collect::<Vec<_>>())
@@ -333,7 +337,7 @@ impl View {
         let Some(terms) = terms(key)? else {
             return Ok(None);
         };
-        self.acted(py, None, [Act::Brackets { terms, single: false, mode: mode_of(mode)? }]).map(Some)
+        self.acted(py, None, [DimOperation::Index { terms, single: false, mode: mode_of(mode)? }]).map(Some)
     }
 
     /// The view after one act for all dimensions, with what stood in its brackets; None where
@@ -354,18 +358,18 @@ impl View {
         acts: &Bound<'_, PyTuple>,
     ) -> PyResult<View> {
         let names = names.map(|names| names.iter_borrowed().map(|name| name_of(&name)).collect());
-        let names: Option<Vec<Name>> = names.transpose()?;
+        let names: Option<Vec<DimSelector>> = names.transpose()?;
         let act = |act: Borrowed<'_, '_, PyAny>| {
             let (name, value): (Bound<'_, PyString>, Bound<'_, PyAny>) = act.extract()?;
             act_of(name.to_str()?, &value)
         };
-        let acts: Vec<Act> = acts.iter_borrowed().map(act).collect::<PyResult<_>>()?;
+        let acts: Vec<DimOperation> = acts.iter_borrowed().map(act).collect::<PyResult<_>>()?;
         self.acted(py, names.as_deref(), acts)
     }
 
     /// The view with its dimensions in another order.
     fn permuted(&self, py: Python<'_>, order: Vec<usize>) -> PyResult<View> {
-        told(py, self.0.permuted(&order)).map(View)
+        told(py, self.0.transposed(&order)).map(View)
     }
 
     /// The view with its dimensions in reverse order.
@@ -380,12 +384,12 @@ impl View {
 
     /// The part of the view that is in the domain of dimensions.
     fn restricted(&self, py: Python<'_>, to: &View) -> PyResult<View> {
-        self.0.restricted(&to.0.dims).map(View).map_err(|error| to_py(py, error))
+        self.0.restrict(&to.0.dims).map(View).map_err(|error| to_py(py, error))
     }
 
     /// A view of this one.
     fn viewed(&self, py: Python<'_>, by: &View) -> PyResult<View> {
-        self.0.viewed(&by.0).map(View).map_err(|error| to_py(py, error))
+        self.0.compose_resolving(&by.0).map(View).map_err(|error| to_py(py, error))
     }
 
     /// Whether a bound is implicit, and so follows what is viewed.
@@ -403,12 +407,12 @@ impl View {
     /// Whether there are index arrays.
     #[getter]
     fn lists(&self) -> bool {
-        self.0.maps.iter().any(|map| matches!(map.source, Source::Array(_)))
+        self.0.maps.iter().any(|map| matches!(map.source, MapSource::IndexArray(_)))
     }
 
     /// The view with implicit bounds that follow from the dimensions of the one that it views.
     fn settled(&self, py: Python<'_>, target: &View) -> PyResult<View> {
-        self.0.settled(&target.0.dims).map(View).map_err(|error| to_py(py, error))
+        self.0.resolve_bounds(&target.0.dims).map(View).map_err(|error| to_py(py, error))
     }
 
     /// What new bounds of the view (None leaves one, or all) ask for of what is viewed: lower bounds,
@@ -421,7 +425,7 @@ impl View {
         tied: bool,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let (lower, upper) = (bounds_of(lower)?, bounds_of(upper)?);
-        let found = told(py, self.0.moved(lower.as_deref(), upper.as_deref(), tied))?;
+        let found = told(py, self.0.base_resizes(lower.as_deref(), upper.as_deref(), tied))?;
         let lower = PyTuple::new(py, found.iter().map(|moved| moved.lower))?;
         let upper = PyTuple::new(py, found.iter().map(|moved| moved.upper))?;
         let within = PyTuple::new(py, found.iter().map(|moved| moved.within))?;
@@ -431,22 +435,22 @@ impl View {
     /// The numbers of the dimensions that are named.
     fn chosen(&self, py: Python<'_>, names: &Bound<'_, PyTuple>) -> PyResult<Vec<usize>> {
         let names = names.iter_borrowed().map(|name| name_of(&name)).collect::<PyResult<Vec<_>>>()?;
-        self.0.chosen(&names).map_err(|error| to_py(py, error))
+        self.0.select_dims(&names).map_err(|error| to_py(py, error))
     }
 
     /// Whether it has no index arrays, and surely meets at most so many cells of a shape.
     fn meets_few(&self, cell: Vec<i64>, most: u64) -> bool {
-        self.0.meets_few(&cell, most)
+        self.0.touches_at_most(&cell, most)
     }
 
     /// What the engine is to do for the view of an array of a shape: the arguments of
     /// `tessarr.indexing.Selection`.
     fn lowered<'py>(&self, py: Python<'py>, shape: Vec<usize>) -> PyResult<Bound<'py, PyTuple>> {
-        let found = self.0.lowered(&shape).map_err(|error| to_py(py, error))?;
+        let found = self.0.to_selection(&shape).map_err(|error| to_py(py, error))?;
         let axes = found.axes.into_iter().map(|axis| match axis {
-            Along::Range(start, step, count) => (start, step, count).into_bound_py_any(py),
-            Along::List(indices) => Ok(PyArray1::from_vec(py, indices).into_any()),
-            Along::Joint(indices) => (PyArray1::from_vec(py, indices),).into_bound_py_any(py),
+            AxisSelection::Range(start, step, count) => (start, step, count).into_bound_py_any(py),
+            AxisSelection::List(indices) => Ok(PyArray1::from_vec(py, indices).into_any()),
+            AxisSelection::Joint(indices) => (PyArray1::from_vec(py, indices),).into_bound_py_any(py),
         });
         let axes = PyTuple::new(py, axes.collect::<PyResult<Vec<_>>>()?)?;
         let out_axes = PyTuple::new(py, found.out_axes)?;
@@ -456,29 +460,29 @@ impl View {
     }
 }
 
-impl From<index_space::View> for View {
-    fn from(view: index_space::View) -> View {
+impl From<index_space::IndexTransform> for View {
+    fn from(view: index_space::IndexTransform) -> View {
         View(view)
     }
 }
 
 impl View {
-    pub(crate) fn inner(&self) -> &index_space::View {
+    pub(crate) fn inner(&self) -> &index_space::IndexTransform {
         &self.0
     }
 
     /// The domain of dimensions: a view of nothing.
     fn of_dims(dims: PerDimension<index_space::Dim>) -> View {
-        View(index_space::View { dims, maps: PerDimension::new() })
+        View(index_space::IndexTransform { dims, maps: PerDimension::new() })
     }
 
     fn acted(
         &self,
         py: Python<'_>,
-        names: Option<&[Name]>,
-        acts: impl IntoIterator<Item = Act>,
+        names: Option<&[DimSelector]>,
+        acts: impl IntoIterator<Item = DimOperation>,
     ) -> PyResult<View> {
-        self.0.acted(names, acts).map(View).map_err(|error| to_py(py, error))
+        self.0.apply_operations(names, acts).map(View).map_err(|error| to_py(py, error))
     }
 
     fn joined(
@@ -502,12 +506,12 @@ impl View {
 }
 
 /// Of each map the offset, the stride, the dimension or the index array, and its bounds.
-fn plain_maps<'py>(py: Python<'py>, view: &index_space::View) -> PyResult<Bound<'py, PyList>> {
+fn plain_maps<'py>(py: Python<'py>, view: &index_space::IndexTransform) -> PyResult<Bound<'py, PyList>> {
     let told = view.maps.iter().map(|map| {
         let source = match &map.source {
-            Source::Nothing => (py.None().into_bound(py), None),
-            Source::Dimension(k) => (k.into_bound_py_any(py)?, None),
-            Source::Array(listed) => (array(py, &listed.indices)?, Some(listed.within)),
+            MapSource::Constant => (py.None().into_bound(py), None),
+            MapSource::InputDimension(k) => (k.into_bound_py_any(py)?, None),
+            MapSource::IndexArray(listed) => (array(py, &listed.indices)?, Some(listed.within)),
         };
         (map.offset, map.stride, source.0, source.1).into_bound_py_any(py)
     });
@@ -515,14 +519,14 @@ fn plain_maps<'py>(py: Python<'py>, view: &index_space::View) -> PyResult<Bound<
 }
 
 /// An array of Python's with a copy of the items.
-fn array<'py>(py: Python<'py>, indices: &Indices) -> PyResult<Bound<'py, PyAny>> {
+fn array<'py>(py: Python<'py>, indices: &IndexArray) -> PyResult<Bound<'py, PyAny>> {
     let flat = PyArray1::from_vec(py, indices.to_vec());
     let shaped = flat.reshape(indices.shape().to_vec())?;
     shaped.try_readwrite()?.make_nonwriteable();
     Ok(shaped.into_any())
 }
 
-fn map_of(map: &Bound<'_, PyAny>) -> PyResult<Map> {
+fn map_of(map: &Bound<'_, PyAny>) -> PyResult<OutputMap> {
     match map.cast::<OutputIndexMap>() {
         Ok(map) => map.borrow().inner(map.py()),
         Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", brief(map)))),
@@ -530,7 +534,7 @@ fn map_of(map: &Bound<'_, PyAny>) -> PyResult<Map> {
 }
 
 /// A copy of an index array.
-fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<Indices> {
+fn indices_of(array: &Bound<'_, PyArrayDyn<i64>>) -> PyResult<IndexArray> {
     let found = match copied(array)? {
         Some(found) => Some(found),
         None => {

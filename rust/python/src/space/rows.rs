@@ -23,7 +23,7 @@ enum Of {
 /// A row has a wish for each dimension: a tuple of a value and whether it has to be, or None. A grid is a
 /// tuple of a row of lengths, a row of ratios, and what depends on no dimension.
 pub(super) fn carried<'py>(
-    view: &index_space::View,
+    view: &index_space::IndexTransform,
     origin: &Bound<'py, PyTuple>,
     grids: &Bound<'py, PyTuple>,
 ) -> PyResult<Grids<'py>> {
@@ -42,17 +42,21 @@ pub(super) fn carried<'py>(
 
 /// The row of a view. Only a map of a single dimension carries a wish, and only where no other map follows
 /// the same.
-fn row_of<'py>(view: &index_space::View, row: &Bound<'py, PyTuple>, of: Of) -> PyResult<Bound<'py, PyTuple>> {
+fn row_of<'py>(
+    view: &index_space::IndexTransform,
+    row: &Bound<'py, PyTuple>,
+    of: Of,
+) -> PyResult<Bound<'py, PyTuple>> {
     let py = row.py();
     if row.iter_borrowed().all(|wish| wish.is_none()) {
         return Ok(PyTuple::empty(py));
     }
     let mut found = vec![None; view.dims.len()];
-    for (wish, (dimension, offset, stride)) in row.iter_borrowed().zip(view.lines()) {
+    for (wish, (dimension, offset, stride)) in row.iter_borrowed().zip(view.linear_maps()) {
         let Some(dimension) = dimension.filter(|_| stride != 0 && !wish.is_none()) else {
             continue;
         };
-        if view.followers(dimension) == 1 {
+        if view.count_dependent_maps(dimension) == 1 {
             found[dimension] = Some(moved(&wish, offset, stride, of)?);
         }
     }
@@ -104,8 +108,8 @@ fn length(value: i64, stride: i64) -> i64 {
 }
 
 /// The order of the view's dimensions, of that of what it views: those that none of these follow come last.
-pub(super) fn order(view: &index_space::View, order: &[usize]) -> Vec<usize> {
-    let lines: Vec<_> = view.lines().map(|(dimension, ..)| dimension).collect();
+pub(super) fn order(view: &index_space::IndexTransform, order: &[usize]) -> Vec<usize> {
+    let lines: Vec<_> = view.linear_maps().map(|(dimension, ..)| dimension).collect();
     let mut found = Vec::with_capacity(view.dims.len());
     let met = order.iter().filter_map(|&k| lines.get(k).copied().flatten());
     for dimension in met.chain(0..view.dims.len()) {

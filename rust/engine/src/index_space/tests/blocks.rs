@@ -4,7 +4,7 @@ use super::*;
 use crate::reduce::Cut;
 
 /// A base, its block lengths, and a view of the blocks.
-fn cut() -> impl Strategy<Value = (Blocks, View)> {
+fn cut() -> impl Strategy<Value = (Blocks, IndexTransform)> {
     dims().prop_flat_map(|base| {
         proptest::collection::vec(1i64..4, base.len()).prop_flat_map(move |factors| {
             let block = |(dim, factor): (&Dim, &i64)| {
@@ -13,7 +13,7 @@ fn cut() -> impl Strategy<Value = (Blocks, View)> {
             let domain: Vec<Dim> = base.iter().zip(&factors).map(block).collect();
             let (base, factors) = (base.clone(), factors.clone());
             act(domain.clone()).prop_map(move |view| {
-                let base = View::identity(base.iter().cloned().collect());
+                let base = IndexTransform::identity(base.iter().cloned().collect());
                 let (domain, factors) = (domain.iter().cloned().collect(), factors.iter().copied().collect());
                 (Blocks { base, domain, factors }, view)
             })
@@ -44,7 +44,7 @@ proptest! {
 
     #[test]
     fn behind_each_position_is_its_block((blocks, view) in cut()) {
-        let behind = blocks.behind(&view).unwrap().unwrap();
+        let behind = blocks.sources(&view).unwrap().unwrap();
         let rows = behind.counts().next().unwrap();
         let parts: Vec<_> = (0..rows).map(|row| blocks.part(&behind, row..row + 1).unwrap()).collect();
         let (whole, cuts) = blocks.part(&behind, 0..rows).unwrap();
@@ -72,12 +72,12 @@ proptest! {
 fn only_blocks_that_are_there_have_something_behind_them() {
     let dims = |lower, upper| -> PerDimension<Dim> { [Dim::new(lower, upper)].into_iter().collect() };
     let factors = [2].into_iter().collect();
-    let blocks = Blocks { base: View::identity(dims(1, 6)), domain: dims(0, 3), factors };
+    let blocks = Blocks { base: IndexTransform::identity(dims(1, 6)), domain: dims(0, 3), factors };
     for (lower, upper) in [(-1, 2), (0, 4), (3, 4)] {
-        assert!(blocks.behind(&View::identity(dims(lower, upper))).is_err());
+        assert!(blocks.sources(&IndexTransform::identity(dims(lower, upper))).is_err());
     }
-    assert!(blocks.behind(&View::identity(dims(1, 1))).unwrap().is_none());
-    let straight = blocks.behind(&View::identity(dims(1, 3))).unwrap().unwrap();
-    assert!(straight.is_straight());
+    assert!(blocks.sources(&IndexTransform::identity(dims(1, 1))).unwrap().is_none());
+    let straight = blocks.sources(&IndexTransform::identity(dims(1, 3))).unwrap().unwrap();
+    assert!(straight.is_in_order());
     assert!(blocks.part(&straight, 1..1).is_err());
 }

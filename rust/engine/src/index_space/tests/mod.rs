@@ -19,11 +19,11 @@ fn positions(dims: &[Dim]) -> Vec<Vec<i64>> {
 }
 
 /// The index to which a map takes a position.
-fn index(map: &Map, dims: &[Dim], position: &[i64]) -> i64 {
+fn index(map: &OutputMap, dims: &[Dim], position: &[i64]) -> i64 {
     match &map.source {
-        Source::Nothing => map.offset,
-        Source::Dimension(k) => map.offset + map.stride * position[*k],
-        Source::Array(listed) => {
+        MapSource::Constant => map.offset,
+        MapSource::InputDimension(k) => map.offset + map.stride * position[*k],
+        MapSource::IndexArray(listed) => {
             let (mut at, items) = (0, listed.indices.to_vec());
             for (k, len) in listed.indices.shape().into_iter().enumerate() {
                 at = at * len + if len == 1 { 0 } else { (position[k] - dims[k].lower) as usize };
@@ -33,7 +33,7 @@ fn index(map: &Map, dims: &[Dim], position: &[i64]) -> i64 {
     }
 }
 
-fn indices(view: &View, position: &[i64]) -> Vec<i64> {
+fn indices(view: &IndexTransform, position: &[i64]) -> Vec<i64> {
     view.maps.iter().map(|map| index(map, &view.dims, position)).collect()
 }
 
@@ -43,7 +43,7 @@ fn dims() -> impl Strategy<Value = Vec<Dim>> {
 }
 
 /// A transform that fits the dimensions, with all kinds of maps.
-fn act(dims: Vec<Dim>) -> impl Strategy<Value = View> {
+fn act(dims: Vec<Dim>) -> impl Strategy<Value = IndexTransform> {
     let inner = proptest::collection::vec((-2i64..3, 1usize..4), 1..4);
     let choices = proptest::collection::vec((0u8..4, any::<u32>(), any::<bool>()), dims.len());
     (inner, choices).prop_map(move |(inner, choices)| {
@@ -53,9 +53,11 @@ fn act(dims: Vec<Dim>) -> impl Strategy<Value = View> {
             let within = |seed: i64| dim.lower + seed.rem_euclid(dim.size());
             let k = seed as usize % new.len();
             match kind {
-                0 => Map::constant(within(i64::from(seed))),
-                1 if new[k].size() <= dim.size() && back => Map::along(k, dim.upper - 1 + new[k].lower, -1),
-                1 if new[k].size() <= dim.size() => Map::along(k, dim.lower - new[k].lower, 1),
+                0 => OutputMap::constant(within(i64::from(seed))),
+                1 if new[k].size() <= dim.size() && back => {
+                    OutputMap::from_dimension(k, dim.upper - 1 + new[k].lower, -1)
+                }
+                1 if new[k].size() <= dim.size() => OutputMap::from_dimension(k, dim.lower - new[k].lower, 1),
                 _ => {
                     let axes = if kind == 2 { 1 << k } else { seed };
                     let shape: Vec<usize> = (0..new.len())
@@ -63,16 +65,16 @@ fn act(dims: Vec<Dim>) -> impl Strategy<Value = View> {
                         .collect();
                     let items = (0..shape.iter().product::<usize>())
                         .map(|at| within(i64::from(seed.rotate_left(at as u32 % 32))));
-                    let items = Indices::new(items.collect(), &shape);
-                    Map::by_array(items.unwrap(), 0, 1, (dim.lower, dim.upper))
+                    let items = IndexArray::new(items.collect(), &shape);
+                    OutputMap::from_index_array(items.unwrap(), 0, 1, (dim.lower, dim.upper))
                 }
             }
         };
-        View { maps: dims.iter().zip(&choices).map(map).collect(), dims: new }
+        IndexTransform { maps: dims.iter().zip(&choices).map(map).collect(), dims: new }
     })
 }
 
-fn chain() -> impl Strategy<Value = (View, View, View)> {
+fn chain() -> impl Strategy<Value = (IndexTransform, IndexTransform, IndexTransform)> {
     dims().prop_flat_map(|base| {
         act(base).prop_flat_map(|first| {
             act(first.dims.to_vec()).prop_flat_map(move |second| {
@@ -88,8 +90,8 @@ proptest! {
 
     #[test]
     fn composition_is_what_positions_say((first, second, third) in chain()) {
-        let made = first.after(second.clone()).unwrap().after(third.clone()).unwrap();
-        let at_once = first.after(second.after(third.clone()).unwrap()).unwrap();
+        let made = first.compose(second.clone()).unwrap().compose(third.clone()).unwrap();
+        let at_once = first.compose(second.compose(third.clone()).unwrap()).unwrap();
         for position in positions(&made.dims) {
             let wanted = indices(&first, &indices(&second, &indices(&third, &position)));
             prop_assert_eq!(&indices(&made, &position), &wanted);
@@ -99,14 +101,14 @@ proptest! {
 
     #[test]
     fn permuting_twice_is_nothing((first, second, _) in chain()) {
-        let view = first.after(second).unwrap();
+        let view = first.compose(second).unwrap();
         let order: Vec<usize> = (0..view.dims.len()).rev().collect();
-        let turned = view.permuted(&order).unwrap();
+        let turned = view.transposed(&order).unwrap();
         for position in positions(&turned.dims) {
             let back: Vec<i64> = position.iter().rev().copied().collect();
             prop_assert_eq!(indices(&turned, &position), indices(&view, &back));
         }
-        prop_assert_eq!(turned.permuted(&order).unwrap(), view);
+        prop_assert_eq!(turned.transposed(&order).unwrap(), view);
     }
 
     #[test]
@@ -137,7 +139,7 @@ proptest! {
     #[test]
     fn multiples_are_divided(lower in -20i64..20, size in 1i64..20, by in (-5i64..6).prop_filter("a stride", |by| *by != 0)) {
         let dim = Dim::new(lower, lower + size);
-        let new = dim.divided(by);
+        let new = dim.strided(by);
         let wanted: Vec<i64> = (-50..50).filter(|at| (dim.lower..dim.upper).contains(&(at * by))).collect();
         prop_assert_eq!((new.lower..new.upper).collect::<Vec<_>>(), wanted);
     }
@@ -146,33 +148,53 @@ proptest! {
 #[test]
 fn numbers_beyond_64_bits_are_refused() {
     let dims: PerDimension<Dim> = [Dim::new(-INFINITE, END)].into_iter().collect();
-    let far = View { dims: dims.clone(), maps: [Map::along(0, 0, i64::MAX)].into_iter().collect() };
-    let twice = View { dims, maps: [Map::along(0, 0, 2)].into_iter().collect() };
-    assert!(far.after(twice).is_err());
+    let far = IndexTransform {
+        dims: dims.clone(),
+        maps: [OutputMap::from_dimension(0, 0, i64::MAX)].into_iter().collect(),
+    };
+    let twice = IndexTransform { dims, maps: [OutputMap::from_dimension(0, 0, 2)].into_iter().collect() };
+    assert!(far.compose(twice).is_err());
 }
 
 #[test]
 fn indices_outside_of_an_index_array_are_refused() {
     let dims: PerDimension<Dim> = [Dim::new(5, 8)].into_iter().collect();
-    let listed = Indices::new(vec![1, 2, 3], &[3]).unwrap();
-    let view = View { dims: dims.clone(), maps: [Map::by_array(listed, 0, 1, WHOLE)].into_iter().collect() };
+    let listed = IndexArray::new(vec![1, 2, 3], &[3]).unwrap();
+    let view = IndexTransform {
+        dims: dims.clone(),
+        maps: [OutputMap::from_index_array(listed, 0, 1, WHOLE)].into_iter().collect(),
+    };
     for at in [4, 8, i64::MAX, i64::MIN] {
-        let act = View { dims: PerDimension::new(), maps: [Map::constant(at)].into_iter().collect() };
-        assert!(view.after(act).is_err());
-        let places = Indices::new(vec![5, at], &[2]).unwrap();
+        let act = IndexTransform {
+            dims: PerDimension::new(),
+            maps: [OutputMap::constant(at)].into_iter().collect(),
+        };
+        assert!(view.compose(act).is_err());
+        let places = IndexArray::new(vec![5, at], &[2]).unwrap();
         let two: PerDimension<Dim> = [Dim::new(0, 2)].into_iter().collect();
-        let act = View { dims: two, maps: [Map::by_array(places, 0, 1, WHOLE)].into_iter().collect() };
-        assert!(view.after(act).is_err());
+        let act = IndexTransform {
+            dims: two,
+            maps: [OutputMap::from_index_array(places, 0, 1, WHOLE)].into_iter().collect(),
+        };
+        assert!(view.compose(act).is_err());
     }
 }
 
 #[test]
 fn pieces_of_an_index_array_share_its_memory_also_along_a_diagonal() {
     let dims: PerDimension<Dim> = [Dim::new(0, 3), Dim::new(0, 3)].into_iter().collect();
-    let listed = Indices::new((0..9).collect(), &[3, 3]).unwrap();
-    let view = View { dims, maps: [Map::by_array(listed, 0, 1, WHOLE)].into_iter().collect() };
-    let diagonal = view.acted(Some(&[Name::Number(0), Name::Number(1)]), vec![Act::Diagonal]).unwrap();
-    let [Map { source: Source::Array(listed), .. }] = &diagonal.maps[..] else {
+    let listed = IndexArray::new((0..9).collect(), &[3, 3]).unwrap();
+    let view = IndexTransform {
+        dims,
+        maps: [OutputMap::from_index_array(listed, 0, 1, WHOLE)].into_iter().collect(),
+    };
+    let diagonal = view
+        .apply_operations(
+            Some(&[DimSelector::Number(0), DimSelector::Number(1)]),
+            vec![DimOperation::Diagonal],
+        )
+        .unwrap();
+    let [OutputMap { source: MapSource::IndexArray(listed), .. }] = &diagonal.maps[..] else {
         panic!("no index array");
     };
     assert_eq!(listed.indices.to_vec(), [0, 4, 8]);
@@ -184,50 +206,54 @@ fn domains_say_together_what_each_says() {
     let labelled = |dim: Dim, label: &str| Dim { label: Some(label.into()), ..dim };
     let open = Dim { implicit: (true, true), ..Dim::new(-INFINITE, END) };
     let known = Dim { implicit: (false, true), ..Dim::new(0, 5) };
-    assert_eq!(open.merged(&known).ok(), Some(known.clone()));
-    assert_eq!(labelled(known.clone(), "x").merged(&open).ok(), Some(labelled(known.clone(), "x")));
-    assert_eq!(known.merged(&Dim::new(0, 5)).ok(), Some(Dim::new(0, 5)));
+    assert_eq!(open.merge(&known).ok(), Some(known.clone()));
+    assert_eq!(labelled(known.clone(), "x").merge(&open).ok(), Some(labelled(known.clone(), "x")));
+    assert_eq!(known.merge(&Dim::new(0, 5)).ok(), Some(Dim::new(0, 5)));
     let beyond = Dim { implicit: (false, true), ..Dim::new(7, END) };
     let below = Dim { implicit: (true, false), ..Dim::new(-INFINITE, 5) };
     for wrong in [Dim::new(0, 6), Dim::new(1, 5), Dim::new(-INFINITE, END)] {
-        assert!(known.merged(&wrong).is_err());
+        assert!(known.merge(&wrong).is_err());
     }
-    assert!(beyond.merged(&below).is_err());
-    assert!(labelled(known.clone(), "x").merged(&labelled(known, "y")).is_err());
+    assert!(beyond.merge(&below).is_err());
+    assert!(labelled(known.clone(), "x").merge(&labelled(known, "y")).is_err());
 }
 
 #[test]
 fn new_bounds_of_a_view_are_those_of_what_is_viewed() {
-    let viewed = View::identity(
+    let viewed = IndexTransform::identity(
         [10, 20].map(|size| Dim { implicit: (false, true), ..Dim::new(0, size) }).into_iter().collect(),
     );
-    let moved = |lower, upper, within| Moved { lower, upper, within };
-    let found = viewed.moved(None, Some(&[Some(12), None]), false).unwrap();
+    let moved = |lower, upper, within| DimResize { lower, upper, within };
+    let found = viewed.base_resizes(None, Some(&[Some(12), None]), false).unwrap();
     let kept = Some((0, END));
     assert_eq!(found[..], [moved(None, Some(12), kept), moved(None, None, kept)]);
-    assert_eq!(viewed.moved(None, Some(&[Some(12), None]), true).unwrap()[0], moved(None, Some(12), None));
-    let backwards =
-        View { maps: [Map::along(0, 5, -1), Map::constant(3)].into_iter().collect(), ..viewed.clone() };
+    assert_eq!(
+        viewed.base_resizes(None, Some(&[Some(12), None]), true).unwrap()[0],
+        moved(None, Some(12), None)
+    );
+    let backwards = IndexTransform {
+        maps: [OutputMap::from_dimension(0, 5, -1), OutputMap::constant(3)].into_iter().collect(),
+        ..viewed.clone()
+    };
     // Its upper bound is the lower bound of the base: 5 - (8 - 1).
-    let found = backwards.moved(None, Some(&[Some(8), None]), false).unwrap();
+    let found = backwards.base_resizes(None, Some(&[Some(8), None]), false).unwrap();
     assert_eq!(found[..], [moved(Some(-2), None, Some((-INFINITE, 6))), moved(None, None, Some((3, 4)))]);
     let refused = [
-        viewed.moved(Some(&[Some(1), None]), None, true),   // explicit
-        viewed.moved(None, Some(&[Some(-1), None]), true),  // before the lower bound
-        viewed.moved(None, Some(&[Some(END), None]), true), // no index
-        viewed.moved(None, Some(&[None]), true),            // another rank
-        View { maps: [Map::along(0, 0, 2)].into_iter().collect(), ..viewed.clone() }.moved(
-            None,
-            Some(&[Some(1), None]),
-            true,
-        ),
-        View { maps: [Map::along(0, 0, 1), Map::along(0, 0, 1)].into_iter().collect(), ..viewed.clone() }
-            .moved(None, Some(&[Some(1), None]), false),
-        View { maps: [Map::along(0, i64::MAX, 1)].into_iter().collect(), ..viewed }.moved(
-            None,
-            Some(&[Some(1), None]),
-            true,
-        ),
+        viewed.base_resizes(Some(&[Some(1), None]), None, true), // explicit
+        viewed.base_resizes(None, Some(&[Some(-1), None]), true), // before the lower bound
+        viewed.base_resizes(None, Some(&[Some(END), None]), true), // no index
+        viewed.base_resizes(None, Some(&[None]), true),          // another rank
+        IndexTransform { maps: [OutputMap::from_dimension(0, 0, 2)].into_iter().collect(), ..viewed.clone() }
+            .base_resizes(None, Some(&[Some(1), None]), true),
+        IndexTransform {
+            maps: [OutputMap::from_dimension(0, 0, 1), OutputMap::from_dimension(0, 0, 1)]
+                .into_iter()
+                .collect(),
+            ..viewed.clone()
+        }
+        .base_resizes(None, Some(&[Some(1), None]), false),
+        IndexTransform { maps: [OutputMap::from_dimension(0, i64::MAX, 1)].into_iter().collect(), ..viewed }
+            .base_resizes(None, Some(&[Some(1), None]), true),
     ];
     for found in refused {
         assert_eq!(found.unwrap_err().kind, Kind::Argument);

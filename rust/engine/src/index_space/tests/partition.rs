@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::*;
 
 /// A view, and boxes of its base, some of them without positions.
-fn cut() -> impl Strategy<Value = (View, Vec<Vec<(i64, i64)>>)> {
+fn cut() -> impl Strategy<Value = (IndexTransform, Vec<Vec<(i64, i64)>>)> {
     dims().prop_flat_map(|base| {
         let bounds = proptest::collection::vec((-4i64..6, 0i64..6), base.len());
         let boxes = proptest::collection::vec(bounds, 0..6).prop_map(|boxes| {
@@ -17,7 +17,11 @@ fn cut() -> impl Strategy<Value = (View, Vec<Vec<(i64, i64)>>)> {
 }
 
 /// Each position of a part: the index in the whole view, and in the base.
-fn told(view: &View, place: &View, whole: &View) -> Vec<(Vec<i64>, Vec<i64>)> {
+fn part_positions(
+    view: &IndexTransform,
+    place: &IndexTransform,
+    whole: &IndexTransform,
+) -> Vec<(Vec<i64>, Vec<i64>)> {
     let origin = || whole.dims.iter().map(|dim| dim.lower);
     let at = |position: &Vec<i64>| {
         indices(place, position).iter().zip(origin()).map(|(at, low)| at + low).collect()
@@ -32,9 +36,9 @@ proptest! {
     fn each_position_belongs_to_the_last_layer_that_has_it((view, boxes) in cut()) {
         let of_box = |bounds: &Vec<(i64, i64)>| {
             let dims = bounds.iter().map(|&(lower, upper)| Dim::new(lower, upper));
-            View::identity(dims.collect())
+            IndexTransform::identity(dims.collect())
         };
-        let layers = Layers::new(boxes.iter().map(of_box).collect()).unwrap();
+        let layers = LayerStack::new(boxes.iter().map(of_box).collect()).unwrap();
         let mut wanted = HashMap::new();
         for position in positions(&view.dims) {
             let index = indices(&view, &position);
@@ -44,12 +48,12 @@ proptest! {
             let layer = boxes.iter().collect::<Vec<_>>().iter().rposition(within);
             wanted.insert(position, (layer, index));
         }
-        match layers.seen(&view) {
+        match layers.visible_layers(&view) {
             Err(_) => prop_assert!(wanted.values().any(|(layer, _)| layer.is_none())),
             Ok(seen) => {
                 let mut found = HashMap::new();
                 for one in seen {
-                    for (position, index) in told(&one.view, &one.place, &view) {
+                    for (position, index) in part_positions(&one.view, &one.target, &view) {
                         let before = found.insert(position, (Some(one.layer), index));
                         prop_assert!(before.is_none());
                     }
@@ -69,14 +73,14 @@ proptest! {
         let dims: PerDimension<Dim> = shape.iter().map(|_| Dim::new(-4, 9)).collect();
         let grid = Grid { dims, origin: origin.into(), shape: shape.into() };
         let (low, size) = (grid.origin.clone(), grid.shape.clone());
-        let cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
+        let cells = Partitioner::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
         let mut found = HashMap::new();
         let mut last = Vec::new();
         for number in 0..cells.count() {
             let dims: Vec<Dim> = cells.domain(number).collect();
             let part = cells.part(number).unwrap();
             prop_assert!(!last.contains(&dims));
-            for (position, mut index) in told(&part.view, &part.place, &view) {
+            for (position, mut index) in part_positions(&part.view, &part.target, &view) {
                 index.iter_mut().zip(&dims).for_each(|(at, dim)| *at += dim.lower);
                 for (k, at) in index.iter().enumerate() {
                     let begin = low[k] + (at - low[k]).div_euclid(size[k]) * size[k];
@@ -110,8 +114,8 @@ proptest! {
             indices(&view, position).iter().zip(strides(&sizes)).map(|(at, step)| *at as usize * step as usize).sum()
         };
         let (along, beside) = (strides(&sizes), strides(&shape));
-        let (viewed, ordered) = (Side::viewed(&view, &sizes, &along).unwrap(), Side::items(&beside));
-        let steps = Steps::between(&shape, &viewed, &ordered);
+        let (viewed, ordered) = (CopySide::of_view(&view, &sizes, &along).unwrap(), CopySide::items(&beside));
+        let steps = CopySteps::between(&shape, &viewed, &ordered);
         // SAFETY: the steps are those of both arrays.
         unsafe { copy_all(&[(steps, array.as_ptr(), items.as_mut_ptr())], item) }.unwrap();
         let wanted: Vec<u8> = positions(&view.dims).iter().map(|position| array[place(position)]).collect();
@@ -122,7 +126,7 @@ proptest! {
             should[place(position)] = at as u8;
         }
         let numbered: Vec<u8> = (0..items.len()).map(|at| at as u8).collect();
-        let steps = Steps::between(&shape, &ordered, &viewed);
+        let steps = CopySteps::between(&shape, &ordered, &viewed);
         // SAFETY: the steps are those of both arrays.
         unsafe { copy_all(&[(steps, numbered.as_ptr(), written.as_mut_ptr())], item) }.unwrap();
         prop_assert_eq!(written, should);
@@ -134,21 +138,22 @@ fn many_points_in_far_cells_are_told_apart() {
     // More pairs of bounds than a table has room for.
     let count = 3000;
     let list = |by: i64| {
-        Map::by_array(
-            Indices::new((0..count).map(|at| at * by % 997).collect(), &[count as usize]).unwrap(),
+        OutputMap::from_index_array(
+            IndexArray::new((0..count).map(|at| at * by % 997).collect(), &[count as usize]).unwrap(),
             0,
             1,
             WHOLE,
         )
     };
-    let view = View {
+    let view = IndexTransform {
         dims: [Dim::new(0, count)].into_iter().collect(),
         maps: [list(7), list(31)].into_iter().collect(),
     };
-    let square =
-        |at: i64| View::identity([Dim::new(at * 10, 1000), Dim::new(at * 7, 1000)].into_iter().collect());
-    let layers = Layers::new((0..100).map(square).collect()).unwrap();
-    let seen = layers.seen(&view).unwrap();
+    let square = |at: i64| {
+        IndexTransform::identity([Dim::new(at * 10, 1000), Dim::new(at * 7, 1000)].into_iter().collect())
+    };
+    let layers = LayerStack::new((0..100).map(square).collect()).unwrap();
+    let seen = layers.visible_layers(&view).unwrap();
     assert!(seen.len() > 50 && seen.len() <= 100);
     for one in seen {
         for index in positions(&one.view.dims).iter().map(|at| indices(&one.view, at)) {
@@ -162,13 +167,13 @@ fn many_points_in_far_cells_are_told_apart() {
 fn cells_may_be_as_long_as_numbers_go() {
     let (low, high) = (INFINITE - 10, INFINITE - 2);
     for origin in [-INFINITE, 0, INFINITE] {
-        let view = View::identity([Dim::new(low, high)].into_iter().collect());
+        let view = IndexTransform::identity([Dim::new(low, high)].into_iter().collect());
         let grid = Grid {
             dims: view.dims.clone(),
             origin: [origin].into_iter().collect(),
             shape: [i64::MAX].into_iter().collect(),
         };
-        let cells = Cutter::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
+        let cells = Partitioner::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
         let dims: Vec<Dim> = cells.domain(0).collect();
         let part = cells.part(0).unwrap();
         assert_eq!((&dims[0], &part.view.dims[0]), (&view.dims[0], &view.dims[0]));
@@ -178,7 +183,8 @@ fn cells_may_be_as_long_as_numbers_go() {
 
 #[test]
 fn beyond_all_layers_there_is_nothing() {
-    let layers = Layers::new(vec![View::identity([Dim::new(5, 10)].into_iter().collect())]).unwrap();
+    let layers =
+        LayerStack::new(vec![IndexTransform::identity([Dim::new(5, 10)].into_iter().collect())]).unwrap();
     for (given, wanted) in [((-INFINITE, 3), (3, 3)), ((20, END), (20, 20)), ((1, END), (1, 10))] {
         let given = Dim { implicit: (true, true), ..Dim::new(given.0, given.1) };
         let found = layers.domain(None, Some(&[given])).unwrap();
