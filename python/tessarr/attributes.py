@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tessarr import drive
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import edit
 from tessarr.flow.open import prefix_of
@@ -164,7 +164,7 @@ class Attributes(MutableMapping[str, Any]):
         flow = edit.attributes(owner.path, form, self._kind, change)
         key = prefix_of(owner.path) + ("zarr.json" if form == 3 else ".zattrs")
         with held(owner.synchronizer, [key]):
-            self._accept(drive.run(flow, owner._store))
+            self._accept(run_flow(flow, owner._store))
 
     def _missing(self, name: str) -> NotFoundError:
         from tessarr.suggestions import did_you_mean

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
-from tessarr import drive
 from tessarr._engine import ArrayBase, Description
-from tessarr.drive import Delete
+from tessarr.drive import Delete, run_flow
 from tessarr.flow import measure
 from tessarr.flow.open import prefix_of
 from tessarr.indexing import basic, read_target
@@ -87,7 +86,7 @@ class StoredArray(Protocol):
 def delete_outside(store: Store, path: str, old: ArrayMeta, new: ArrayMeta) -> None:
     """Delete the chunks of an array that are part of the old grid but not of the new one."""
     below, within = chunk_store(store, path, old.storage_transformers)
-    drive.run(_delete_outside(within, old, new), below)
+    run_flow(_delete_outside(within, old, new), below)
 
 
 def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
@@ -180,9 +179,9 @@ def _delete_exposed(
     few = _FEW
     if array._store.write_concurrency:  # far away: a listing of a few chunks costs one request
         few = min(few, 1 + prod(map(max, old.grid_shape, new.grid_shape)) // _FEW)
-    keys = drive.run(_keys_outside(path, old, new.grid_shape, old.grid_shape, few), store)
+    keys = run_flow(_keys_outside(path, old, new.grid_shape, old.grid_shape, few), store)
     if array._store.is_exclusive:
-        drive.run(_delete(keys), store)
+        run_flow(_delete(keys), store)
         return
     # Another process may have grown the array, and written, since the shape was read. A value
     # that was there before the shape is confirmed is not of that process.

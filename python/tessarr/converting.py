@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from tessarr import drive
 from tessarr.array import bind
 from tessarr.creating import create_array
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, ExistsError, Problem, UnsupportedError
 from tessarr.flow import convert as convert_flow
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
 from tessarr.flow.open import exists, prefix_of
 from tessarr.grid import RegularGrid
-from tessarr.keys import join
 from tessarr.locating import locate
 from tessarr.metadata.convert import words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import join
 from tessarr.options import current
 from tessarr.transfer import move, plan_of, run, source_of, target_of
 
@@ -210,7 +210,7 @@ def convert(
     if recode and in_place:
         raise ArgumentError("recode=True needs a target: chunks are not replaced in place")
     source, at = locate(store, "r" if dry_run or not in_place else "r+", path)
-    steps = drive.run(convert_flow.plan(at, to, in_place=in_place), source)
+    steps = run_flow(convert_flow.plan(at, to, in_place=in_place), source)
     for step in steps:
         if step.renamed and in_place and not move_chunks:
             what = "chunks have other keys in the new format: give a target, or move_chunks=True"
@@ -226,7 +226,7 @@ def convert(
             path=at,
         )
     if in_place:
-        drive.run(convert_flow.apply(steps, to, keep=keep), source)
+        run_flow(convert_flow.apply(steps, to, keep=keep), source)
     else:
         goal, goal_at = locate(target, "w", None, to)
         _copy(
@@ -293,7 +293,7 @@ def _copy(
     """Copy nodes and their chunks; what fails is removed again."""
     if source == goal and (path == goal_path or _is_inside(path, goal_path)):
         raise ArgumentError("the target is what is to be converted, or inside of it")
-    if drive.run(exists(goal_path, v1=True), goal) and not overwrite:
+    if run_flow(exists(goal_path, v1=True), goal) and not overwrite:
         place = f"path {goal_path!r} of {goal}" if goal_path else f"the root of {goal}"
         raise ExistsError(
             f"there is a node at {place} already: give overwrite=True to replace it with "
@@ -321,16 +321,16 @@ def _copy(
                 if isinstance(new, GroupMeta):  # its copies are made anew when all is there
                     new = replace(new, consolidated=None)
                 flow = create.create(at, new, overwrite=overwrite and not begun, within=within)
-                drive.run(flow, goal)
+                run_flow(flow, goal)
                 begun = True
                 _copy_chunks(source, step, goal, at, told)
             begun = True
         for step in reversed(steps):
             if step.consolidated:
-                drive.run(consolidate(places[step.path], zarr_format=to), goal)
+                run_flow(consolidate(places[step.path], zarr_format=to), goal)
     except BaseException:
         if begun:
-            drive.run(edit.delete(goal_path), goal)
+            run_flow(edit.delete(goal_path), goal)
         raise
 
 
@@ -374,7 +374,7 @@ class _Told:
 
 def _copy_chunks(source: Store, step: Step, goal: Store, path: str, told: _Told) -> None:
     cut = len(prefix_of(step.path))
-    keys = drive.run(convert_flow.chunk_keys(step), source)
+    keys = run_flow(convert_flow.chunk_keys(step), source)
     pairs = [(old, join(path, new[cut:])) for old, new in keys]
     done = told.of(_size_bytes(step), len(pairs))
     move(source, goal, pairs, memory_bytes=current().copy_bytes, done=done)

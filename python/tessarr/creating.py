@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr import drive
 from tessarr import dtype as dtypes
 from tessarr.array import Array, bind
+from tessarr.drive import run_flow
 from tessarr.dtype.struct import Struct
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.flow import create, edit
@@ -141,13 +141,13 @@ class Plan:
         flow = create.create(
             path, self.meta, overwrite=overwrite, clear=clear, within=within, store=store
         )
-        drive.run(flow, store)
+        run_flow(flow, store)
         if self.values is None:
             return
         try:
             self._write(store, path)
         except BaseException:
-            drive.run(edit.delete(path), store)
+            run_flow(edit.delete(path), store)
             raise
 
     def _write(self, store: Store, path: str) -> None:

@@ -2,7 +2,7 @@
 
 A *flow* is a generator that yields requests (`Get`, `Put`, …) or tuples of
 requests that may be answered together, and is sent the answers. It does no
-input or output itself. `run` answers with the store's own blocking methods,
+input or output itself. `run_flow` answers with the store's own blocking methods,
 `run_async` from a thread, so that an event loop is not held up.
 """
 
@@ -50,8 +50,8 @@ __all__ = [
     "Size",
     "create_document",
     "document",
-    "run",
     "run_async",
+    "run_flow",
     "seen_document",
 ]
 
@@ -396,7 +396,7 @@ def _remove_link(store: Store, request: RemoveLink) -> bool:
 def _hold(store: Store, request: Hold) -> Any:
     def hold(keys: tuple[str, ...]) -> Any:
         if not keys:
-            return run(request.work(store.is_exclusive, os.urandom(6).hex()), store)
+            return run_flow(request.work(store.is_exclusive, os.urandom(6).hex()), store)
         return store.hold(keys[0], lambda: hold(keys[1:]))
 
     return hold(request.keys)
@@ -437,7 +437,7 @@ def answer(request: Request | tuple[Request, ...], store: Store) -> Any:
     return _ANSWER[type(request)](store, request)
 
 
-def run(flow: Flow[T], store: Store) -> T:
+def run_flow(flow: Flow[T], store: Store) -> T:
     """Drive a flow to its end and return what it returns.
 
     Parameters
@@ -468,7 +468,7 @@ def run(flow: Flow[T], store: Store) -> T:
 
 
 async def run_async(flow: Flow[T], store: Store) -> T:
-    """Drive a flow like `run`, each request in a thread of the event loop's executor."""
+    """Drive a flow like `run_flow`, each request in a thread of the event loop's executor."""
     import asyncio
 
     try:

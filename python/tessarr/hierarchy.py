@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from tessarr import drive
 from tessarr.array import Array
 from tessarr.array import bind as bind_array
+from tessarr.drive import run_flow
 from tessarr.flow import consolidate, create, migrate
 from tessarr.flow import open as open_flow
 from tessarr.group import Group, bind
@@ -95,9 +95,9 @@ def create_hierarchy(
     'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
     """
     opened, at = locate(store, "a", path, zarr_format)
-    form = zarr_format or drive.run(_format_of(at), opened) or _stated(nodes)
+    form = zarr_format or run_flow(_format_of(at), opened) or _stated(nodes)
     metas = metas_of(nodes, opened, at, form or current().zarr_format)
-    created = drive.run(create.create_all(metas, overwrite=overwrite, store=opened), opened)
+    created = run_flow(create.create_all(metas, overwrite=overwrite, store=opened), opened)
     below = len(open_flow.prefix_of(at))
     made = [
         (path[below:], bind(meta, opened, path, read_only=False)) for path, meta in created.items()
@@ -213,8 +213,8 @@ def consolidate_metadata(
     """
     opened, at = locate(store, "r+", path, storage_options=storage_options)
     flow = consolidate.consolidate(at, zarr_format=zarr_format, name=metadata_key)
-    _, form = drive.run(flow, opened)
-    meta, copies = drive.run(consolidate.find(at, zarr_format=form, name=metadata_key), opened)
+    _, form = run_flow(flow, opened)
+    meta, copies = run_flow(consolidate.find(at, zarr_format=form, name=metadata_key), opened)
     return bind(meta, opened, at, read_only=False, copies=copies)
 
 
@@ -311,7 +311,7 @@ def consolidated_differences(
     """
     opened, at = locate(store, "r", path)
     flow = consolidate.differences(at, zarr_format=zarr_format, name=metadata_key)
-    return drive.run(flow, opened)
+    return run_flow(flow, opened)
 
 
 def remove_consolidated(
@@ -337,7 +337,7 @@ def remove_consolidated(
     False
     """
     opened, at = locate(store, "r+", path)
-    return drive.run(consolidate.remove(at, zarr_format=zarr_format), opened)
+    return run_flow(consolidate.remove(at, zarr_format=zarr_format), opened)
 
 
 def migrate_1to2(
@@ -390,6 +390,6 @@ def migrate_1to2(
     ['.zarray', '.zattrs', '0']
     """
     opened, at = locate(store, "r+", path)
-    drive.run(migrate.migrate(at, order=order), opened)
-    meta = drive.run(open_flow.array(at, zarr_format=2), opened)
+    run_flow(migrate.migrate(at, order=order), opened)
+    meta = run_flow(open_flow.array(at, zarr_format=2), opened)
     return bind_array(meta, opened, at, read_only=False, present="document")

@@ -1,9 +1,6 @@
-"""Node paths, store keys, and the keys of chunks.
+"""Chunk key encodings: an extension point of format 3.
 
-A *path* says where a node is in its hierarchy: names joined by ``/``, the root
-is ``""``. A *key* says where a value is in the store: the path and a name such
-as ``zarr.json`` or ``c/0/1``. Key encodings of chunks are an extension point of
-format 3.
+A *key* names a value in a store: the path of a node and a name such as ``zarr.json`` or ``c/0/1``.
 """
 
 from __future__ import annotations
@@ -14,170 +11,26 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from tessarr.errors import ArgumentError, StoreError
+from tessarr.node_path import DOCUMENT_NAMES
 from tessarr.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from tessarr.problems import Members
-    from tessarr.types import JSONObject, ZarrFormat
+    from tessarr.types import JSONObject
 
 __all__ = [
-    "STAGED",
     "ChunkKeyEncoding",
     "DefaultKeys",
     "Separator",
     "V2Keys",
-    "ancestors",
     "cells_of",
-    "check_path",
     "find_key_encoding",
-    "is_node_name",
-    "join",
-    "node_path",
     "register",
-    "reserved",
-    "split",
 ]
 
 Separator = Literal[".", "/"]
-
-_RESERVED: Final[dict[ZarrFormat, frozenset[str]]] = {
-    2: frozenset({".zarray", ".zgroup", ".zattrs", ".zmetadata"}),
-    3: frozenset({"zarr.json"}),
-}
-_DOCUMENTS: Final = frozenset[str]().union(*_RESERVED.values())
-_PERIODS: Final = re.compile(r"\.+")
-
-
-STAGED: Final = ".__new.__lock"
-"""Ends the name of a folder in which a node is built: no node, and in no listing."""
-
-
-def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
-    r"""Return a path in its one normal form, or refuse it.
-
-    Slashes at both ends are dropped and runs of them collapsed. In format 2 a
-    backslash is a slash; in format 3 it is an ordinary character.
-
-    Parameters
-    ----------
-    path : str
-        Names joined by ``/``.
-    zarr_format : {2, 3}, optional
-        Whose rules hold; by default what is refused in both formats is refused.
-
-    Raises
-    ------
-    ArgumentError
-        ``invalid_path``, where a name is not allowed.
-
-    Examples
-    --------
-    >>> node_path("/foo//bar/"), node_path("a\\b", 2), node_path("/")
-    ('foo/bar', 'a/b', '')
-    >>> node_path("a/../b")
-    Traceback (most recent call last):
-    tessarr.errors.ArgumentError: path 'a/../b' is not allowed: '..' is not a name
-    """
-    check_path(path)
-    text = path.replace("\\", "/") if zarr_format == 2 else path
-    names = [name for name in text.split("/") if name]
-    for name in names:
-        reason = _refuse(name, zarr_format)
-        if reason is not None:
-            message = f"path {path!r} is not allowed: {reason}"
-            raise ArgumentError(message, kind="invalid_path", path=path)
-    return "/".join(names)
-
-
-def check_path(path: object) -> None:
-    """Check that the path of a node is text.
-
-    Raises
-    ------
-    TypeError
-        If it is not.
-    """
-    if not isinstance(path, str):
-        raise TypeError(f"the path in a store is a string, not {type(path).__name__}")
-
-
-def is_node_name(name: str, zarr_format: ZarrFormat) -> bool:
-    """Tell whether a node may be called `name`; listings skip what may not.
-
-    Examples
-    --------
-    >>> is_node_name("a", 3), is_node_name("...", 3), is_node_name("zarr.json", 3)
-    (True, False, False)
-    """
-    return bool(name) and "/" not in name and _refuse(name, zarr_format) is None
-
-
-def reserved(path: str) -> list[str]:
-    """Return the names in a path that format 3 reserves; there are nodes of such names.
-
-    xarray stores an array without a name as ``__xarray_dataarray_variable__``.
-
-    Examples
-    --------
-    >>> reserved("a/__b")
-    ['__b']
-    """
-    return [name for name in path.split("/") if name.startswith("__")]
-
-
-def _refuse(name: str, zarr_format: ZarrFormat | None) -> str | None:
-    if name in {".", ".."} or (zarr_format == 3 and _PERIODS.fullmatch(name)):
-        return f"{name!r} is not a name"
-    if zarr_format is not None and name in _RESERVED[zarr_format]:
-        return f"{name!r} is the name of a metadata document"
-    if zarr_format is not None and name.endswith(STAGED):
-        return f"{name!r} ends in {STAGED!r}, which is reserved for nodes that are not complete"
-    if "\0" in name:
-        return f"{name!r} holds a NUL character"
-    if not name.isascii() and any("\ud800" <= char <= "\udfff" for char in name):
-        return f"{name!r} cannot be encoded as UTF-8"
-    return None
-
-
-def join(path: str, name: str) -> str:
-    """Return the path of a child, or the key of a value, of the node at `path`.
-
-    Examples
-    --------
-    >>> join("", "zarr.json"), join("foo", "bar")
-    ('zarr.json', 'foo/bar')
-    """
-    return f"{path}/{name}" if path else name
-
-
-def split(path: str) -> tuple[str, str]:
-    """Return the path of the parent and the name of the node at `path`.
-
-    Examples
-    --------
-    >>> split("foo/bar/baz"), split("foo")
-    (('foo/bar', 'baz'), ('', 'foo'))
-    """
-    parent, _, name = path.rpartition("/")
-    return parent, name
-
-
-def ancestors(path: str) -> Iterator[str]:
-    """Yield the paths above `path`, the root first.
-
-    Examples
-    --------
-    >>> list(ancestors("foo/bar/baz")), list(ancestors(""))
-    (['', 'foo', 'foo/bar'], [])
-    """
-    if path:
-        yield ""
-    position = path.find("/")
-    while position >= 0:
-        yield path[:position]
-        position = path.find("/", position + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +62,7 @@ class ChunkKeyEncoding(ABC):
 
     def _checked(self, cell: tuple[int, ...]) -> str:
         key = self.encode(cell)
-        if key in _DOCUMENTS:
+        if key in DOCUMENT_NAMES:
             message = f"chunk key encoding {self.name!r} gives chunk {cell} the key of metadata"
             raise ArgumentError(message, key=key, chunk=cell)
         return key

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
-from tessarr.keys import check_path, join, node_path
+from tessarr.node_path import check_path, join, node_path
 from tessarr.store.given import split
 from tessarr.store.url import open_store
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from tessarr.errors import ReadOnlyError
-from tessarr.keys import join
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import join
 from tessarr.registry import call_public
 from tessarr.store import LocalStore
 from tessarr.store.given import close, given, given_for_chunks

@@ -19,15 +19,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from tessarr import drive
 from tessarr.api import create_array, create_group
 from tessarr.array import bind as bind_array
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, ExistsError, MetadataError
 from tessarr.flow import open as open_flow
 from tessarr.group import bind
-from tessarr.keys import check_path
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import check_path
 from tessarr.store.url import folder_of
 
 if TYPE_CHECKING:
@@ -391,7 +391,7 @@ class _Opening:
             flow = open_flow.find(
                 self.path, zarr_format=self.zarr_format, kind=self.kind, copies=copies
             )
-            found = drive.run(flow, self.store)
+            found = run_flow(flow, self.store)
             may_create = mode == "a" and not self.store.read_only and create is not None
             if isinstance(found, ArrayMeta) and may_create and self._is_below_deleted():
                 found = None
@@ -429,7 +429,7 @@ class _Opening:
 
         # To open what exists, without a shape to create an array by, is one request.
         wanted = bool(self.path) and self.kind == "array"
-        return wanted and drive.run(is_below_deleted(self.path), self.store)
+        return wanted and run_flow(is_below_deleted(self.path), self.store)
 
     def _is_in_file(self) -> bool:
         folder = folder_of(self.store)
@@ -507,5 +507,5 @@ def _open_consolidated(  # noqa: PLR0917 (one call)
     from tessarr.flow import consolidate
 
     key = name if isinstance(name, str) else None
-    meta, copies = drive.run(consolidate.find(path, zarr_format=zarr_format, name=key), store)
+    meta, copies = run_flow(consolidate.find(path, zarr_format=zarr_format, name=key), store)
     return bind(meta, store, path, read_only=mode == "r", copies=copies, **opened)

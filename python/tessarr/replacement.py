@@ -18,14 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tessarr import drive
-from tessarr.drive import ReplacePrefix
+from tessarr.drive import ReplacePrefix, run_flow
 from tessarr.errors import StoreError
 from tessarr.flow import create
 from tessarr.flow.changes import tracked
 from tessarr.flow.open import MARKERS, exists, prefix_of
-from tessarr.keys import STAGED
 from tessarr.metadata.node import GroupMeta
+from tessarr.node_path import STAGED
 from tessarr.store import LocalStore
 from tessarr.store.wrap import PrefixStore
 
@@ -70,11 +69,11 @@ def replace_node(
     stage = _stage_of(store, path)
     if stage is None:
         return False
-    if not drive.run(exists(path, v1=True), store) and (
+    if not run_flow(exists(path, v1=True), store) and (
         build is None or any(store.list_dir(prefix_of(path)))
     ):
         return False
-    keepers = drive.run(create.prepare(path, meta, within), store)
+    keepers = run_flow(create.prepare(path, meta, within), store)
     # What is below a group that is built is new, too.
     rebuild = build is not None and isinstance(meta, GroupMeta)
     exchange = partial(_exchange, stage)
@@ -117,11 +116,11 @@ def _replace(
     try:
         permissions.protect(store, stage.hidden)
         if build is None:
-            drive.run(create.commit("", create.documents(meta)), place)
+            run_flow(create.commit("", create.documents(meta)), place)
         else:
             build(place)
         permissions.give(store, stage.built)
-        done = drive.run(exchange, store)
+        done = run_flow(exchange, store)
     except BaseException as error:
         try:
             store.delete_prefix(stage.hidden)

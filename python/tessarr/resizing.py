@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from tessarr import drive
 from tessarr._engine import MemoryStore
 from tessarr.clearing import clear_exposed, delete_outside, fill_of, trim_edges, write_region
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit
 from tessarr.flow.open import prefix_of
@@ -142,7 +142,7 @@ def resize(
             cleared = _refreshed(array, accept)
             new = reshaped(cleared, change(cleared.shape))
             _clear(array, cleared, new, edges=trim)
-        drive.run(edit.shape(array.path, old.zarr_format, changed, keepers, seen), array._store)
+        run_flow(edit.shape(array.path, old.zarr_format, changed, keepers, seen), array._store)
 
     def work() -> None:
         if clear:
@@ -184,7 +184,7 @@ def again(
 
     def make(document: bytes | None) -> bytes | None:
         store = MemoryStore() if document is None else MemoryStore({name: document})
-        drive.run(edit.shape("", old.zarr_format, changed, []), store)
+        run_flow(edit.shape("", old.zarr_format, changed, []), store)
         return store.get(name)
 
     return make
@@ -225,7 +225,7 @@ def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
     elif form == 3:
         fill = meta.data_type.default_fill()
     stated = None if fill is None else meta.data_type.fill_to_json(fill, form)
-    drive.run(edit.fill_value(array.path, form, stated), array._store)
+    run_flow(edit.fill_value(array.path, form, stated), array._store)
     accept(replace(meta, fill_value=fill))
 
 
@@ -263,7 +263,7 @@ def _clear(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool) -> Non
     """Remove what is stored of elements that become part of the array."""
 
     def confirm() -> None:
-        found = drive.run(edit.stored(array.path, old.zarr_format), array._store)
+        found = run_flow(edit.stored(array.path, old.zarr_format), array._store)
         if found.shape != old.shape:
             raise _overtaken(array.path, old, found)
 
@@ -287,7 +287,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
                 # Not the edges: others may have grown the array and written there since its shape
                 # was read, and the data covers all that becomes part of it.
                 _clear(array, old, new, edges=False)
-                drive.run(grow(), array._store)
+                run_flow(grow(), array._store)
             break
         except _OvertakenError:
             continue
@@ -302,7 +302,7 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
             ready = broadcast_value(part, chosen, old.data_type.numpy, old.fill_element)
             write_region(array, new, chosen, ready, store_fill=array.write_empty_chunks)
         if last:
-            drive.run(grow(), array._store)
+            run_flow(grow(), array._store)
     except BaseException as error:
         _undo_append(array, old, new, basic(along(end, None), new.shape), error)
         raise
@@ -361,19 +361,19 @@ def _undo_append(
     """Remove what was stored behind the end, unless it has become somebody else's."""
     form, stored = old.zarr_format, old if array._store.is_exclusive else new
     try:
-        if drive.run(edit.stored(array.path, form), array._store).shape == stored.shape:
+        if run_flow(edit.stored(array.path, form), array._store).shape == stored.shape:
             fill = np.broadcast_to(fill_of(old), behind.buffer_shape)
             write_region(array, new, behind, fill)
             if stored is new:
                 shrunk = partial(_grown, path=array.path, old=new, new=old)
-                drive.run(edit.shape(array.path, form, shrunk), array._store)
+                run_flow(edit.shape(array.path, form, shrunk), array._store)
     except Exception as second:  # noqa: BLE001 (the first error is what matters)
         error.add_note(f"what had been stored behind the end could not be removed: {second}")
 
 
 def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
     """Return the metadata with the shape and the chunks that are stored now."""
-    found = drive.run(edit.stored(array.path, array.metadata.zarr_format), array._store)
+    found = run_flow(edit.stored(array.path, array.metadata.zarr_format), array._store)
     return _current(array, found, accept)
 
 

@@ -14,9 +14,9 @@ from tessarr.array import Array
 from tessarr.creating import Plan
 from tessarr.errors import ArgumentError
 from tessarr.group import Group
-from tessarr.keys import join, node_path
 from tessarr.locating import locate
 from tessarr.metadata.node import GroupMeta
+from tessarr.node_path import join, node_path
 from tessarr.opening import open as open_node
 from tessarr.options import current
 from tessarr.registry import call_public

@@ -11,15 +11,15 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from tessarr import drive
 from tessarr.api import create, create_group
 from tessarr.codec import listed, of
 from tessarr.codec.blosc import Blosc
+from tessarr.drive import run_flow
 from tessarr.flow import open as open_flow
 from tessarr.hierarchy import migrate_1to2
-from tessarr.keys import node_path
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import node_path
 from tessarr.options import configure, current
 from tessarr.stores import (
     DictStore,
@@ -201,7 +201,7 @@ def contains_group(store: StoreLike, path: str | None = None) -> bool:
 
 def _find(store: StoreLike, path: str | None) -> Any:
     opened, at = locate(store, "r", path)
-    return drive.run(open_flow.find(at), opened)
+    return run_flow(open_flow.find(at), opened)
 
 
 def listdir(store: StoreLike, path: str | None = None) -> list[str]:

@@ -14,8 +14,8 @@ import pytest
 
 import tessarr
 from stores.failing import Stopping
-from tessarr import _json, drive
-from tessarr.drive import Replace
+from tessarr import _json
+from tessarr.drive import Replace, answer, run_flow
 from tessarr.errors import StoreError, TessarrWarning
 from tessarr.flow.changes import Target, _mark
 from tessarr.flow.consolidate import rebuild
@@ -132,9 +132,9 @@ def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
     store = MemoryStore()
     hierarchy(store, zarr_format)
     target = Target(("", zarr_format), "g/a")
-    drive.run(_mark(target, f"{time.time() - age_s:.0f}-other", exclusive=exclusive), store)
+    run_flow(_mark(target, f"{time.time() - age_s:.0f}-other", exclusive=exclusive), store)
     mark = _mark(target, f"{time.time():.0f}-own", exclusive=exclusive)
-    assert drive.run(mark, store) == is_stale
+    assert run_flow(mark, store) == is_stale
     stored = store[copied_from("", zarr_format)]
     document, _ = _json.load(stored, what="the copies")
     assert {name.partition("-")[2] for name in marks_of(document, zarr_format)} == {"other", "own"}
@@ -153,7 +153,7 @@ def test_consolidate_during_change_of_other_program_copies_the_change(zarr_forma
             if isinstance(request, Replace) and edits < 2:
                 edits += 1
                 open_group(store, mode="r+")["g/a"].attrs["x"] = 2 + edits
-            request = flow.send(drive.answer(request, store))
+            request = flow.send(answer(request, store))
     assert edits == 2
     check_not_stale(dict(store))
     assert open_group(store, "r")["g/a"].attrs["x"] == 4
@@ -170,7 +170,7 @@ def test_consolidate_that_other_programs_overtake_each_time_fails(zarr_format: A
         for count in range(10_000):
             if isinstance(request, Replace):
                 open_group(store, mode="r+")["g/a"].attrs["x"] = count
-            request = flow.send(drive.answer(request, store))
+            request = flow.send(answer(request, store))
     check_not_stale(dict(store))
 
 
@@ -180,9 +180,9 @@ def test_rebuild_keeps_marks_of_live_programs(zarr_format: Any) -> None:
     store = MemoryStore()
     hierarchy(store, zarr_format)
     target = Target(("", zarr_format), "g/a")
-    drive.run(_mark(target, "1-dead", exclusive=False), store)
-    drive.run(_mark(target, "2-live", exclusive=False), store)
-    drive.run(rebuild("", zarr_format, is_live=lambda mark: mark == "2-live"), store)
+    run_flow(_mark(target, "1-dead", exclusive=False), store)
+    run_flow(_mark(target, "2-live", exclusive=False), store)
+    run_flow(rebuild("", zarr_format, is_live=lambda mark: mark == "2-live"), store)
     document, _ = _json.load(store[copied_from("", zarr_format)], what="the copies")
     assert marks_of(document, zarr_format) == {"2-live": "g/a"}
 

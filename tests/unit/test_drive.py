@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tessarr.drive import Flow, Get, Put, run, run_async
+from tessarr.drive import Flow, Get, Put, run_async, run_flow
 from tessarr.future import Future
 
 
@@ -40,14 +40,14 @@ def _run_in_loop(flow: Any, store: Any) -> Any:
     return asyncio.run(run_async(flow, store))
 
 
-@pytest.mark.parametrize("runner", [run, _run_in_loop])
+@pytest.mark.parametrize("runner", [run_flow, _run_in_loop])
 def test_requests_and_batches_are_answered(runner: Any) -> None:
     store = _Store()
     assert runner(_copy("a"), store) == [b"1", b"1", None]
     assert store.items["b"] == b"1"
 
 
-@pytest.mark.parametrize("runner", [run, _run_in_loop])
+@pytest.mark.parametrize("runner", [run_flow, _run_in_loop])
 def test_flow_may_undo_and_the_error_passes_on(runner: Any) -> None:
     store = _Store()
     with pytest.raises(OSError, match="broken"):

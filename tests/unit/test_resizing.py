@@ -10,7 +10,7 @@ import pytest
 
 import tessarr
 from tessarr import clearing, resizing
-from tessarr.drive import run
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit
 from tessarr.store import CountingStore, ForeignStore, MemoryStore
@@ -220,7 +220,7 @@ def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
 
     def overtaken(*given: Any, **options: Any) -> None:
         flow = edit.shape(array.path, array.metadata.zarr_format, wider)
-        run(flow, array.store)
+        run_flow(flow, array.store)
         write(*given, **options)
 
     def wider(found: Any) -> Any:

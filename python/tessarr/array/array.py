@@ -6,14 +6,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from tessarr import drive
 from tessarr._engine import ArrayBase
 from tessarr.array.changing import Changing
 from tessarr.array.compiled import check_pickles, compiled, settled, with_text
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
-from tessarr.keys import check_path, join, node_path
 from tessarr.metadata.node import ArrayMeta
+from tessarr.node_path import check_path, join, node_path
 from tessarr.options import current
 from tessarr.registry import call_public
 from tessarr.store import open_store
@@ -141,7 +141,7 @@ class Array(Changing):
             at = node_path(join(at, path.strip("/")), zarr_format)
         return _bind(
             cls,
-            drive.run(open_flow.array(at, zarr_format=zarr_format), opened),
+            run_flow(open_flow.array(at, zarr_format=zarr_format), opened),
             opened,
             at,
             read_only=read_only,

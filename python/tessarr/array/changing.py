@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tessarr import drive
 from tessarr._engine import ArrayBase
 from tessarr.array.compiled import compiled, settled, with_text
 from tessarr.array.values import Values
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.flow import open as open_flow
 from tessarr.options import current
@@ -196,7 +196,7 @@ class Changing(ArrayBase, Values):
         old, store = self._meta, self._store if store is None else store
         form = None if old.is_v1 else old.zarr_format
         look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
-        stored = drive.run(look, store)
+        stored = run_flow(look, store)
         found = settled(stored, store)
         if found.data_type.elements == old.data_type.elements == "text":
             found = with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from tessarr import drive
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.flow import measure
 from tessarr.flow.open import prefix_of
@@ -34,7 +34,7 @@ def digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> bytes:
     if not checksum.digest_size:
         raise ArgumentError(f"hash {hashname!r} has no length of its own")
     chunks, below = chunk_store(store, path, meta.storage_transformers)
-    found = drive.run(measure.keys(below), chunks)
+    found = run_flow(measure.keys(below), chunks)
     cells = ((meta.chunk_key_encoding.decode(key, meta.rank), key) for key in found)
     inside = meta.grid_shape
     stored = sorted(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from tessarr import drive
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.metadata.node import ArrayMeta
 from tessarr.node import Node
@@ -312,7 +312,7 @@ class Facts(Number, Node[ArrayMeta]):
         from tessarr.store.transformed import chunk_store
 
         store, path = chunk_store(self._store, self._path, self.metadata.storage_transformers)
-        return drive.run(measure.stored_chunks(path, self.metadata), store)
+        return run_flow(measure.stored_chunks(path, self.metadata), store)
 
     @property
     def nbytes_stored(self) -> int:
@@ -322,7 +322,7 @@ class Facts(Number, Node[ArrayMeta]):
         """
         from tessarr.flow import measure
 
-        return drive.run(measure.stored_bytes(self._path), self._store)
+        return run_flow(measure.stored_bytes(self._path), self._store)
 
     @property
     def initialized(self) -> int:

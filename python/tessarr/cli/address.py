@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from tessarr import drive
 from tessarr.array import Array
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError
 from tessarr.flow import open as open_flow
 from tessarr.flow.walk import BELOW
 from tessarr.group import Group
-from tessarr.keys import join
 from tessarr.locating import locate
 from tessarr.metadata.node import GroupMeta
+from tessarr.node_path import join
 from tessarr.opening import open as open_node
 from tessarr.store.mapping import expand_user
 from tessarr.store.url import is_url
@@ -109,7 +109,7 @@ def _climbed(url: str) -> tuple[str, str]:
             break
         try:
             store, at = locate(above, "r", None)
-            if not isinstance(drive.run(open_flow.find(at), store), GroupMeta):
+            if not isinstance(run_flow(open_flow.find(at), store), GroupMeta):
                 break
         except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
             break
@@ -169,13 +169,13 @@ def _hint(root: str, path: str) -> str:
             names = sorted(found.name for found in folder.iterdir()) if folder.is_dir() else []
             return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
         store, at = locate(root, "r", None)
-        parent = drive.run(open_flow.find(at), store)
+        parent = run_flow(open_flow.find(at), store)
         if parent is None and not path and not is_url(root):
             return _inside(Path(root))
         for name in path.split("/") if path else ():
             if parent is None or not isinstance(group := _bound(parent, store, at), Group):
                 return ""
-            child = drive.run(open_flow.find(join(at, name)), store)
+            child = run_flow(open_flow.find(join(at, name)), store)
             if child is None:
                 where = f"{group.path}/" if group.path else ""
                 return _alike(name, list(group), where) or f"; it has {_listed(list(group))}"

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from tessarr import drive
 from tessarr.array import Array
 from tessarr.cli.parallel import in_parallel
 from tessarr.cli.regions import boxes, region_of, size_of
 from tessarr.cli.render import Progress
+from tessarr.drive import run_flow
 from tessarr.flow import measure
 from tessarr.grid import Cuts
 from tessarr.group import Group
-from tessarr.keys import join
 from tessarr.node import Unreadable
+from tessarr.node_path import join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -286,7 +286,7 @@ def _keys(array: Array) -> dict[Shape, str]:
     """Return the keys of the stored chunks inside of an array, by their places in the grid."""
     meta = array.metadata
     found: dict[Shape, str] = {}
-    for key in drive.run(measure.keys(array.path), array._store):
+    for key in run_flow(measure.keys(array.path), array._store):
         cell = meta.chunk_key_encoding.decode(key, meta.rank)
         if cell is not None and all(a < b for a, b in zip(cell, meta.grid_shape, strict=True)):
             found[cell] = join(array.path, key)

@@ -17,17 +17,17 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tessarr import drive
 from tessarr.array import bind
 from tessarr.cli.parallel import in_parallel
 from tessarr.cli.regions import boxes, region_of, size_of
 from tessarr.cli.render import progress
+from tessarr.drive import Flow, Get, run_flow
 from tessarr.errors import MetadataError, TessarrError, UnsupportedError
 from tessarr.flow import consolidate, measure, walk
 from tessarr.flow import open as open_flow
-from tessarr.keys import STAGED, join
 from tessarr.metadata import v1, v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import STAGED, join
 from tessarr.store import LocalStore
 from tessarr.store.transformed import chunk_store
 
@@ -125,12 +125,12 @@ def findings(
     NotFoundError
         If there is no node.
     """
-    top = drive.run(_top(path), store)
+    top = run_flow(_top(path), store)
     nodes = {path: top}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         if isinstance(found := _parse(path, top), GroupMeta):
-            stored = drive.run(walk.documents(path, found.zarr_format, max_depth=None), store)
+            stored = run_flow(walk.documents(path, found.zarr_format, max_depth=None), store)
             nodes |= {below: own for below, (own, _) in stored.items()}
     yield from (Finding("defect", path, str(said.message)) for said in _once(told, "both"))
     work = _Examination(store, data, complete, counts)
@@ -139,11 +139,11 @@ def findings(
     yield from _left_over(store, path)
 
 
-def _top(path: str) -> drive.Flow[walk.Stored]:
+def _top(path: str) -> Flow[walk.Stored]:
     """Return the documents of the node at `path`, which has to exist."""
     prefix = open_flow.prefix_of(path)
     names = ("zarr.json", ".zarray", ".zgroup", ".zattrs", "meta", "attrs")
-    found = yield tuple(drive.Get(prefix + name) for name in names)
+    found = yield tuple(Get(prefix + name) for name in names)
     documents: dict[str, bytes | None] = dict(zip(names, found, strict=True))
     beside = {".zarray": ".zattrs", ".zgroup": ".zattrs", "meta": "attrs"}
     for name in ("zarr.json", ".zarray", ".zgroup", "meta"):
@@ -230,7 +230,7 @@ class _Examination:
         key = join(path, "zarr.json" if meta.zarr_format == 3 else ".zmetadata")
         try:
             flow = consolidate.differences(path, zarr_format=meta.zarr_format)
-            differences = drive.run(flow, self.store)
+            differences = run_flow(flow, self.store)
         except TessarrError as error:
             yield Finding("stale", path, str(error), key)
             return
@@ -244,7 +244,7 @@ class _Examination:
         prefix = open_flow.prefix_of(below)
         documents = _DOCUMENTS | _V1_DOCUMENTS if meta.is_v1 else _DOCUMENTS
         cells: list[Shape] = []
-        for key in drive.run(measure.keys(below), store):
+        for key in run_flow(measure.keys(below), store):
             cell = meta.chunk_key_encoding.decode(key, meta.rank)
             if cell is None and key not in documents:
                 yield _stray(path, prefix + key)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from tessarr import drive
 from tessarr.array import Array
 from tessarr.cli.address import add_json, add_node, node_at, store_at
 from tessarr.cli.render import as_json, columns
 from tessarr.describe import axis_text, human_bytes
+from tessarr.drive import run_flow
 from tessarr.flow import measure
 from tessarr.group import Group
 
@@ -77,7 +77,7 @@ def _member(name: str, node: Array | Group | Unreadable, *, size: bool) -> dict[
     else:
         member |= {"kind": "group"}
         if size:
-            member |= {"stored_bytes": drive.run(measure.stored_bytes(node.path), node._store)}
+            member |= {"stored_bytes": run_flow(measure.stored_bytes(node.path), node._store)}
     return member
 
 
@@ -100,7 +100,7 @@ def _row(member: dict[str, Any], *, long: bool) -> list[str]:
 
 def _keys(arguments: argparse.Namespace) -> int:
     store, path = store_at(arguments.path, arguments.node)
-    found = drive.run(measure.keys(path), store)
+    found = run_flow(measure.keys(path), store)
     if not found:
         node_at(arguments.path, arguments.node)  # an error, if there is nothing at all
     below = f"{path}/" if path else ""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr import drive
 from tessarr.cli.layouts import Access
 from tessarr.creating import create_array
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.flow import measure
 from tessarr.store import CountingStore, LocalStore
@@ -146,7 +146,7 @@ def take_sample(array: Array, size_bytes: int) -> Sample:
         If nothing is stored.
     """
     meta = array.metadata
-    keys = drive.run(measure.keys(array.path), array._store)
+    keys = run_flow(measure.keys(array.path), array._store)
     decoded = (meta.chunk_key_encoding.decode(key, meta.rank) for key in keys)
     grid = meta.grid_shape
     cells = sorted(
@@ -195,7 +195,7 @@ def measured(sample: Sample, layout: Layout, accesses: Sequence[Access], link: L
         begun = perf_counter()
         stored[...] = sample.values
         encoding_s = perf_counter() - begun
-        size_bytes = drive.run(measure.stored_bytes(""), store)
+        size_bytes = run_flow(measure.stored_bytes(""), store)
         keys = [access.within(sample.starts, stored.shape) for access in accesses]
         counts = [_count(stored, store, key) for key in keys]
     shape = sample.array.shape

@@ -7,10 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tessarr import drive
 from tessarr.cli.address import add_json, add_node, node_at, place, store_at
 from tessarr.cli.render import as_json
 from tessarr.describe import human_bytes
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.flow import edit, measure
 from tessarr.flow import open as open_flow
@@ -58,7 +58,7 @@ def _run(arguments: argparse.Namespace) -> int:
         link = None
     if arguments.force:
         is_dangling = link is not None and not link.exists()
-        if not is_dangling and not drive.run(open_flow.exists(path, v1=True), store):
+        if not is_dangling and not run_flow(open_flow.exists(path, v1=True), store):
             return _told(arguments, 0, 0)
     else:
         node = node_at(arguments.path, arguments.node)
@@ -70,12 +70,12 @@ def _run(arguments: argparse.Namespace) -> int:
             )
     if isinstance(store, LocalStore) and link is not None:
         return _remove_link(arguments, link, path, store)
-    keys = drive.run(measure.keys(path), store)
-    size_bytes = drive.run(measure.stored_bytes(path), store)
+    keys = run_flow(measure.keys(path), store)
+    size_bytes = run_flow(measure.stored_bytes(path), store)
     if not arguments.dry_run and whole:
         _remove_file(Path(root))  # the store is a file
     elif not arguments.dry_run:
-        drive.run(edit.delete(path), store)
+        run_flow(edit.delete(path), store)
         if not path and isinstance(store, LocalStore):
             _remove_folders(Path(store.path))
     return _told(arguments, len(keys), size_bytes)
@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _remove_link(arguments: argparse.Namespace, link: Path, path: str, store: LocalStore) -> int:
     """Remove a symbolic link, and nothing that it leads to."""
     if not arguments.dry_run and path:
-        drive.run(edit.delete(path), store)
+        run_flow(edit.delete(path), store)
     elif not arguments.dry_run:
         link.unlink()
     if arguments.json:

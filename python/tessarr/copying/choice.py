@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tessarr.errors import ArgumentError
-from tessarr.keys import ancestors
+from tessarr.node_path import ancestors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

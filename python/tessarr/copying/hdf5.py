@@ -11,9 +11,9 @@ import numpy as np
 from tessarr.copying import netcdf
 from tessarr.copying.report import CopiedLink, Skipped
 from tessarr.errors import ArgumentError, DataError, StoreError, UnsupportedError
-from tessarr.keys import is_node_name, split
 from tessarr.likeness import type_of
 from tessarr.metadata.build import array_meta
+from tessarr.node_path import is_node_name, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.copying.log import log_to, summary
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.keys import check_path, node_path
+from tessarr.node_path import check_path, node_path
 from tessarr.store.url import open_store
 
 if TYPE_CHECKING:

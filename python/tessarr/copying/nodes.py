@@ -16,10 +16,10 @@ from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of
 from tessarr.creating import create_array
 from tessarr.errors import ArgumentError, DataError, ExistsError
 from tessarr.group import Group
-from tessarr.keys import join
 from tessarr.likeness import settings_like
 from tessarr.metadata.attributes import copied_attributes
 from tessarr.metadata.node import GroupMeta
+from tessarr.node_path import join
 from tessarr.replacement import replace_node
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr import drive, files
+from tessarr import files
 from tessarr.array import Array, bind
 from tessarr.copying import hdf5, netcdf, netcdf3
 from tessarr.copying.choice import EVERYTHING, Choice
 from tessarr.copying.journal import fingerprint
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
 from tessarr.flow import walk
 from tessarr.flow.open import prefix_of
@@ -76,7 +77,7 @@ class Stored:
         found: dict[str, Any] = {"": self.meta}
         if isinstance(self.meta, GroupMeta):
             prefix = len(prefix_of(self.path))
-            below = drive.run(walk.members(self.path, self.zarr_format, max_depth=None), self.store)
+            below = run_flow(walk.members(self.path, self.zarr_format, max_depth=None), self.store)
             found.update((path[prefix:], meta) for path, meta in below.items())
         taken = choice.among(found)
         for meta in taken.values():

@@ -8,20 +8,20 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from tessarr import drive
 from tessarr.copying.choice import Choice
 from tessarr.copying.journal import Journal
 from tessarr.copying.origin import Stored, origin_of
 from tessarr.copying.report import warn_of
 from tessarr.copying.steps import Step, steps_for
 from tessarr.copying.work import Work
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, DataError, ExistsError, NotFoundError
 from tessarr.flow import create, edit
 from tessarr.flow.consolidate import consolidate
 from tessarr.flow.open import exists, find
-from tessarr.keys import join
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import join
 from tessarr.options import current
 from tessarr.store import LocalStore
 from tessarr.store.given import close
@@ -294,7 +294,7 @@ def _is_complete(steps: list[Step], goal: Store, at: str) -> bool:
     """
     for step in steps:
         path = join(at, step.name) if step.name else at
-        found = drive.run(find(path, zarr_format=step.new.zarr_format), goal)
+        found = run_flow(find(path, zarr_format=step.new.zarr_format), goal)
         if isinstance(found, GroupMeta):
             found = replace(found, consolidated=None)
         if found is None or create.documents(found) != create.documents(step.new):
@@ -307,7 +307,7 @@ def _carry_out(work: Work, steps: list[Step], journal: Journal) -> None:
         for step in steps:
             work.do(step, journal)
         if work.origin.is_consolidated:
-            drive.run(consolidate(work.path, zarr_format=steps[0].new.zarr_format), work.goal)
+            run_flow(consolidate(work.path, zarr_format=steps[0].new.zarr_format), work.goal)
     except BaseException as error:
         error.add_note(
             "what has been copied is kept: give resume=True to continue, or overwrite=True to "
@@ -364,9 +364,9 @@ def _begin(journal: Journal, goal: Store, at: str, *, overwrite: bool, resume: b
     if resume and journal.exists:
         journal.resume()
         return
-    there = drive.run(exists(at, v1=True), goal)
+    there = run_flow(exists(at, v1=True), goal)
     if overwrite and (there or journal.exists):
-        drive.run(edit.delete(at), goal)
+        run_flow(edit.delete(at), goal)
     elif there and not journal.exists:
         raise ExistsError(
             f"there is a node at {_said(goal, at)} already: give overwrite=True to replace it with "

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tessarr import drive, transfer
+from tessarr import transfer
 from tessarr.array import bind
 from tessarr.copying.origin import Stored
 from tessarr.copying.report import Skipped
 from tessarr.copying.scratch import pieces_for
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, DataError
 from tessarr.flow import create, edit
 from tessarr.flow.open import find
-from tessarr.keys import join
 from tessarr.metadata.node import ArrayMeta
+from tessarr.node_path import join
 from tessarr.options import current
 from tessarr.store import LocalStore
 
@@ -81,7 +82,7 @@ class Work:
         if not self._is_there(at, step):
             if self._copy_elements(step, at, journal):
                 within = None if at == self.path else self.path
-                drive.run(create.create(at, step.new, within=within), self.goal)
+                run_flow(create.create(at, step.new, within=within), self.goal)
                 journal.forget(step.name)  # its metadata says that it is complete
             journal.save(now=True)
         self._tell(before + step.size_bytes - self.done)
@@ -101,14 +102,14 @@ class Work:
                 if not step.name or isinstance(self.origin, Stored):
                     raise
                 self.origin.skipped.append(Skipped(step.name, error.message))
-                drive.run(edit.delete(at), self.goal)
+                run_flow(edit.delete(at), self.goal)
                 journal.forget(step.name)
                 return False
         return True
 
     def _is_there(self, at: str, step: Step) -> bool:
         """Tell whether a node is complete: it is when it has a document."""
-        found = drive.run(find(at, zarr_format=step.new.zarr_format), self.goal)
+        found = run_flow(find(at, zarr_format=step.new.zarr_format), self.goal)
         return found is not None
 
     def _move(self, step: Step, at: str, journal: Journal) -> None:

@@ -11,7 +11,6 @@ from tessarr.flow import copies, walk
 from tessarr.flow.copies import DOCUMENTS, copied_from
 from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
 from tessarr.flow.replace import replace
-from tessarr.keys import join
 from tessarr.metadata import v2
 from tessarr.metadata.consolidated import (
     MEMBER,
@@ -24,6 +23,7 @@ from tessarr.metadata.consolidated import (
     without_copies,
 )
 from tessarr.metadata.node import GroupMeta
+from tessarr.node_path import join
 from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:

@@ -17,7 +17,6 @@ from tessarr import _json
 from tessarr.drive import Flow, Get
 from tessarr.flow.open import prefix_of
 from tessarr.flow.replace import replace
-from tessarr.keys import ancestors, join
 from tessarr.metadata import v2
 from tessarr.metadata.consolidated import (
     MEMBER,
@@ -27,6 +26,7 @@ from tessarr.metadata.consolidated import (
     restate,
     with_marks,
 )
+from tessarr.node_path import ancestors, join
 from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from tessarr.flow import copies, deletion, measure
 from tessarr.flow.changes import tracked
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
-from tessarr.keys import ancestors, node_path, reserved, split
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import ancestors, node_path, reserved, split
 from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:

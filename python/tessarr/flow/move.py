@@ -15,7 +15,7 @@ from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies, create, deletion
 from tessarr.flow.changes import Target, tracked_in
 from tessarr.flow.open import MARKERS, find, missing, prefix_of
-from tessarr.keys import ancestors, join, split
+from tessarr.node_path import ancestors, join, split
 
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat

@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tessarr import _json
-from tessarr.drive import Allowed, Flow, Get, ListDir, Size, run
+from tessarr.drive import Allowed, Flow, Get, ListDir, Size, run_flow
 from tessarr.errors import AccessError, DataError, MetadataError, UnsupportedError
 from tessarr.flow.open import MARKERS, parse_v2, parse_v3, prefix_of
-from tessarr.keys import is_node_name, join, split
 from tessarr.metadata import v2
 from tessarr.metadata.node import Found, GroupMeta
+from tessarr.node_path import is_node_name, join, split
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.types import ZarrFormat
 from tessarr.user_warnings import warn_user
@@ -114,7 +114,7 @@ def hint_below(path: str, store: Store) -> str:
     """Return what an error about a missing node adds: which nodes lie below; "" for none."""
     most = _FOLDERS_NEAR if isinstance(store, LocalStore | MemoryStore) else _FOLDERS_FAR
     try:
-        found = run(below(path, most), store)
+        found = run_flow(below(path, most), store)
     except Exception:  # noqa: BLE001 (a hint is no reason for another error)
         return ""
     if not found:

@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, overload
 
-from tessarr import drive
 from tessarr.array import Array
 from tessarr.array import bind as bind_array
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.group.making import Making
-from tessarr.keys import split
 from tessarr.locating import locate
 from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.node_path import split
 from tessarr.options import current
 from tessarr.registry import call_public
 
@@ -97,7 +97,7 @@ class Group(Making):
     ) -> None:
         mode, form = "r" if read_only else "r+", zarr_format or zarr_version
         opened, at = locate(store, mode, path, form, chunk_store=chunk_store)
-        meta = drive.run(open_flow.group(at, zarr_format=form), opened)
+        meta = run_flow(open_flow.group(at, zarr_format=form), opened)
         how = {} if synchronizer is None else {"synchronizer": synchronizer}
         if not cache_attrs:
             how["cache_metadata"] = False
@@ -120,7 +120,7 @@ class Group(Making):
         opened, at = locate(store, "r+", None, zarr_format)
         name = use_consolidated if isinstance(use_consolidated, str) else None
         flow = consolidate.find(at, zarr_format=zarr_format, name=name)
-        meta, copies = drive.run(flow, opened)
+        meta, copies = run_flow(flow, opened)
         return bind(meta, opened, at, read_only=False, copies=copies)
 
     async def update_attributes_async(self, new_attributes: Mapping[str, Any]) -> Group:
@@ -158,7 +158,7 @@ class Group(Making):
         )
         meta = GroupMeta(form, attributes_of(attributes))
         if not overwrite or not replace_node(opened, at, meta):
-            drive.run(create.create(at, meta, overwrite=overwrite, store=opened), opened)
+            run_flow(create.create(at, meta, overwrite=overwrite, store=opened), opened)
         return bind(meta, opened, at, read_only=False)
 
     def _set(
@@ -268,13 +268,13 @@ class Group(Making):
         """
         form = self._meta.zarr_format
         if self._copies is None:
-            self._meta = drive.run(open_flow.group(self._path, zarr_format=form), self._store)
+            self._meta = run_flow(open_flow.group(self._path, zarr_format=form), self._store)
             return
         from tessarr.flow import consolidate
 
         root, name = self._copies.root, self._copies.name
         flow = consolidate.find(root, zarr_format=form, name=name)
-        meta, copies = drive.run(flow, self._store)
+        meta, copies = run_flow(flow, self._store)
         own = meta if root == self._path else copies.find(self._path)
         if not isinstance(own, GroupMeta):
             raise open_flow.missing(self._path, "group", other=own is not None)
@@ -290,10 +290,10 @@ class Group(Making):
             raise ArgumentError("the root group cannot be deleted through a group", path="")
         from tessarr.flow import deletion, edit
 
-        is_node = drive.run(open_flow.exists(path), self._store)
-        if not is_node and not drive.run(deletion.remove_dangling_link(path), self._store):
+        is_node = run_flow(open_flow.exists(path), self._store)
+        if not is_node and not run_flow(deletion.remove_dangling_link(path), self._store):
             raise open_flow.missing(path, None)
-        drive.run(edit.delete(path), self._store)
+        run_flow(edit.delete(path), self._store)
         if self._copies is not None:
             self._copies.remove(path)
 
@@ -341,7 +341,7 @@ class Group(Making):
         from tessarr.flow import move
 
         old, new = self._child(source), self._child(dest)
-        drive.run(move.move(old, new, self._meta.zarr_format), self._store)
+        run_flow(move.move(old, new, self._meta.zarr_format), self._store)
         if self._copies is not None:
             self.refresh()
 

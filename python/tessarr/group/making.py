@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr import drive
 from tessarr.array import Array
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.group.members import Members
-from tessarr.keys import join, node_path
 from tessarr.metadata.node import GroupMeta
+from tessarr.node_path import join, node_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -72,7 +72,7 @@ class Making(Members):
         store, within = self._store, self._path
         if not overwrite or not replace_node(store, path, meta, within=within):
             flow = create.create(path, meta, overwrite=overwrite, within=within, store=store)
-            drive.run(flow, store)
+            run_flow(flow, store)
         created = self._bind(path, meta)
         assert isinstance(created, type(self))
         self._note_new(created)
@@ -168,7 +168,7 @@ class Making(Members):
 
         flow = create.create_all(metas, overwrite=overwrite, within=self._path, store=self._store)
         made = {}
-        for path, meta in drive.run(flow, self._store).items():
+        for path, meta in run_flow(flow, self._store).items():
             node = made[path[len(open_flow.prefix_of(self._path)) :]] = self._bind(path, meta)
             self._note_new(node)
         return iter(made.items())
@@ -432,7 +432,7 @@ class Making(Members):
             return False
         from tessarr.flow.create import is_below_deleted
 
-        return drive.run(is_below_deleted(path, self._path), self._store)
+        return run_flow(is_below_deleted(path, self._path), self._store)
 
     def _note_new(self, node: Array | Self) -> None:
         """Note that a node is new, for groups that were opened by consolidated metadata."""

@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import ItemsView, KeysView, ValuesView
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from tessarr import drive
 from tessarr.array import Array
 from tessarr.array.compiled import check_pickles
+from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, MetadataError, NotFoundError, UnsupportedError
 from tessarr.flow import open as open_flow
-from tessarr.keys import check_path, join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.node import Node, Unreadable
+from tessarr.node_path import check_path, join, node_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -171,7 +171,7 @@ class Members(Node[GroupMeta]):
             return False
         if self._copies is not None and self._copies.covers(path):
             return self._copies.exists(path)
-        return drive.run(open_flow.exists(path), self._store)
+        return run_flow(open_flow.exists(path), self._store)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
@@ -187,7 +187,7 @@ class Members(Node[GroupMeta]):
             return self._copies.names(self._path)
         from tessarr.flow import walk
 
-        return drive.run(walk.names(self._path, self._meta.zarr_format), self._store)
+        return run_flow(walk.names(self._path, self._meta.zarr_format), self._store)
 
     def keys(self) -> Keys:
         """Return the names of the members, sorted: a view, as of a dictionary.
@@ -413,7 +413,7 @@ class Members(Node[GroupMeta]):
     def _find(self, path: str) -> NodeMeta | None:
         if self._copies is not None and self._copies.covers(path):
             return self._copies.find(path)
-        return drive.run(open_flow.find(path, within=self._meta.zarr_format), self._store)
+        return run_flow(open_flow.find(path, within=self._meta.zarr_format), self._store)
 
     def _members(self, max_depth: int | None, *, stored: bool = False) -> dict[str, Found]:
         if self._copies is not None and not stored:
@@ -422,7 +422,7 @@ class Members(Node[GroupMeta]):
             from tessarr.flow import walk
 
             flow = walk.members(self._path, self._meta.zarr_format, max_depth=max_depth)
-            found = drive.run(flow, self._store)
+            found = run_flow(flow, self._store)
         prefix = open_flow.prefix_of(self._path)
         return {path[len(prefix) :]: _checked(path, meta) for path, meta in found.items()}
 

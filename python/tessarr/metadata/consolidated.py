@@ -16,7 +16,8 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr import _json, keys
+from tessarr import _json
+from tessarr import node_path as node_paths
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, Found, GroupMeta
@@ -108,12 +109,12 @@ class Consolidated:
     @classmethod
     def _read_v3(cls, value: Any, root: str) -> Consolidated:
         problems = Problems()
-        what = f"{MEMBER} of {keys.join(root, v3.DOCUMENT)!r}"
+        what = f"{MEMBER} of {node_paths.join(root, v3.DOCUMENT)!r}"
         documents: dict[str, Documents] = {}
         strange: list[str] = []
         for path, document in _entries_v3(value, "", problems).items():
             if _is_path(path, 3):
-                documents[keys.join(root, path)] = {v3.DOCUMENT: document}
+                documents[node_paths.join(root, path)] = {v3.DOCUMENT: document}
             else:
                 strange.append(path)
         _leave_out(strange, "path", problems)
@@ -123,13 +124,13 @@ class Consolidated:
     @classmethod
     def _read_v2(cls, value: Any, root: str) -> Consolidated:
         problems = Problems()
-        what = f"metadata {keys.join(root, ZMETADATA)!r}"
+        what = f"metadata {node_paths.join(root, ZMETADATA)!r}"
         documents: dict[str, dict[str, Any]] = {}
         strange: list[str] = []
         for key, document in _entries_v2(value, problems).items():
-            path, name = keys.split(key)
+            path, name = node_paths.split(key)
             if name in _NAMES[2] and (not path or _is_path(path, 2)):
-                whole = keys.join(root, path) if path else root
+                whole = node_paths.join(root, path) if path else root
                 documents.setdefault(whole, {})[name] = document
             else:
                 strange.append(key)
@@ -173,7 +174,7 @@ class Consolidated:
             children = {}
             for child in tuple(self._documents):
                 if child != self.root:
-                    parent, name = keys.split(child)
+                    parent, name = node_paths.split(child)
                     children.setdefault(parent, []).append(name)
             for names in children.values():
                 names.sort()
@@ -187,7 +188,7 @@ class Consolidated:
         while stack:
             group, depth = stack.pop()
             for name in self.names(group):
-                child = keys.join(group, name)
+                child = node_paths.join(group, name)
                 try:
                     meta = found[child] = self._known(child)
                 except (MetadataError, UnsupportedError) as error:
@@ -199,7 +200,7 @@ class Consolidated:
 
     def put(self, path: str, meta: ArrayMeta | GroupMeta) -> None:
         """Note that there is a node now, and groups above it, or that it has changed."""
-        for above in keys.ancestors(path):
+        for above in node_paths.ancestors(path):
             if self.covers(above) and above not in self._documents:
                 self._nodes[above] = GroupMeta(meta.zarr_format)
                 self._documents[above] = {}
@@ -294,7 +295,7 @@ def _leave_out(entries: list[str], kind: str, problems: Problems) -> None:
 
 def _is_path(path: str, zarr_format: ZarrFormat) -> bool:
     try:
-        return bool(path) and keys.node_path(path, zarr_format) == path
+        return bool(path) and node_paths.node_path(path, zarr_format) == path
     except ArgumentError:
         return False
 
@@ -319,7 +320,7 @@ def _entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]:
         own = document.get(MEMBER) if isinstance(document, dict) else None
         if isinstance(own, dict) and isinstance(own.get("metadata"), dict):
             for below, inner in own["metadata"].items():
-                found.setdefault(keys.join(path, below), inner)
+                found.setdefault(node_paths.join(path, below), inner)
     return found
 
 
@@ -388,10 +389,10 @@ def restate(
         copies = {
             key: value
             for key, value in old.items()
-            if keys.split(key)[0] not in nodes and not _is_below(key, below)
+            if node_paths.split(key)[0] not in nodes and not _is_below(key, below)
         }
         for path, documents in nodes.items():
-            copies.update((keys.join(path, name), value) for name, value in documents.items())
+            copies.update((node_paths.join(path, name), value) for name, value in documents.items())
         return {"metadata": copies, "zarr_consolidated_format": 1}
     assert document is not None
     old = document.get(MEMBER)

@@ -13,7 +13,8 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tessarr import dtype, keys
+from tessarr import dtype
+from tessarr import node_path as node_paths
 from tessarr.codec import Bytes, Chain, Codec, ShardingIndexed, Transpose
 from tessarr.codec.items import ItemFilter
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
@@ -91,12 +92,12 @@ def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted
     """
     found = Converted()
     try:
-        if keys.node_path(path, to) != path:
+        if node_paths.node_path(path, to) != path:
             found.lacks("", f"path {path!r} means another node in format {to}")
     except ArgumentError as error:
         found.lacks("", str(error))
-    if to == 3 and keys.reserved(path):
-        name = keys.reserved(path)[0]
+    if to == 3 and node_paths.reserved(path):
+        name = node_paths.reserved(path)[0]
         found.notes.append(f"format 3 reserves names that begin with '__', such as {name!r}")
     with copied_attributes():
         problems = Problems()

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
 from tessarr.grid import RegularGrid
 from tessarr.problems import INT64_MAX
-from tessarr.replacing import replacing
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -99,8 +98,10 @@ class ArrayMeta:
 
     def alike(self, shape: Shape, chunk_grid: ChunkGrid, fill_value: bytes | None) -> ArrayMeta:
         """Return the same with another shape, the grid for it, and another fill value."""
-        kin = self.kin if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid else {}
-        return _alike(self, shape, chunk_grid, fill_value, {}, kin)
+        new = replace(self, shape=shape, chunk_grid=chunk_grid, fill_value=fill_value)
+        if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
+            object.__setattr__(new, "kin", self.kin)
+        return new
 
     @property
     def rank(self) -> int:
@@ -220,7 +221,6 @@ class ArrayMeta:
 
 
 _members: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.init))
-_alike: Final = replacing(ArrayMeta, "shape", "chunk_grid", "fill_value", "made", "kin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr import _json, dtype, keys
+from tessarr import _json, dtype
+from tessarr import node_path as node_paths
 from tessarr.metadata import v2
 from tessarr.problems import Members, Problems, describe, is_integer, lengths, read_text
 
@@ -90,7 +91,7 @@ def parse(
     TessarrWarning
         Where the layout cannot be known: see `tessarr.migrate_1to2`.
     """
-    key = keys.join(where, ARRAY)
+    key = node_paths.join(where, ARRAY)
     what = f"metadata {key!r}"
     value, defects = _json.load(document, what=what, path=where, key=key, tokens=True)
     problems = Problems()
@@ -114,7 +115,7 @@ def parse(
 def _parse_attributes(attrs: bytes | None, where: str) -> JSONObject:
     if attrs is None:
         return {}
-    key = keys.join(where, ATTRIBUTES)
+    key = node_paths.join(where, ATTRIBUTES)
     what = f"metadata {key!r}"
     value, defects = _json.load(attrs, what=what, path=where, key=key, tokens=True)
     problems = Problems()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr import _json, dtype, keys
+from tessarr import _json, dtype
+from tessarr import node_path as node_paths
 from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -160,7 +161,7 @@ def read_attributes(value: Any, *, where: str, defects: Iterable[str] = ()) -> J
 
 
 def _load(document: bytes, where: str, name: str) -> tuple[Any, list[str]]:
-    key = keys.join(where, name)
+    key = node_paths.join(where, name)
     return load(document, name, what=f"metadata {key!r}", path=where, key=key)
 
 
@@ -180,7 +181,7 @@ def load(
 
 def _members(value: Any, where: str, name: str, defects: Iterable[str]) -> tuple[Members, str, str]:
     """Return the members of a document, what it is in words, and its key."""
-    key = keys.join(where, name)
+    key = node_paths.join(where, name)
     what = f"metadata {key!r}"
     problems = Problems()
     for defect in defects:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr import _json, dtype, grid, keys
+from tessarr import node_path as node_paths
 from tessarr.codec import ArraySpec, Bytes, Chain, ShardingIndexed
 from tessarr.metadata.node import ArrayMeta, GroupMeta, check_codecs, check_sizes
 from tessarr.problems import (
@@ -67,7 +68,7 @@ def parse(document: bytes, *, where: str) -> ArrayMeta | GroupMeta:
       /zarr_format: 2 is not 3: the documents of format 2 are called .zarray and .zgroup
       member 'node_type' is missing
     """
-    key = keys.join(where, DOCUMENT)
+    key = node_paths.join(where, DOCUMENT)
     value, defects = _json.load(
         document, what=f"metadata {key!r}", path=where, key=key, tokens_in="attributes"
     )
@@ -86,7 +87,7 @@ def read(value: Any, *, where: str, defects: Iterable[str] = ()) -> ArrayMeta | 
     defects : iterable of str
         What was not JSON but was read all the same.
     """
-    key = keys.join(where, DOCUMENT)
+    key = node_paths.join(where, DOCUMENT)
     what = f"metadata {key!r}"
     problems = Problems()
     for defect in defects:

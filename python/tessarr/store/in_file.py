@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tessarr.errors import ArgumentError
 from tessarr.files import is_zip
-from tessarr.keys import node_path
+from tessarr.node_path import node_path
 from tessarr.store.mapping import expand_user
 from tessarr.store.paths import is_writable
 

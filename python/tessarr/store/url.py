@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from tessarr._engine import Store
 from tessarr.errors import ArgumentError
-from tessarr.keys import node_path
+from tessarr.node_path import node_path
 from tessarr.options import current
 from tessarr.registry import Registry
 from tessarr.store.given import adapt

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
-from tessarr.keys import join, node_path
+from tessarr.node_path import join, node_path
 from tessarr.registry import call_public
 from tessarr.store.described import DescribedStore
 from tessarr.store.given import close, given

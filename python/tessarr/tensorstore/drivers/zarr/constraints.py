@@ -7,8 +7,8 @@ dimensions and of units: `Zarr2` and `Zarr3` are the two kinds of `Constraints`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tessarr import dtype as data_types
@@ -18,7 +18,6 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.grid import RegularGrid
 from tessarr.metadata.node import check_sizes
 from tessarr.problems import Problems
-from tessarr.replacing import replacing
 from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.tensorstore.notation.reading import compare, lengths, refuse, without_fractions
 from tessarr.tensorstore.notation.recall import check_integers
@@ -31,8 +30,6 @@ from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.through import merged_domains
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tessarr.metadata.node import ArrayMeta
     from tessarr.tensorstore.schema.choose import Asked
     from tessarr.tensorstore.schema.units import Units
@@ -219,8 +216,7 @@ class Constraints(ABC):
         found = lengths(0)(shape, "shape")
         if self.rank not in {None, len(found)}:
             raise ArgumentError(f"metadata: shape {list(found)} is not of rank {self.rank}")
-        made: Self = _shaped(type(self))(self, found)
-        return made
+        return replace(self, shape=found)
 
     def element(self, schema: Schema, of: Field) -> Element | None:
         """Return what an element is, or None while it is open."""
@@ -489,12 +485,6 @@ class Constraints(ABC):
             )
         for name, wanted in self.attributes.items():
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
-
-
-@cache
-def _shaped(cls: type[Constraints]) -> Callable[..., Any]:
-    """Return what makes constraints of others, with a shape."""
-    return replacing(cls, "shape")
 
 
 @lru_cache(64)

@@ -8,10 +8,9 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tessarr import drive
 from tessarr.array import bind
 from tessarr.clearing import delete_outside
-from tessarr.drive import Seen
+from tessarr.drive import Seen, run_flow
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import copies
 from tessarr.resizing import again, reshaped, resize, shrinks
@@ -486,7 +485,7 @@ class ZarrDriver(Driver):
         """Return the groups above that keep copies of the metadata."""
         if self._keepers is None:
             look = copies.keepers_around(self._array._path, self._array._meta.zarr_format)
-            self._keepers = drive.run(look, self._place)
+            self._keepers = run_flow(look, self._place)
         return self._keepers
 
     def _resize(self, array: Array, how: Resizing) -> Driver:

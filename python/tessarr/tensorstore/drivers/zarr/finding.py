@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tessarr import drive
-from tessarr.drive import Seen, create_document, seen_document
+from tessarr.drive import Seen, create_document, run_flow, seen_document
 from tessarr.errors import ConflictError, ExistsError, MetadataError, NotFoundError
 from tessarr.flow.create import commit
 from tessarr.flow.open import prefix_of
@@ -125,5 +124,5 @@ def _stored(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) 
     """Store the documents of an array unless it is there; only several take a flow."""
     (name, document), *others = documents.items()
     if others:
-        return drive.run(commit(prefix, documents, seen), store)
+        return run_flow(commit(prefix, documents, seen), store)
     return create_document(store, prefix + name, document, seen)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tessarr import drive
 from tessarr.brief import brief
 from tessarr.drive import Get
+from tessarr.drive import document as read_document
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.metadata import v2
@@ -74,7 +74,7 @@ class Zarr2Spec(OpeningSpec):
     def _parsed(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
         attributes = None
         if self.wants_attributes and store is not None:
-            attributes = drive.document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
+            attributes = read_document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
         return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
 
     def _at(self, store: Store, at: str) -> Store:
