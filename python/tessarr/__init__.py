@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr import errors
-from tessarr.api import (
+from tessarr.api.create import (
     array,
     create,
     create_array,
@@ -20,14 +20,24 @@ from tessarr.api import (
     zeros,
     zeros_like,
 )
+from tessarr.api.open import group, open, open_array, open_group, open_like
 from tessarr.array import Array
 from tessarr.group import Group
-from tessarr.opening import group, open, open_array, open_group, open_like
 from tessarr.options import Options, configure, options
 
 if TYPE_CHECKING:
     from tessarr import blosc, codecs, extensions, storage, stores
-    from tessarr.array.asynchronous import AsyncArray
+    from tessarr.api.hierarchy import (
+        consolidate_metadata,
+        consolidated_differences,
+        create_hierarchy,
+        migrate_1to2,
+        open_consolidated,
+        remove_consolidated,
+        tree,
+    )
+    from tessarr.api.save import LazyLoader, load, save, save_array, save_group
+    from tessarr.array.async_array import AsyncArray
     from tessarr.array.lazy import LazyArray
     from tessarr.codecs import (
         BZ2,
@@ -43,20 +53,11 @@ if TYPE_CHECKING:
         Zstd,
     )
     from tessarr.codecs import PackBitsV2 as PackBits
-    from tessarr.converting import convert
     from tessarr.copying import copy, copy_all, copy_store, copy_to
-    from tessarr.future import Future
-    from tessarr.hierarchy import (
-        consolidate_metadata,
-        consolidated_differences,
-        create_hierarchy,
-        migrate_1to2,
-        open_consolidated,
-        remove_consolidated,
-        tree,
-    )
-    from tessarr.node import Unreadable
-    from tessarr.saving import LazyLoader, load, save, save_array, save_group
+    from tessarr.copying.convert import convert
+    from tessarr.flow.future import Future
+    from tessarr.node.node import Unreadable
+    from tessarr.node.synchronizer import ProcessSynchronizer, ThreadSynchronizer
     from tessarr.stores import (
         DictStore,
         DirectoryStore,
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
         TempStore,
         ZipStore,
     )
-    from tessarr.synchronizer import ProcessSynchronizer, ThreadSynchronizer
 
 __all__ = [
     "BZ2",

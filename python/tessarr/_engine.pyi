@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import Buffer, disjoint_base
 
-from tessarr.space.index_domain import IndexDomain
-from tessarr.space.maps import OutputIndexMaps
+from tessarr.index_space.index_domain import IndexDomain
+from tessarr.index_space.output_index_map import OutputIndexMaps
 
 __all__ = [
     "ArrayBase",
@@ -1058,7 +1058,7 @@ class Bracket(Generic[_Made_co]):
 
 @final
 class View:
-    """Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
+    """Dimensions, and a map for each dimension of what is viewed: what `tessarr.index_space` composes.
 
     ``View(dims)`` is a domain: it views nothing.
     """

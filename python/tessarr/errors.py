@@ -171,7 +171,7 @@ class Problem:
     kind: str
 
     def __str__(self) -> str:
-        from tessarr.brief import printable
+        from tessarr._safe_repr import printable
 
         return f"{printable(self.loc)}: {self.message}" if self.loc else self.message
 

@@ -28,14 +28,14 @@ from tessarr.codec import (
 )
 from tessarr.dtype import DataType
 from tessarr.dtype import register as register_data_type
-from tessarr.grid import ChunkGrid, Cuts
-from tessarr.grid import register as register_chunk_grid
-from tessarr.keys import ChunkKeyEncoding
-from tessarr.keys import register as register_key_encoding
-from tessarr.problems import Members, Problems
+from tessarr.format.chunk_grid import ChunkGrid, Cuts
+from tessarr.format.chunk_grid import register as register_chunk_grid
+from tessarr.format.chunk_key_encoding import ChunkKeyEncoding
+from tessarr.format.chunk_key_encoding import register as register_key_encoding
+from tessarr.format.storage_transformer import ChunkStore, StorageTransformer
+from tessarr.format.storage_transformer import register as register_transformer
+from tessarr.format.validation import Members, Problems
 from tessarr.store import OpenedValue, StoreProtocol, register_store
-from tessarr.transformer import ChunkStore, StorageTransformer
-from tessarr.transformer import register as register_transformer
 
 __all__ = [
     "ArrayArrayCodec",

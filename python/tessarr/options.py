@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
-from tessarr.registry import call_public
+from tessarr.format.registry import call_public
 
 __all__ = ["Options", "configure", "current", "options", "threads"]
 

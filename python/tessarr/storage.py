@@ -11,16 +11,16 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
-from tessarr.api import create, create_group
+from tessarr.api.create import create, create_group
+from tessarr.api.hierarchy import migrate_1to2
 from tessarr.codec import listed, of
 from tessarr.codec.blosc import Blosc
-from tessarr.drive import run_flow
 from tessarr.flow import open as open_flow
-from tessarr.hierarchy import migrate_1to2
-from tessarr.locating import locate
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.node_path import node_path
 from tessarr.options import configure, current
+from tessarr.store.resolve import locate
 from tessarr.stores import (
     DictStore,
     DirectoryStore,

@@ -11,12 +11,10 @@ from tessarr.store import (
     StoreMapping,
     StoreProtocol,
 )
-from tessarr.store.dicts import DictStore, KVStore
-from tessarr.store.folder import DirectoryStore, NestedDirectoryStore, TempStore
-from tessarr.store.fsspec import FsspecStore, FSStore
-from tessarr.store.requests import LimitedStore, Limits, RetryingStore
+from tessarr.store.fsspec.store import FsspecStore, FSStore
 from tessarr.store.sqlite import SQLiteStore
-from tessarr.store.wrap import (
+from tessarr.store.wrappers.limits import LimitedStore, Limits, RetryingStore
+from tessarr.store.wrappers.wrapper import (
     LatencyStore,
     LoggingStore,
     LRUStoreCache,
@@ -24,6 +22,8 @@ from tessarr.store.wrap import (
     ReadOnlyStore,
     WrapperStore,
 )
+from tessarr.store.zarr2_dicts import DictStore, KVStore
+from tessarr.store.zarr2_dirs import DirectoryStore, NestedDirectoryStore, TempStore
 from tessarr.store.zip import ZipStore
 
 __all__ = [

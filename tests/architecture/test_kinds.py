@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr import codecs, errors, stores
-from tessarr.registry import Registry
+from tessarr.format.registry import Registry
 from tessarr.store import ForeignStore
 
 DOCUMENT: dict[str, Any] = {

@@ -49,7 +49,7 @@ def test_layers_hold(copy: Path) -> None:
         ("grid.py", "def late() -> None:\n    import tessarr.array  # noqa\n"),
         (
             "types.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tessarr.keys\n",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import tessarr.format.chunk_key_encoding\n",
         ),
         ("metadata/node.py", "from tessarr import _engine\n"),
         ("indexing/axis.py", "import threading\n"),

@@ -11,7 +11,7 @@ import numpy as np
 
 import tessarr
 from calls import calls_of
-from tessarr.space import IndexDomain, IndexTransform
+from tessarr.index_space import IndexDomain, IndexTransform
 
 # Every module of ours that is not needed to open and read an
 # array is imported where it is used.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tessarr
-from tessarr.cli.address import place
+from tessarr.cli.node_argument import place
 
 if TYPE_CHECKING:
     from cli.conftest import Run

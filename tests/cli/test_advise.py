@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.cli import measuring
-from tessarr.cli.layouts import Access, Layout, chunk_shapes, shard_shape
-from tessarr.cli.measuring import Link, measured, take_sample
+from tessarr.cli import advise_measure
+from tessarr.cli.advise_layouts import Access, Layout, chunk_shapes, shard_shape
+from tessarr.cli.advise_measure import Link, measured, take_sample
 from tessarr.store import CountingStore, LocalStore
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def field(*shape: int) -> Any:
 @pytest.fixture(autouse=True)
 def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is timed takes a millisecond: what is best does not depend on the machine."""
-    monkeypatch.setattr(measuring, "perf_counter", map((0.001).__mul__, count()).__next__)
+    monkeypatch.setattr(advise_measure, "perf_counter", map((0.001).__mul__, count()).__next__)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 import tessarr
 from tessarr.cli import main
-from tessarr.cli.render import table
+from tessarr.cli.output import table
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr.cli import differences
+from tessarr.cli import diff_nodes
 
 if TYPE_CHECKING:
     from cli.conftest import Run
@@ -272,7 +272,7 @@ def test_box_by_box(here: Path, run: Run, shards: Any, monkeypatch: pytest.Monke
     make("b", other, chunks=(2, 2), shards=shards)
     make("c", other, chunks=(5, 3))
     for most in (1, 100, 1 << 20):
-        monkeypatch.setattr(differences, "_MOST_BYTES", most)
+        monkeypatch.setattr(diff_nodes, "_MOST_BYTES", most)
         for name in ("b", "c"):
             (difference,) = found(run, "a", name, "--only", "values")
             assert difference["count"] == np.count_nonzero(values != other)

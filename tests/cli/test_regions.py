@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr.cli.regions import boxes, size_of
-from tessarr.grid import RectilinearGrid
+from tessarr.format.chunk_grid import RectilinearGrid
 
 AXIS = st.one_of(st.integers(1, 9), st.lists(st.integers(1, 5), min_size=8, max_size=12))
 

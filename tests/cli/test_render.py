@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tessarr.cli import render
-from tessarr.cli.render import Progress, duration, progress
+from tessarr.cli import output
+from tessarr.cli.output import Progress, duration, progress
 
 
 class Terminal(io.StringIO):
@@ -33,7 +33,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now = [100.0]
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(render, "monotonic", lambda: now[0])
+    monkeypatch.setattr(output, "monotonic", lambda: now[0])
     return now
 
 

@@ -24,8 +24,8 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.stores import LocalStore
-from tessarr.tensorstore.futures.threads import submit
-from tessarr.tensorstore.together import Together
+from tessarr.tensorstore.batch.read_group import Together
+from tessarr.tensorstore.future.executor import submit
 
 pytestmark = pytest.mark.slow
 

@@ -14,12 +14,12 @@ import pytest
 
 import tessarr
 from stores.failing import Stopping
-from tessarr import _json
-from tessarr.drive import Replace, answer, run_flow
 from tessarr.errors import StoreError, TessarrWarning
 from tessarr.flow.changes import Target, _mark
 from tessarr.flow.consolidate import rebuild
 from tessarr.flow.copies import copied_from
+from tessarr.flow.run import Replace, answer, run_flow
+from tessarr.format import json as _json
 from tessarr.metadata.consolidated import marks_of
 from tessarr.stores import MemoryStore
 

@@ -11,9 +11,9 @@ import pytest
 
 import tessarr
 from stores.failing import Stopping
-from tessarr.drive import DeletePrefix, DeletesAtOnce, RemoveLink
 from tessarr.errors import ExistsError
 from tessarr.flow import deletion
+from tessarr.flow.run import DeletePrefix, DeletesAtOnce, RemoveLink
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore, Store
 
 # Untyped: what a name is in a group, a test knows.

@@ -15,7 +15,7 @@ import pytest
 import tessarr
 from fault.killing import forked
 from stores.failing import StoppingStore
-from tessarr import replacement
+from tessarr.node import replace as replacement
 from tessarr.stores import (
     ForeignStore,
     LocalStore,

@@ -13,9 +13,9 @@ import pytest
 import tessarr.tensorstore as ours
 from tessarr.errors import TessarrError
 from tessarr.metadata import v2, v3
-from tessarr.tensorstore.drivers.zarr import resolve
-from tessarr.tensorstore.drivers.zarr.facts import facts_of
-from tessarr.tensorstore.schema.element import WHOLE
+from tessarr.tensorstore.drivers.zarr import resolve_metadata
+from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.schema.element_type import WHOLE
 from tessarr.tensorstore.schema.schema import Schema
 
 __all__ = ["JSON", "Cases", "agree", "both", "compare", "created", "made", "outcome", "theirs"]
@@ -329,7 +329,7 @@ def _canonical_codec(codec: JSON) -> JSON:
 
 
 def made(driver: str, metadata: JSON, schema: JSON) -> Any:
-    meta = resolve.new_metadata(driver, metadata, Schema(schema))
+    meta = resolve_metadata.new_metadata(driver, metadata, Schema(schema))
     document = v3.to_json(meta) if driver == "zarr3" else v2.to_json(meta)
     if driver == "zarr":
         document["compressor"] = facts_of(meta, WHOLE).metadata_json["compressor"]

@@ -31,7 +31,7 @@ from tessarr.errors import (
     TessarrWarning,
     UnsupportedError,
 )
-from tessarr.problems import Problems
+from tessarr.format.validation import Problems
 from tessarr.storage import NestedDirectoryStore
 from tessarr.stores import MemoryStore, Store
 

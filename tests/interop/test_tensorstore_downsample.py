@@ -188,7 +188,7 @@ def test_points_that_are_far_apart_are_read_by_themselves() -> None:
 
 
 def test_many_bytes_are_read_slab_by_slab(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tessarr.tensorstore.drivers.downsample.driver._SLAB_BYTES", 500)
+    monkeypatch.setattr("tessarr.tensorstore.drivers.downsample.downsample_driver._SLAB_BYTES", 500)
     values = np.arange(3000).reshape(50, 60)
     view = ts.downsample(ts.array(values), [3, 7], "max")
     found = [ts.downsample(ts.array(values[k : k + 3]), [3, 7], "max") for k in range(0, 50, 3)]

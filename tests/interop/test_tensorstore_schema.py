@@ -20,9 +20,9 @@ import pytest
 import tessarr.tensorstore as ours
 from interop.schemas import JSON, Cases, agree, both, compare, created, made, outcome, theirs
 from tessarr.errors import TessarrError
-from tessarr.tensorstore.drivers.zarr import resolve
-from tessarr.tensorstore.drivers.zarr.facts import facts_of
-from tessarr.tensorstore.schema.element import WHOLE
+from tessarr.tensorstore.drivers.zarr import resolve_metadata
+from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.schema.element_type import WHOLE
 from tessarr.tensorstore.schema.schema import Schema
 
 
@@ -143,7 +143,7 @@ def test_specs_tell_alike(driver: str) -> None:
 
 
 def _effective(driver: str, metadata: JSON, schema: JSON) -> Any:
-    return resolve.effective(driver, metadata, Schema(schema)).to_json()
+    return resolve_metadata.effective(driver, metadata, Schema(schema)).to_json()
 
 
 def _spec(driver: str, metadata: JSON, schema: JSON) -> Any:
@@ -163,7 +163,7 @@ def test_existing_arrays_are_checked_alike(driver: str) -> None:
         first |= {"data_type": "uint8"} if driver == "zarr3" else {"dtype": "|u1"}
         first.pop("fill_value", None)
         try:
-            meta = resolve.new_metadata(driver, first, Schema())
+            meta = resolve_metadata.new_metadata(driver, first, Schema())
         except (TessarrError, ValueError):
             continue
         known = facts_of(meta, WHOLE).schema.to_json()

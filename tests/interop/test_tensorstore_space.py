@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr import space
-from tessarr.space import IndexTransform
+from tessarr import index_space
+from tessarr.index_space import IndexTransform
 
 theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
 
 ours = SimpleNamespace(
-    Dim=space.Dim,
-    IndexDomain=space.IndexDomain,
-    IndexTransform=space.IndexTransform,
-    d=space.d,
+    Dim=index_space.Dim,
+    IndexDomain=index_space.IndexDomain,
+    IndexTransform=index_space.IndexTransform,
+    d=index_space.d,
     newaxis=None,
 )
 

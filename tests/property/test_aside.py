@@ -17,7 +17,7 @@ from property.model import Model, assert_same, assigned
 from property.subject import Subject
 from property.test_fields import drawn_names, named
 from sampling import examples
-from tessarr.array.aside import Overlay, aside
+from tessarr.array.write_buffer import Overlay, aside
 from tessarr.testing.strategies import array_cases
 
 CASES = {

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr.grid import grid_of
+from tessarr.format.chunk_grid import grid_of
 from tessarr.indexing import default, outer, points
-from tessarr.indexing.cells import cells
+from tessarr.indexing.touched_chunks import cells
 
 
 @st.composite

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 import tessarr
 from sampling import examples
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
-from tessarr.node_path import ancestors
+from tessarr.format.node_path import ancestors
 
 PATHS = st.sampled_from(["a", "b", "c", "a/a", "a/b", "b/a", "a/b/c", "c/b/a"])
 GROUP = None

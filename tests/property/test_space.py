@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pytest
 
 from tessarr.errors import SelectionError
-from tessarr.space import Dim, IndexTransform
-from tessarr.space.brackets import Mode
-from tessarr.space.index_domain import IndexDomain
-from tessarr.space.maps import position
+from tessarr.index_space import Dim, IndexTransform
+from tessarr.index_space.index_domain import IndexDomain
+from tessarr.index_space.indexing_terms import Mode
+from tessarr.index_space.output_index_map import position
 
 SHAPES = [(2,), (3,), (2, 2), (1,), (), (2, 1), (0,)]
 

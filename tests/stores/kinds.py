@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
 from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store, open_store
-from tessarr.store.given import split
+from tessarr.store.adapt import split
 from tessarr.stores import (
     DictStore,
     DirectoryStore,

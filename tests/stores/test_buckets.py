@@ -19,7 +19,8 @@ import tessarr
 from stores import servers
 from stores.servers import Answer
 from tessarr.errors import UnsupportedError
-from tessarr.store import buckets, ranges
+from tessarr.store.fsspec import remote_files
+from tessarr.store.object import buckets
 from tessarr.stores import FsspecStore, LimitedStore, Limits
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stores.servers import Door
-    from tessarr.store.sites import Place
+    from tessarr.store.object.http import Place
 
 botocore = pytest.importorskip("botocore", reason="needs s3fs")
 s3fs = pytest.importorskip("s3fs", reason="needs s3fs")
@@ -104,13 +105,13 @@ def test_threads_that_store_ask_no_python(s3: Door, monkeypatch: pytest.MonkeyPa
     array = tessarr.create_array(store, shape=(64, 64), chunks=4, dtype="i4")
     array[:] = VALUES  # the bucket is found
     asked: list[str] = []
-    reentry = ranges.FarFiles._reentry
+    reentry = remote_files.FarFiles._reentry
 
-    def counted(self: ranges.FarFiles) -> Exception | None:
+    def counted(self: remote_files.FarFiles) -> Exception | None:
         asked.append(threading.current_thread().name)
         return reentry(self)
 
-    monkeypatch.setattr(ranges.FarFiles, "_reentry", counted)
+    monkeypatch.setattr(remote_files.FarFiles, "_reentry", counted)
     s3.forget()
     array[:] = VALUES + 1
     assert by_engine(s3) == [True] * 256
@@ -391,7 +392,7 @@ def test_who_is_not_known_any_more_asks_by_the_file_system(
     assert [store.get("a") for _ in range(2)] == [b"x"] * 2
     assert by_engine(s3) == [False, False]
     later = monotonic() + 100
-    monkeypatch.setattr(ranges, "monotonic", lambda: later)
+    monkeypatch.setattr(remote_files, "monotonic", lambda: later)
     assert [store.get("a") for _ in range(2)] == [b"x"] * 2
     assert by_engine(s3) == [False, True]
     s3.refusals = [500]  # which the file system asks again for, more than once
@@ -513,7 +514,7 @@ def test_what_goes_wrong_while_it_is_looked_for_hinders_nobody(
     assert not any(by_engine(s3))
     monkeypatch.undo()
     later = monotonic() + 100
-    monkeypatch.setattr(ranges, "monotonic", lambda: later)
+    monkeypatch.setattr(remote_files, "monotonic", lambda: later)
     assert [store.get("a") for _ in range(3)] == [b"x"] * 3
     assert by_engine(s3) == [False, True, True]
 
@@ -558,7 +559,7 @@ def test_only_file_systems_that_others_have_are_told_what_is_stored(
     import tessarr.tensorstore as ts
 
     told: list[str] = []
-    monkeypatch.setattr(ranges.FarFiles, "_stored", lambda _, key: told.append(key))
+    monkeypatch.setattr(remote_files.FarFiles, "_stored", lambda _, key: told.append(key))
     store = ts.KvStore.open(servers.spec("s3", s3, "private/")).result()
     store.write("a", b"x").result()
     assert store.list().result() == [b"a"]

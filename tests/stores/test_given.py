@@ -9,7 +9,7 @@ import pytest
 
 import tessarr
 from tessarr.store import ForeignStore, LocalStore, MemoryStore
-from tessarr.store.given import adapt, given, given_for_chunks, split
+from tessarr.store.adapt import adapt, given, given_for_chunks, split
 
 
 class Keyed:

@@ -12,10 +12,10 @@ import pytest
 import tessarr
 from stores.servers import Answer
 from tessarr.errors import StoreError
-from tessarr.store.kept import StagedStore
-from tessarr.store.lost import watch_s3
-from tessarr.store.passing import causes, may_pass
-from tessarr.store.sites import Place
+from tessarr.store.ambiguous_write import watch_s3
+from tessarr.store.object.http import Place
+from tessarr.store.transient import causes, may_pass
+from tessarr.store.wrappers.staged import StagedStore
 from tessarr.stores import FsspecStore
 
 pytestmark = pytest.mark.slow

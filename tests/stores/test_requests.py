@@ -19,8 +19,8 @@ import pytest
 import tessarr
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.store import ForeignStore, MemoryStore, Store
-from tessarr.store.kept import StagedStore
-from tessarr.store.passing import is_undone, may_pass
+from tessarr.store.transient import is_undone, may_pass
+from tessarr.store.wrappers.staged import StagedStore
 from tessarr.stores import LimitedStore, Limits, RetryingStore
 
 

@@ -17,8 +17,8 @@ from stores import servers
 from stores.programs import go, start
 from stores.servers import Door
 from tessarr.errors import UnsupportedError
-from tessarr.store.loops import waited
-from tessarr.store.servers import fetched, server_of
+from tessarr.store.fsspec.event_loop import waited
+from tessarr.store.fsspec.servers import fetched, server_of
 from tessarr.stores import FsspecStore
 
 pytestmark = pytest.mark.slow
@@ -149,9 +149,9 @@ def test_large_values_are_stored_one_part_after_another(
     s3: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many requests at a time as are allowed; if others were faster, nothing is left of them."""
-    monkeypatch.setattr("tessarr.store.servers._S3_PUT_BYTES", 5 << 20)
-    monkeypatch.setattr("tessarr.store.servers._S3_PART_BYTES", 5 << 20)
-    monkeypatch.setattr("tessarr.store.buckets._STORED_BYTES", 5 << 20)
+    monkeypatch.setattr("tessarr.store.fsspec.servers._S3_PUT_BYTES", 5 << 20)
+    monkeypatch.setattr("tessarr.store.fsspec.servers._S3_PART_BYTES", 5 << 20)
+    monkeypatch.setattr("tessarr.store.object.buckets._STORED_BYTES", 5 << 20)
     data = np.random.default_rng(0).bytes(11 << 20)
     store = store_of("s3", s3.url, tmp_path.name)
     s3.forget()

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import tessarr.tensorstore as ts
-from tessarr.tensorstore.futures import after, threads
-from tessarr.tensorstore.futures.after import all_done, converted
-from tessarr.tensorstore.futures.start import start
+from tessarr.tensorstore.future import combine, executor
+from tessarr.tensorstore.future.combine import all_done, converted
+from tessarr.tensorstore.future.spawn import start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -223,8 +223,8 @@ def test_makers_are_not_public() -> None:
 
 def test_who_waits_does_what_no_thread_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     tasks: list[Any] = []
-    monkeypatch.setattr(threads._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
-    monkeypatch.setattr(threads, "_pools", {})
+    monkeypatch.setattr(executor._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
+    monkeypatch.setattr(executor, "_pools", {})
     monkeypatch.setattr("atexit.register", lambda _: None)
     done = start(lambda: tasks.append(threading.get_ident()) or 5)
     twice = converted(done, lambda value: 2 * value)
@@ -261,7 +261,7 @@ def test_what_is_made_when_all_are_done_is_made_once(monkeypatch: pytest.MonkeyP
                 others.start()
                 making.wait(20)
 
-    monkeypatch.setattr(after, "allocate_lock", Lock)
+    monkeypatch.setattr(combine, "allocate_lock", Lock)
     future = all_done([one, other], make)
     first.set_result(1)
     go_on.set()
@@ -277,18 +277,18 @@ def test_more_work_than_threads_is_done_in_its_turn() -> None:
         going.wait(10)
         return threading.get_ident()
 
-    futures = [start(work) for _ in range(threads._MOST + 3)]
-    for _ in range(threads._MOST):
+    futures = [start(work) for _ in range(executor._MOST + 3)]
+    for _ in range(executor._MOST):
         assert begun.acquire(timeout=10)
     assert not begun.acquire(blocking=False)
     going.set()
-    assert len({future.result() for future in futures} - {threading.get_ident()}) == threads._MOST
+    assert len({future.result() for future in futures} - {threading.get_ident()}) == executor._MOST
 
 
 @pytest.mark.slow
 def test_what_is_under_way_is_done_before_python_ends(tmp_path: Path) -> None:
     program = (
-        "import time; from tessarr.tensorstore.futures.start import start\n"
+        "import time; from tessarr.tensorstore.future.spawn import start\n"
         "import pathlib, sys\n"
         "for k in range(40):\n"
         "    file = pathlib.Path(sys.argv[1]) / str(k)\n"

@@ -21,7 +21,7 @@ from stores import servers
 from stores.kinds import KINDS
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
-from tessarr.tensorstore.kvstore import near
+from tessarr.tensorstore.kvstore import local
 
 Range = ts.KvStore.KeyRange
 
@@ -411,7 +411,7 @@ def test_a_read_opens_a_file_once(
 ) -> None:
     """Whoever reads it, this thread or another; of a large one only what is asked for."""
     root = CountingStore(LocalStore("/"))
-    monkeypatch.setattr(near, "_root", lambda: root)
+    monkeypatch.setattr(local, "_root", lambda: root)
     store = ts.KvStore.open(f"file://{tmp_path}/").result()
     (tmp_path / "a").write_bytes(value := os.urandom(size))
 

@@ -15,13 +15,13 @@ import tessarr.tensorstore as ts
 from tessarr.errors import ArgumentError, TessarrError, UnsupportedError
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.tensorstore.drivers.zarr import resolve
-from tessarr.tensorstore.drivers.zarr.facts import facts_of
-from tessarr.tensorstore.schema.element import WHOLE, Field
+from tessarr.tensorstore.drivers.zarr import resolve_metadata
+from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.schema.element_type import WHOLE, Field
 
 
 def meta_of(driver: str = "zarr3", metadata: Any = None, **schema: Any) -> Any:
-    return resolve.new_metadata(driver, metadata, ts.Schema(**schema))
+    return resolve_metadata.new_metadata(driver, metadata, ts.Schema(**schema))
 
 
 def test_update_changes_nothing_when_it_fails() -> None:
@@ -161,7 +161,7 @@ def test_data_types_that_a_format_lacks() -> None:
 def test_fields_and_bytes_of_records() -> None:
     """A field has its type and the dimensions inside of it; the bytes are a last dimension."""
     metadata = {"dtype": [["a", "<i2"], ["b", "<f4", [2]]], "shape": [5]}
-    meta = resolve.new_metadata("zarr", metadata, ts.Schema(), Field("b"))
+    meta = resolve_metadata.new_metadata("zarr", metadata, ts.Schema(), Field("b"))
     schema = facts_of(meta, Field("b")).schema
     assert (schema.dtype, schema.shape) == (ts.float32, (5, 2))
     assert schema.chunk_layout.read_chunk.shape == (5, 2)
@@ -175,7 +175,7 @@ def test_fields_and_bytes_of_records() -> None:
 
 def test_raw_elements() -> None:
     """``r16``, whose mere parsing ends TensorStore, is bytes in a last dimension."""
-    meta = resolve.new_metadata("zarr3", {"data_type": "r16", "shape": [4]}, ts.Schema())
+    meta = resolve_metadata.new_metadata("zarr3", {"data_type": "r16", "shape": [4]}, ts.Schema())
     schema = facts_of(meta, WHOLE).schema
     assert (schema.dtype, schema.shape, schema.rank) == (ts.byte, (4, 2), 2)
 
@@ -189,9 +189,9 @@ def test_constraints_come_back_from_metadata() -> None:
         fill_value=3,
         dimension_units=["4nm", None],
     )
-    again = resolve.new_metadata("zarr3", facts_of(meta, WHOLE).constraints, ts.Schema())
+    again = resolve_metadata.new_metadata("zarr3", facts_of(meta, WHOLE).constraints, ts.Schema())
     assert facts_of(again, WHOLE).metadata_json == facts_of(meta, WHOLE).metadata_json
-    resolve.check(meta, facts_of(meta, WHOLE).constraints, facts_of(meta, WHOLE).schema)
+    resolve_metadata.check(meta, facts_of(meta, WHOLE).constraints, facts_of(meta, WHOLE).schema)
 
 
 def test_existing_arrays_of_other_grids() -> None:
@@ -202,7 +202,7 @@ def test_existing_arrays_of_other_grids() -> None:
     assert facts_of(meta, WHOLE).kind.chunk_layout.write_chunk.shape == (None,)
     with pytest.raises(ArgumentError, match="chunk_shape"):
         grid = {"name": "regular", "configuration": {"chunk_shape": [5]}}
-        resolve.check(meta, {"chunk_grid": grid}, ts.Schema())
+        resolve_metadata.check(meta, {"chunk_grid": grid}, ts.Schema())
 
 
 NAMES = """
@@ -231,8 +231,8 @@ def test_any_json_is_a_value_or_an_error(value: Any) -> None:
         ts.ChunkLayout,
         ts.CodecSpec,
         lambda json: ts.Unit(json=json),
-        lambda json: resolve.read_constraints("zarr3", json),
-        lambda json: resolve.read_constraints("zarr", json),
+        lambda json: resolve_metadata.read_constraints("zarr3", json),
+        lambda json: resolve_metadata.read_constraints("zarr", json),
     ):
         if value is None:
             continue
@@ -249,7 +249,7 @@ def test_blosc_shuffles_whole_elements() -> None:
     found = []
     for data_type in ("complex64", "int16", "r32"):
         metadata = {"data_type": data_type, "shape": [4], "codecs": ["blosc"]}
-        meta = resolve.new_metadata("zarr3", metadata, ts.Schema())
+        meta = resolve_metadata.new_metadata("zarr3", metadata, ts.Schema())
         found.append(meta.codecs.to_json()[-1]["configuration"]["typesize"])
     assert found == [8, 2, 1]
 
@@ -345,10 +345,10 @@ def test_metadata_that_are_made_are_those_that_their_documents_state(
     for shape in SHAPES:
         given = {**metadata, "shape": shape} if stated == "metadata" else metadata
         schema = ts.Schema(**parts, **({} if stated == "metadata" else {"shape": shape}))
-        found = resolve.new_metadata(driver, given, schema)
+        found = resolve_metadata.new_metadata(driver, given, schema)
         assert found == read_again(found)
         assert found.shape == shape
-        resolve.check(found, given, schema)
+        resolve_metadata.check(found, given, schema)
 
 
 def read_again(meta: ArrayMeta) -> ArrayMeta | GroupMeta:
@@ -360,7 +360,7 @@ def read_again(meta: ArrayMeta) -> ArrayMeta | GroupMeta:
 
 def test_making_again_refuses_what_making_refuses() -> None:
     """Of wishes that are equal but for the bounds, each is checked."""
-    resolve.new_metadata("zarr3", {}, ts.Schema(dtype="int8", shape=[4, 5]))
+    resolve_metadata.new_metadata("zarr3", {}, ts.Schema(dtype="int8", shape=[4, 5]))
     wrong = [
         ts.IndexDomain(inclusive_min=[1, 0], shape=[4, 5]),
         ts.IndexDomain(
@@ -371,11 +371,11 @@ def test_making_again_refuses_what_making_refuses() -> None:
     for domain in wrong:
         for _ in range(2):
             with pytest.raises(ValueError, match=r"domain|elements"):
-                resolve.new_metadata("zarr3", {}, ts.Schema(dtype="int8", domain=domain))
+                resolve_metadata.new_metadata("zarr3", {}, ts.Schema(dtype="int8", domain=domain))
     labelled = ts.Schema(dtype="int8", domain=ts.IndexDomain(shape=[4, 5], labels=["x", "y"]))
-    assert resolve.new_metadata("zarr3", {}, labelled).dimension_names == ("x", "y")
+    assert resolve_metadata.new_metadata("zarr3", {}, labelled).dimension_names == ("x", "y")
     with pytest.raises(ValueError, match="rank"):
-        resolve.new_metadata("zarr3", {"shape": [4]}, ts.Schema(dtype="int8", rank=2))
+        resolve_metadata.new_metadata("zarr3", {"shape": [4]}, ts.Schema(dtype="int8", rank=2))
 
 
 def test_domains_whose_labels_are_one_together_are_refused() -> None:

@@ -12,8 +12,8 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.errors import ReadOnlyError
-from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
-from tessarr.tensorstore.handle.store import handle
+from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
+from tessarr.tensorstore.handle.handle import handle
 
 VALUES = np.arange(48, dtype="u2").reshape(6, 8)
 

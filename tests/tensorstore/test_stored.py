@@ -9,8 +9,8 @@ import pytest
 
 import tessarr
 import tessarr.tensorstore as ts
-from tessarr.tensorstore.drivers.zarr.driver import ZarrDriver
-from tessarr.tensorstore.handle.store import handle
+from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
+from tessarr.tensorstore.handle.handle import handle
 
 PLAIN = ts.ChunkLayout(chunk_shape=[2, 3])
 SHARDED = ts.ChunkLayout(write_chunk_shape=[4, 6], read_chunk_shape=[2, 3])

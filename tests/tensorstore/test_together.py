@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ts
-import tessarr.tensorstore.together as together
+import tessarr.tensorstore.batch.read_group as together
 from calls import calls_of
 from tessarr.errors import ArgumentError, TessarrError
 

@@ -19,7 +19,7 @@ import tessarr
 import tessarr.tensorstore as ts
 from tessarr._engine import read_together
 from tessarr.errors import ArgumentError, ConflictError
-from tessarr.space import Dim, IndexDomain, IndexTransform, lower
+from tessarr.index_space import Dim, IndexDomain, IndexTransform, lower
 from tessarr.store import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
 

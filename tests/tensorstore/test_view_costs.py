@@ -17,9 +17,9 @@ import pytest
 import tessarr.tensorstore as ts
 from calls import calls_of
 from tessarr.tensorstore.driver import Resizing
-from tessarr.tensorstore.drivers.zarr.facts import Facts, facts_of
-from tessarr.tensorstore.futures import threads
-from tessarr.tensorstore.schema.element import WHOLE
+from tessarr.tensorstore.drivers.zarr.array_properties import Facts, facts_of
+from tessarr.tensorstore.future import executor
+from tessarr.tensorstore.schema.element_type import WHOLE
 
 VIEW = ts.IndexTransform(ts.IndexDomain(shape=[100000, 1000, 50]))
 LONG = np.arange(10000) % 9999
@@ -138,8 +138,8 @@ def test_what_stands_behind_blocks_is_one_call_of_the_engine(key: Any) -> None:
 
 
 def test_chunks_in_a_cache_are_copied_by_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
-    monkeypatch.setattr(threads, "_pools", {})  # this thread does what it waits for
+    monkeypatch.setattr(executor._Pool, "_begin_thread", lambda pool: pool._threads.append(None))
+    monkeypatch.setattr(executor, "_pools", {})  # this thread does what it waits for
     monkeypatch.setattr("atexit.register", lambda _: None)
     store = ts.virtual_chunked(
         lambda _, chunk, __: chunk.fill(3),

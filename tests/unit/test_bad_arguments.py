@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr import settings
+from tessarr.array import keywords
 from tessarr.errors import TessarrError
 
 
@@ -131,7 +131,7 @@ def calls_of(function: Callable[..., Any], first: dict[str, Any]) -> Iterator[tu
         yield name, call
 
 
-SETTINGS = sorted(settings.SETTINGS)
+SETTINGS = sorted(keywords.SETTINGS)
 STORE = {"store": tessarr.stores.MemoryStore, "shape": (4, 6)}
 
 

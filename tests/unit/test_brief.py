@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr.brief import brief, cut
+from tessarr._safe_repr import brief, cut
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tessarr
+from tessarr.array.keywords import SETTINGS
 from tessarr.codecs import Blosc, Delta, Fletcher32, GZip, Shuffle, Zlib, Zstd
 from tessarr.errors import ArgumentError, ExistsError, UnsupportedError
-from tessarr.settings import SETTINGS
 
 FORMATS = pytest.mark.parametrize("zarr_format", [2, 3])
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tessarr.drive import Flow, Get, Put, run_async, run_flow
-from tessarr.future import Future
+from tessarr.flow.future import Future
+from tessarr.flow.run import Flow, Get, Put, run_async, run_flow
 
 
 class _Store:

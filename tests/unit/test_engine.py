@@ -19,7 +19,7 @@ from numpy.lib.stride_tricks import as_strided
 import tessarr
 from tessarr import codecs
 from tessarr._engine import ArrayBase, Description, MemoryStore, read_together
-from tessarr.future import Future
+from tessarr.flow.future import Future
 from tessarr.tensorstore import IndexDomain, IndexTransform, OutputIndexMap
 
 BYTES = {"kind": "bytes", "unit_bytes": 4, "swap": False}

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr import packages
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.extensions import ChunkKeyEncoding, Members, register_key_encoding, register_store
+from tessarr.format import install_hints
 from tessarr.stores import MemoryStore
 
 MODULE = """
@@ -350,4 +350,4 @@ def test_the_package_to_install_is_named_where_it_is_known() -> None:
         tessarr.open_array(v2)
     with pytest.raises(UnsupportedError, match="pip install kerchunk"):
         tessarr.create_array(None, shape=3, dtype="u1", compressors={"id": "grib"})
-    assert packages.hint("lab.unheard_of") == ""
+    assert install_hints.hint("lab.unheard_of") == ""

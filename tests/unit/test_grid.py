@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr.errors import ArgumentError
-from tessarr.grid import Cuts, RectilinearGrid, RegularGrid, grid_of
-from tessarr.problems import Members, Problems
+from tessarr.format.chunk_grid import Cuts, RectilinearGrid, RegularGrid, grid_of
+from tessarr.format.validation import Members, Problems
 
 
 def fit(grid, shape):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr import _json
 from tessarr.errors import MetadataError
+from tessarr.format import json as _json
 
 
 def load(text):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr import node_path as node_paths
 from tessarr.errors import ArgumentError
-from tessarr.keys import DefaultKeys, V2Keys
+from tessarr.format import node_path as node_paths
+from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr import layout
 from tessarr.errors import ArgumentError
+from tessarr.format import chunk_shape
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from tessarr.errors import ArgumentError
     ],
 )
 def test_the_guess(shape, item_bytes, expected):
-    assert layout.guess_chunk_shape(shape, item_bytes) == expected
+    assert chunk_shape.guess_chunk_shape(shape, item_bytes) == expected
 
 
 @given(st.lists(st.integers(0, 10**12), max_size=5), st.integers(1, 10**6))
 def test_a_guess_is_within_its_limits(shape, item_bytes):
-    chunk = layout.guess_chunk_shape(tuple(shape), item_bytes)
+    chunk = chunk_shape.guess_chunk_shape(tuple(shape), item_bytes)
     assert len(chunk) == len(shape)
     assert all(1 <= part <= max(length, 1) for part, length in zip(chunk, shape, strict=True))
     assert math.prod(chunk) * item_bytes < 16 * 2**20 or math.prod(chunk) == 1
@@ -55,20 +55,20 @@ def test_a_guess_is_within_its_limits(shape, item_bytes):
     ],
 )
 def test_forms_of_chunks(chunks, expected):
-    assert layout.chunk_shape(chunks, (20, 30), 4) == expected
+    assert chunk_shape.chunk_shape(chunks, (20, 30), 4) == expected
 
 
 @pytest.mark.parametrize("chunks", [0, -2, (0, 1), (1, 2, 3), "10", (1.5, 2), 1.5, ("a",), {}.keys])
 def test_other_chunks_are_refused(chunks):
     with pytest.raises(ArgumentError):
-        layout.chunk_shape(chunks, (20, 30), 4)
+        chunk_shape.chunk_shape(chunks, (20, 30), 4)
 
 
 def test_an_axis_of_length_0_has_chunks_of_1():
-    assert layout.chunk_shape(-1, (0, 5), 4) == (1, 5)
+    assert chunk_shape.chunk_shape(-1, (0, 5), 4) == (1, 5)
 
 
 @pytest.mark.parametrize("shape", ["10", (1.5,), -1, (3, -1), None])
 def test_other_shapes_are_refused(shape):
     with pytest.raises(ArgumentError):
-        layout.normalize_shape(shape)
+        chunk_shape.normalize_shape(shape)

@@ -12,7 +12,7 @@ import pytest
 import tessarr
 from tessarr import codecs
 from tessarr.errors import ArgumentError, MetadataError
-from tessarr.grid import RectilinearGrid
+from tessarr.format.chunk_grid import RectilinearGrid
 
 CHUNKS = [[10, 20, 30], 4]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tessarr.errors import UnsupportedError
-from tessarr.registry import Registry
+from tessarr.format.registry import Registry
 
 
 class Entry:

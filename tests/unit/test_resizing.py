@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr import clearing, resizing
-from tessarr.drive import run_flow
+from tessarr.array import clear_outside, resize
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit
+from tessarr.flow.run import run_flow
 from tessarr.store import CountingStore, ForeignStore, MemoryStore
 
 
@@ -122,7 +122,7 @@ def test_resize_larger_that_needs_blocks_clears_every_edge_chunk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Edge chunks are read in blocks of bounded size, and each is cleared."""
-    monkeypatch.setattr(clearing, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(clear_outside, "_BLOCK_BYTES", 100)
     a = tessarr.create_array(None, data=np.ones((40, 40)), chunks=(3, 4), fill_value=0)
     a.resize(20, 22, trim=False, delete_outside_chunks=False)
     a.resize(40, 40)
@@ -216,7 +216,7 @@ def test_appending_goes_behind_what_others_appended(store: Any) -> None:
 def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
     array: tessarr.Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = resizing.write_region
+    write = resize.write_region
 
     def overtaken(*given: Any, **options: Any) -> None:
         flow = edit.shape(array.path, array.metadata.zarr_format, wider)
@@ -226,7 +226,7 @@ def test_appending_to_what_is_resized_meanwhile_by_others_who_do_not_wait(
     def wider(found: Any) -> Any:
         return replace(found, shape=(20, 8))
 
-    monkeypatch.setattr(resizing, "write_region", overtaken)
+    monkeypatch.setattr(resize, "write_region", overtaken)
     with pytest.raises(StoreError, match="resized") as caught:
         array.append(np.ones((3, 8), "i4"))
     assert caught.value.retryable
@@ -342,12 +342,12 @@ def test_resize_larger_that_another_process_overtakes_starts_again(
 ) -> None:
     """Rows that the other process appended stay, and what it cut off never shows."""
     first, second = _shared_array(chunks)
-    clear = resizing._clear
+    clear = resize._clear
     calls: list[tuple[int, ...]] = []
 
     def change() -> None:
         # The lock of this process does not hold for another one.
-        monkeypatch.setattr(resizing, "_alone", lambda _, work, below=None: work())
+        monkeypatch.setattr(resize, "_alone", lambda _, work, below=None: work())
         if other == "append":
             second.append([2, 2])
         elif other == "grow":
@@ -367,7 +367,7 @@ def test_resize_larger_that_another_process_overtakes_starts_again(
             change()
         return None
 
-    monkeypatch.setattr(resizing, "_clear", overtaken)
+    monkeypatch.setattr(resize, "_clear", overtaken)
     first.resize(9)
     expected = {
         "append": [1, 1, 2, 2, 0, 0, 0, 0, 0],
@@ -385,15 +385,15 @@ def test_append_that_another_process_overtakes_keeps_its_rows(
 ) -> None:
     """Rows that were appended since the shape was read are not beyond the edge."""
     first, second = _shared_array(8)
-    clear = resizing._clear
+    clear = resize._clear
 
     def overtaken(array: Any, old: Any, new: Any, **how: Any) -> None:
-        monkeypatch.setattr(resizing, "_clear", clear)
+        monkeypatch.setattr(resize, "_clear", clear)
         # The lock of this process does not hold for another one.
-        monkeypatch.setattr(resizing, "_alone", lambda _, work, below=None: work())
+        monkeypatch.setattr(resize, "_alone", lambda _, work, below=None: work())
         second.append([2, 2])
         clear(array, old, new, **how)
 
-    monkeypatch.setattr(resizing, "_clear", overtaken)
+    monkeypatch.setattr(resize, "_clear", overtaken)
     first.append([3])
     assert tessarr.open_array(first.store)[...].tolist() == [1, 1, 2, 2, 3]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import tessarr
-from tessarr import synchronizer as module
 from tessarr.errors import ReadOnlyError
+from tessarr.node import synchronizer as module
+from tessarr.node.synchronizer import ProcessSynchronizer, ThreadSynchronizer
 from tessarr.stores import MemoryStore
-from tessarr.synchronizer import ProcessSynchronizer, ThreadSynchronizer
 
 
 class Recording:

@@ -7,28 +7,28 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from tessarr._engine import ArrayBase
-from tessarr.array.changing import Changing
-from tessarr.array.compiled import check_pickles, compiled, settled, with_text
-from tessarr.drive import run_flow
+from tessarr.array.description import check_pickles, compiled, settled, with_text
+from tessarr.array.mutation import Changing
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import check_path, join, node_path
+from tessarr.format.registry import call_public
 from tessarr.metadata.node import ArrayMeta
-from tessarr.node_path import check_path, join, node_path
 from tessarr.options import current
-from tessarr.registry import call_public
 from tessarr.store import open_store
-from tessarr.store.given import split
+from tessarr.store.adapt import split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tessarr.array.asynchronous import AsyncArray
+    from tessarr.array.async_array import AsyncArray
     from tessarr.array.config import ArrayConfig
-    from tessarr.array.facts import Viewed
+    from tessarr.array.properties import Viewed
     from tessarr.codec import CodecLike
     from tessarr.dtype.names import DataTypeLike
+    from tessarr.node.synchronizer import Synchronizer
     from tessarr.store import Store, StoreLike
-    from tessarr.synchronizer import Synchronizer
     from tessarr.types import Missing, Present, ShapeLike, ZarrFormat
 
 __all__ = ["Array", "bind"]
@@ -183,7 +183,7 @@ class Array(Changing):
         >>> tessarr.Array.from_dict(items, json.loads(items["zarr.json"]))[:]
         array([1, 2, 3])
         """
-        from tessarr.metadata.given import meta_of
+        from tessarr.metadata.from_user import meta_of
 
         opened, at = open_store(store_path, "r+")
         meta = meta_of(data, at)
@@ -248,7 +248,7 @@ class Array(Changing):
     @property
     def async_array(self) -> AsyncArray:
         """The array with methods to ``await``, as zarr-python 3 has them."""
-        from tessarr.array.asynchronous import AsyncArray
+        from tessarr.array.async_array import AsyncArray
 
         return AsyncArray(self)
 
@@ -362,13 +362,13 @@ class Array(Changing):
         )
 
     def __repr__(self) -> str:
-        from tessarr.describe import array_line
+        from tessarr.node.info import array_line
 
         return array_line(self.name, self._meta)
 
     def _repr_html_(self) -> str:
-        from tessarr import html
-        from tessarr.describe import array_items
+        from tessarr.node import html
+        from tessarr.node.info import array_items
 
         items = array_items(self._meta, read_only=self._read_only)
         return html.array(f"Array {self.name}", self._meta, items)
@@ -461,7 +461,7 @@ def _bind(
         meta = settled(meta, store)
     chunks, below = store, path
     if meta.storage_transformers:
-        from tessarr.store.transformed import chunk_store
+        from tessarr.store.wrappers.transformer_adapter import chunk_store
 
         chunks, below = chunk_store(store, path, meta.storage_transformers)
     read_only = read_only or store.read_only or meta.is_v1
@@ -483,7 +483,7 @@ def _bind(
         document = "meta" if meta.is_v1 else _DOCUMENT[meta.zarr_format]
         array._check_presence(path if present == "folder" else prefix + document)
     if synchronizer is not None:
-        from tessarr.synchronizer import check
+        from tessarr.node.synchronizer import check
 
         check(synchronizer)
         keeps_past = True

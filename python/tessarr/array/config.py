@@ -64,7 +64,7 @@ def opened(settings: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = {name: settings[name] for name in OPENED if name in settings}
     if found.get("synchronizer") is not None:
-        from tessarr.synchronizer import check
+        from tessarr.node.synchronizer import check
 
         check(found["synchronizer"])
     if settings.get("cache_attrs", True) is False:
@@ -86,7 +86,7 @@ def check_names(settings: Iterable[str], function: str, known: Collection[str]) 
     """
     for name in settings:
         if name not in known:
-            from tessarr.suggestions import did_you_mean
+            from tessarr.format.suggestions import did_you_mean
 
             other = _OTHER_NAMES.get(name)
             hint = did_you_mean(other if other in known else name, known)

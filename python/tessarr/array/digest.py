@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.flow import measure
 from tessarr.flow.open import prefix_of
-from tessarr.store.transformed import chunk_store
+from tessarr.flow.run import run_flow
+from tessarr.store.wrappers.transformer_adapter import chunk_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

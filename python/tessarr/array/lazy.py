@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
-from tessarr.array.facts import Number
+from tessarr.array.properties import Number
 from tessarr.errors import ArgumentError, SelectionError
+from tessarr.format.registry import call_public
+from tessarr.index_space import Assignable, Dim, IndexDomain, IndexTransform, lower
+from tessarr.index_space.indexing_terms import Mode
 from tessarr.indexing import axis_number
-from tessarr.indexing.terms import Array as Indices
-from tessarr.indexing.terms import Integer, Mask, Slice, Term, Zero, terms
-from tessarr.registry import call_public
-from tessarr.space import Assignable, Dim, IndexDomain, IndexTransform, lower
-from tessarr.space.brackets import Mode
+from tessarr.indexing.key_terms import Array as Indices
+from tessarr.indexing.key_terms import Integer, Mask, Slice, Term, Zero, terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import numpy.typing as npt
 
-    from tessarr.future import Future
+    from tessarr.flow.future import Future
     from tessarr.types import ArrayLike, SelectionLike, Shape
 
 __all__ = ["LazyArray"]

@@ -32,9 +32,9 @@ from tessarr.cli import (
     tree,
     verify,
 )
-from tessarr.cli.words import as_options
+from tessarr.cli.option_types import as_options
 from tessarr.errors import TessarrError, TessarrWarning
-from tessarr.suggestions import did_you_mean
+from tessarr.format.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

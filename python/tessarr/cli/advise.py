@@ -8,14 +8,20 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal
 
-from tessarr.cli.address import add_json, add_node, array_at
-from tessarr.cli.layouts import Access, Layout, chunk_shapes, compressors, shard_shape
-from tessarr.cli.measuring import Link, measured, take_sample
-from tessarr.cli.render import as_json, columns, duration, progress
+from tessarr.cli.advise_layouts import (
+    Access,
+    Layout,
+    chunk_shapes,
+    compressors,
+    shard_shape,
+)
+from tessarr.cli.advise_measure import Link, measured, take_sample
+from tessarr.cli.node_argument import add_json, add_node, array_at
+from tessarr.cli.option_types import size_of_text
+from tessarr.cli.output import as_json, columns, duration, progress
 from tessarr.cli.selection import parse_selection, ranges_of
-from tessarr.cli.words import size_of_text
-from tessarr.describe import human_bytes
 from tessarr.errors import ArgumentError, TessarrError
+from tessarr.node.info import human_bytes
 from tessarr.store import LocalStore
 
 if TYPE_CHECKING:
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from tessarr.array import Array
-    from tessarr.cli.measuring import Measured, Sample
+    from tessarr.cli.advise_measure import Measured, Sample
     from tessarr.codec import Codec
     from tessarr.types import JSONObject, Shape
 

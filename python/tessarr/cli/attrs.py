@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tessarr.cli.address import add_json, add_node, node_at
-from tessarr.cli.render import as_json, table
+from tessarr.cli.node_argument import add_json, add_node, node_at
+from tessarr.cli.output import as_json, table
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.suggestions import did_you_mean
+from tessarr.format.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable
 
-    from tessarr.attributes import Attributes
+    from tessarr.node.attributes import Attributes
 
 __all__ = ["add_to"]
 

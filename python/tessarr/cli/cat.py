@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr.cli.address import add_json, add_node, array_at
+from tessarr.cli.node_argument import add_json, add_node, array_at
 from tessarr.cli.selection import parse_selection, pieces
 from tessarr.errors import ArgumentError
 

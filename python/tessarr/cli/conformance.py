@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessarr.api.open import open_array
 from tessarr.errors import TessarrError, TessarrWarning
-from tessarr.opening import open_array
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.cli.address import add_json, add_node, node_at, place
-from tessarr.cli.render import as_json
-from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.group import Group
-from tessarr.hierarchy import (
+from tessarr.api.hierarchy import (
     consolidate_metadata,
     consolidated_differences,
     open_consolidated,
     remove_consolidated,
 )
+from tessarr.cli.node_argument import add_json, add_node, node_at, place
+from tessarr.cli.output import as_json
+from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.group import Group
 
 if TYPE_CHECKING:
     import argparse

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from tessarr.cli.address import PLACE, add_json, place
-from tessarr.cli.render import Progress, as_json
-from tessarr.converting import convert
+from tessarr.cli.node_argument import PLACE, add_json, place
+from tessarr.cli.output import Progress, as_json
+from tessarr.copying.convert import convert
 
 if TYPE_CHECKING:
     import argparse

@@ -8,14 +8,14 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.brief import printable
-from tessarr.cli.address import PLACE, add_json, place
-from tessarr.cli.render import Progress, as_json
+from tessarr._safe_repr import printable
+from tessarr.cli.node_argument import PLACE, add_json, place
+from tessarr.cli.option_types import size_of_text
+from tessarr.cli.output import Progress, as_json
 from tessarr.cli.selection import parse_selection
-from tessarr.cli.words import size_of_text
 from tessarr.copying import NOT_COPIED, copy_to
-from tessarr.describe import human_bytes
 from tessarr.errors import ArgumentError, TessarrWarning
+from tessarr.node.info import human_bytes
 
 if TYPE_CHECKING:
     import argparse

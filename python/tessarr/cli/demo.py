@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr.api import create_array
-from tessarr.cli.address import add_json
-from tessarr.cli.render import as_json, progress, table
-from tessarr.describe import human_bytes
+from tessarr.api.create import create_array
+from tessarr.cli.node_argument import add_json
+from tessarr.cli.output import as_json, progress, table
 from tessarr.errors import ArgumentError, DataError
+from tessarr.node.info import human_bytes
 
 if TYPE_CHECKING:
     import argparse

@@ -6,14 +6,14 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from tessarr.cli.address import PLACE, add_json, node_at
-from tessarr.cli.differences import ASPECTS, Terms, differences
-from tessarr.cli.render import as_json, say
-from tessarr.cli.words import Words
+from tessarr.cli.diff_nodes import ASPECTS, Terms, differences
+from tessarr.cli.node_argument import PLACE, add_json, node_at
+from tessarr.cli.option_types import Words
+from tessarr.cli.output import as_json, say
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from tessarr.cli.differences import Difference
+    from tessarr.cli.diff_nodes import Difference
 
 __all__ = ["add_to"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.array import Array
-from tessarr.cli.address import add_json, add_node, node_at
-from tessarr.cli.render import as_json, table
-from tessarr.describe import axis_text, human_bytes
+from tessarr.cli.node_argument import add_json, add_node, node_at
+from tessarr.cli.output import as_json, table
+from tessarr.node.info import axis_text, human_bytes
 
 if TYPE_CHECKING:
     import argparse
 
-    from tessarr.describe import ArrayInfo, GroupInfo
+    from tessarr.node.info import ArrayInfo, GroupInfo
     from tessarr.types import ChunkLengths
 
 __all__ = ["add_to"]

@@ -6,17 +6,17 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tessarr.array import Array
-from tessarr.cli.address import add_json, add_node, node_at, store_at
-from tessarr.cli.render import as_json, columns
-from tessarr.describe import axis_text, human_bytes
-from tessarr.drive import run_flow
+from tessarr.cli.node_argument import add_json, add_node, node_at, store_at
+from tessarr.cli.output import as_json, columns
 from tessarr.flow import measure
+from tessarr.flow.run import run_flow
 from tessarr.group import Group
+from tessarr.node.info import axis_text, human_bytes
 
 if TYPE_CHECKING:
     import argparse
 
-    from tessarr.node import Unreadable
+    from tessarr.node.node import Unreadable
 
 __all__ = ["add_to"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.cli.address import add_json, add_node, array_at, place
-from tessarr.cli.render import as_json
+from tessarr.api.hierarchy import migrate_1to2
+from tessarr.cli.node_argument import add_json, add_node, array_at, place
+from tessarr.cli.output import as_json
 from tessarr.errors import NotFoundError
-from tessarr.hierarchy import migrate_1to2
 
 if TYPE_CHECKING:
     import argparse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tessarr.grid import Cuts
+    from tessarr.format.chunk_grid import Cuts
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
@@ -31,7 +31,7 @@ def boxes(
 
     Examples
     --------
-    >>> from tessarr.grid import RegularGrid
+    >>> from tessarr.format.chunk_grid import RegularGrid
     >>> cuts = RegularGrid((4, 6)).cuts
     >>> list(boxes((slice(0, 10), slice(0, 6)), cuts, 30))
     [(slice(0, 4, None), slice(0, 6, None)), (slice(4, 8, None), slice(0, 6, None)),

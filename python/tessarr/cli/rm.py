@@ -7,14 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tessarr.cli.address import add_json, add_node, node_at, place, store_at
-from tessarr.cli.render import as_json
-from tessarr.describe import human_bytes
-from tessarr.drive import run_flow
+from tessarr.cli.node_argument import add_json, add_node, node_at, place, store_at
+from tessarr.cli.output import as_json
 from tessarr.errors import ArgumentError
 from tessarr.flow import edit, measure
 from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
 from tessarr.group import Group
+from tessarr.node.info import human_bytes
 from tessarr.store import LocalStore
 from tessarr.store.sqlite import is_sqlite
 from tessarr.store.url import is_url

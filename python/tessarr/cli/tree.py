@@ -6,8 +6,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from tessarr.array import Array
-from tessarr.cli.address import add_json, add_node, node_at
-from tessarr.cli.render import as_json
+from tessarr.cli.node_argument import add_json, add_node, node_at
+from tessarr.cli.output import as_json
 
 if TYPE_CHECKING:
     import argparse

@@ -7,12 +7,12 @@ from collections import Counter
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-from tessarr.cli.address import add_json, add_node, node_at, store_at
-from tessarr.cli.findings import MEANINGS, Counts, findings
-from tessarr.cli.render import as_json, duration, say
-from tessarr.cli.words import Words
-from tessarr.describe import human_bytes
+from tessarr.cli.node_argument import add_json, add_node, node_at, store_at
+from tessarr.cli.option_types import Words
+from tessarr.cli.output import as_json, duration, say
+from tessarr.cli.verify_checks import MEANINGS, Counts, findings
 from tessarr.errors import NotFoundError
+from tessarr.node.info import human_bytes
 
 if TYPE_CHECKING:
     import argparse

@@ -42,13 +42,13 @@ import numpy as np
 
 from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import DataError, UnsupportedError
-from tessarr.problems import ABSENT, read_text
-from tessarr.registry import Registry, call_public
+from tessarr.format.registry import Registry, call_public
+from tessarr.format.validation import ABSENT, read_text
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType
-    from tessarr.problems import Members, Problems
-    from tessarr.text_values import Wanted
+    from tessarr.format.text_values import Wanted
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import BytesLike, JSONObject, Shape, ZarrFormat
 
 __all__ = [

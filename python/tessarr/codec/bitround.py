@@ -15,7 +15,7 @@ from tessarr.codec.parameters import check_integer
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import ZarrFormat
 
 __all__ = ["BitRound"]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from tessarr.codec.base import register_codec
 from tessarr.codec.native import NativeCodec
 from tessarr.codec.parameters import check_choice, check_integer
-from tessarr.problems import ABSENT, describe, is_integer
+from tessarr.format.validation import ABSENT, describe, is_integer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Members
+    from tessarr.format.validation import Members
     from tessarr.types import BytesLike, ZarrFormat
 
 __all__ = ["COMPRESSORS", "MAX_BUFFER_BYTES", "Blosc"]

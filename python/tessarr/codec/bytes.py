@@ -15,7 +15,7 @@ from tessarr.errors import DataError
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import BytesLike, ZarrFormat
 
 __all__ = ["Bytes", "Endian"]

@@ -21,11 +21,11 @@ from tessarr.codec.casting import (
 from tessarr.codec.parameters import WrongParameter, check_choice
 from tessarr.dtype import DataType
 from tessarr.errors import ArgumentError, DataError
-from tessarr.problems import ABSENT, Problems, pointer
+from tessarr.format.validation import ABSENT, Problems, pointer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Members
+    from tessarr.format.validation import Members
     from tessarr.types import DTypeLike
 
 __all__ = ["CastValue"]

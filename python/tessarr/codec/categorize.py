@@ -17,7 +17,7 @@ from tessarr.dtype.variable import Text
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
 
 __all__ = ["Categorize"]
 

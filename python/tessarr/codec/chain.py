@@ -31,14 +31,14 @@ from tessarr.codec.bytes import Bytes
 from tessarr.codec.read import of, read_v3
 from tessarr.codec.transpose import Transpose
 from tessarr.errors import ArgumentError, DataError
-from tessarr.problems import describe, pointer
-from tessarr.registry import call_public
+from tessarr.format.registry import call_public
+from tessarr.format.validation import describe, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tessarr.codec.read import CodecLike
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import BytesLike, ZarrFormat
 
 __all__ = ["Chain", "FlatCodec", "NumpyStage", "flat"]

@@ -15,12 +15,12 @@ from tessarr.codec.chain import flat
 from tessarr.codec.parameters import WrongParameter, check_integer
 from tessarr.codec.read import of, read_v3
 from tessarr.errors import ArgumentError, DataError
-from tessarr.problems import ABSENT, describe, pointer
+from tessarr.format.validation import ABSENT, describe, pointer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.codec.read import CodecLike
-    from tessarr.problems import Members
+    from tessarr.format.validation import Members
     from tessarr.types import BytesLike, ZarrFormat
 
 __all__ = ["Conditional"]

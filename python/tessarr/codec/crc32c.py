@@ -9,7 +9,7 @@ from tessarr.codec.base import register_codec
 from tessarr.codec.checksum import Checksum, Location
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members
+    from tessarr.format.validation import Members
     from tessarr.types import ZarrFormat
 
 __all__ = ["Crc32c"]

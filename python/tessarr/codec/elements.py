@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tessarr.codec.base import ArraySpec, Codec
     from tessarr.dtype import DataType
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import BytesLike, Shape, ZarrFormat
 
 __all__ = [

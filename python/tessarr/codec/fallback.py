@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr import packages
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.codec.base import BytesBytesCodec, deliver, plain_codec
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
+from tessarr.format import install_hints
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
@@ -120,6 +120,6 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
         registry = importlib.import_module("numcodecs.registry")
         if codec_id not in registry.codec_registry:
             reason = "neither Tessarr nor the installed numcodecs knows it"
-            raise refuse("unsupported_codec", reason + packages.hint(codec_id)) from error
+            raise refuse("unsupported_codec", reason + install_hints.hint(codec_id)) from error
         raise ArgumentError(f"codec {codec_id!r}: {error}", codec=codec_id) from error
     return Numcodec(json.dumps(config, sort_keys=True), first)

@@ -11,7 +11,7 @@ from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Members
+    from tessarr.format.validation import Members
     from tessarr.types import ZarrFormat
 
 __all__ = ["GZip"]

@@ -20,7 +20,7 @@ from tessarr.errors import DataError
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
 
 __all__ = ["ItemFilter", "as_array", "viewed"]
 

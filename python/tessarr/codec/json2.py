@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import BytesLike
 
 __all__ = ["JSON"]

@@ -10,7 +10,7 @@ from tessarr.codec.native import NativeCodec
 from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members
+    from tessarr.format.validation import Members
     from tessarr.types import ZarrFormat
 
 __all__ = ["LZ4"]

@@ -19,13 +19,13 @@ from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain, flat
 from tessarr.codec.transpose import Transpose
 from tessarr.errors import ArgumentError, DataError
-from tessarr.problems import ABSENT
+from tessarr.format.validation import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tessarr.codec.read import CodecLike
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import BytesLike, ZarrFormat
 
 __all__ = ["N5Default"]

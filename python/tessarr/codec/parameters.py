@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.errors import ArgumentError
-from tessarr.problems import describe, is_integer
+from tessarr.format.validation import describe, is_integer
 
 if TYPE_CHECKING:
     from collections.abc import Collection

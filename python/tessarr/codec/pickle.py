@@ -22,7 +22,7 @@ from tessarr.errors import DataError
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import BytesLike
 
 __all__ = ["Pickle"]

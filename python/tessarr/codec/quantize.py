@@ -14,7 +14,7 @@ from tessarr.codec.parameters import check_integer, number_type
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import DTypeLike, ZarrFormat
 
 __all__ = ["Quantize"]

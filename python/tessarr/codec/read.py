@@ -16,10 +16,10 @@ from tessarr.codec.base import (
     plain_codec,
 )
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.problems import ABSENT, Members, describe, read_extension
+from tessarr.format.validation import ABSENT, Members, describe, read_extension
 
 if TYPE_CHECKING:
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import ZarrFormat
 
 __all__ = ["CodecLike", "class_of", "listed", "of", "read_v2", "read_v3"]
@@ -128,13 +128,13 @@ def of(value: CodecLike) -> Codec:
     by_id = "id" in stated
     codec = codec_of_id(name) if by_id else codec_of_name(name) or codec_of_id(name)
     if codec is None:
-        from tessarr import packages
-        from tessarr.suggestions import did_you_mean
+        from tessarr.format import install_hints
+        from tessarr.format.suggestions import did_you_mean
 
         try:
             if by_id or plain_codec(name) is not None:
                 return _numcodec({"id": name, **configuration}, first=True)
-            message = f"codec {name!r} is not supported{packages.hint(name)}"
+            message = f"codec {name!r} is not supported{install_hints.hint(name)}"
         except UnsupportedError as error:
             message = error.message
         others = (known for known in all_names() if known != name)
@@ -144,7 +144,7 @@ def of(value: CodecLike) -> Codec:
     try:
         return _spelt(codec.from_config(dict(configuration)), alias)
     except (TypeError, ValueError) as error:
-        from tessarr.suggestions import did_you_mean
+        from tessarr.format.suggestions import did_you_mean
 
         why = str(error).removeprefix(f"{codec.__name__}.__init__() ")
         known = getattr(codec, "__dataclass_fields__", {})

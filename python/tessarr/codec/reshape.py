@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import ArrayArrayCodec, register_codec
 from tessarr.codec.parameters import WrongParameter
-from tessarr.problems import ABSENT, INT64_MAX, is_integer, pointer
+from tessarr.format.validation import ABSENT, INT64_MAX, is_integer, pointer
 
 if TYPE_CHECKING:
     import numpy as np
 
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import Shape, ZarrFormat
 
 __all__ = ["Reshape"]

@@ -16,7 +16,7 @@ from tessarr.codec.base import ArrayArrayCodec, register_codec
 from tessarr.codec.casting import carried, integer_limits, is_real
 from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import ArgumentError, DataError
-from tessarr.problems import Problems, is_integer
+from tessarr.format.validation import Problems, is_integer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec

@@ -19,13 +19,13 @@ from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain, flat
 from tessarr.codec.parameters import check_choice
 from tessarr.errors import ArgumentError, DataError
-from tessarr.problems import ABSENT
+from tessarr.format.validation import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tessarr.codec.read import CodecLike
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import BytesLike, Shape, ZarrFormat
 
 __all__ = ["IndexLocation", "ShardingIndexed"]

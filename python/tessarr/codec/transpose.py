@@ -9,11 +9,11 @@ import numpy as np
 
 from tessarr.codec.base import ArrayArrayCodec, register_codec
 from tessarr.errors import ArgumentError
-from tessarr.problems import ABSENT, describe, is_integer
+from tessarr.format.validation import ABSENT, describe, is_integer
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import Shape, ZarrFormat
 
 __all__ = ["Transpose"]

@@ -15,7 +15,7 @@ from tessarr.dtype.objects import Ragged
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.dtype import DataType
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import ZarrFormat
 
 __all__ = ["VLenArray"]

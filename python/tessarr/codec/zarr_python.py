@@ -17,7 +17,7 @@ from tessarr.codec.transpose import Transpose
 from tessarr.codec.vlen_bytes import VLenBytes
 from tessarr.codec.vlen_utf8 import VLenUTF8
 from tessarr.codec.zstd import Zstd
-from tessarr.registry import call_public
+from tessarr.format.registry import call_public
 
 if TYPE_CHECKING:
     from typing import TypeAlias

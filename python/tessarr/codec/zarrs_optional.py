@@ -18,11 +18,11 @@ from tessarr.codec.base import ArrayBytesCodec, ArraySpec, register_codec
 from tessarr.codec.chain import Chain, flat
 from tessarr.dtype.optional import Optional
 from tessarr.errors import DataError
-from tessarr.problems import ABSENT
+from tessarr.format.validation import ABSENT
 
 if TYPE_CHECKING:
     from tessarr.codec.read import CodecLike
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import BytesLike, ZarrFormat
 
 __all__ = ["ZarrsOptional"]

@@ -15,7 +15,7 @@ from tessarr.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import BytesLike, JSONObject
 
 __all__ = ["ZFP"]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tessarr.codec.base import ArraySpec
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
     from tessarr.types import BytesLike, JSONObject, ZarrFormat
 
 __all__ = ["ZFPY"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr.codec.base import register_codec
 from tessarr.codec.native import NativeCodec
 from tessarr.codec.parameters import check_integer
-from tessarr.problems import is_integer
+from tessarr.format.validation import is_integer
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members
+    from tessarr.format.validation import Members
     from tessarr.types import ZarrFormat
 
 __all__ = ["Zstd"]

@@ -4,10 +4,10 @@
 `copy_all` are those that users of zarr-python 2 know. Elements are moved by `tessarr.transfer`.
 """
 
-from tessarr.copying.keys import copy_store
-from tessarr.copying.nodes import copy, copy_all
+from tessarr.copying.copy_hierarchy import CopiedNode, Copy, copy_to
+from tessarr.copying.copy_keys import copy_store
+from tessarr.copying.copy_members import copy, copy_all
 from tessarr.copying.report import NOT_COPIED, CopiedLink, Skipped
-from tessarr.copying.whole import CopiedNode, Copy, copy_to
 
 __all__ = [
     "NOT_COPIED",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tessarr.array.like import type_of
 from tessarr.copying import netcdf
 from tessarr.copying.report import CopiedLink, Skipped
 from tessarr.errors import ArgumentError, DataError, StoreError, UnsupportedError
-from tessarr.likeness import type_of
+from tessarr.format.node_path import is_node_name, split
 from tessarr.metadata.build import array_meta
-from tessarr.node_path import is_node_name, split
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,9 +15,9 @@ import json
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr import _json
 from tessarr.errors import ArgumentError, ExistsError, MetadataError
 from tessarr.flow.open import prefix_of
+from tessarr.format import json as _json
 from tessarr.store import LocalStore
 
 if TYPE_CHECKING:

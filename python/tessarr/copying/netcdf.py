@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr import _json
 from tessarr.errors import NotJSONError
+from tessarr.format import json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -385,7 +385,7 @@ def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
     if in_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
         return as_json(value[0], in_netcdf=True)
     text = as_text(value)
-    _json.plain(text, "", _refuse, note_non_finite=_allow)
+    json.plain(text, "", _refuse, note_non_finite=_allow)
     return text
 
 

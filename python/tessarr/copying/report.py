@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tessarr.user_warnings import warn_user
+from tessarr.format.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

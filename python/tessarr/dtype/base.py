@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self, TypeAlias
 
 import numpy as np
 
-from tessarr.registry import Registry
+from tessarr.format.registry import Registry
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, BytesLike, ZarrFormat
 
 __all__ = [

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.dtype.base import DataType, register
-from tessarr.problems import describe, is_integer, read_text
+from tessarr.format.validation import describe, is_integer, read_text
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["Boolean"]

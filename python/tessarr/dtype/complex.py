@@ -14,10 +14,10 @@ import numpy as np
 from tessarr.dtype import names
 from tessarr.dtype.base import DataType, register
 from tessarr.dtype.numeric import Float, float_to_json
-from tessarr.problems import describe, is_number, pointer, read_text
+from tessarr.format.validation import describe, is_number, pointer, read_text
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["Complex"]

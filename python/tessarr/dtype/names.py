@@ -17,7 +17,7 @@ from tessarr.dtype.base import (
     is_known,
 )
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.problems import Problems, describe, read_extension
+from tessarr.format.validation import Problems, describe, read_extension
 
 if TYPE_CHECKING:
     from tessarr.types import DTypeLike, JSONObject, ZarrFormat
@@ -76,7 +76,7 @@ def of(value: DataTypeLike) -> DataType:
     except (TypeError, ValueError) as error:
         if isinstance(value, str) and find_family(value) is not None:
             return _stated(value)  # of a package that is installed
-        from tessarr.brief import brief
+        from tessarr._safe_repr import brief
 
         hint = _suggestion(value)
         raise ArgumentError(f"{brief(value)} is not a data type: {error}{hint}") from error
@@ -91,7 +91,7 @@ def of(value: DataTypeLike) -> DataType:
 
 def _suggestion(value: object) -> str:
     """Return the end of a message that suggests data types like a misspelt one."""
-    from tessarr.suggestions import did_you_mean
+    from tessarr.format.suggestions import did_you_mean
 
     if isinstance(value, list):  # of fields
         types = (item[1] for item in value if isinstance(item, list | tuple) and len(item) > 1)

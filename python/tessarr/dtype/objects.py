@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.dtype.base import OBJECT, DataType, register
 from tessarr.errors import ArgumentError, CastError, UnsupportedError
-from tessarr.problems import describe, is_integer
+from tessarr.format.validation import describe, is_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.dtype.base import Elements
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["Form", "Objects", "Ragged", "cannot_store", "import_msgpack", "plain_item"]

@@ -15,10 +15,10 @@ import numpy as np
 from tessarr.dtype import names
 from tessarr.dtype.base import DataType, register
 from tessarr.dtype.boolean import Boolean
-from tessarr.problems import describe, pointer
+from tessarr.format.validation import describe, pointer
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["Optional"]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import binascii
 from typing import TYPE_CHECKING
 
-from tessarr.problems import describe
+from tessarr.format.validation import describe
 
 if TYPE_CHECKING:
-    from tessarr.problems import Problems
+    from tessarr.format.validation import Problems
 
 __all__ = ["from_base64", "to_base64"]
 
@@ -33,7 +33,7 @@ def from_base64(
 
     Examples
     --------
-    >>> from tessarr.problems import Problems
+    >>> from tessarr.format.validation import Problems
     >>> from_base64("YWI=", 3, "", Problems(), pad=True)
     b'ab\x00'
     """

@@ -14,10 +14,10 @@ import numpy as np
 
 from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
 from tessarr.dtype.packed import from_base64, to_base64
-from tessarr.problems import describe, is_integer, pointer
+from tessarr.format.validation import describe, is_integer, pointer
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["RAW_NAME", "Raw"]

@@ -23,10 +23,10 @@ from tessarr.dtype.numeric import (
     integer_from_json,
 )
 from tessarr.dtype.packed import from_base64, to_base64
-from tessarr.problems import describe
+from tessarr.format.validation import describe
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["SmallFloat", "SmallInteger", "numpy_type"]

@@ -18,7 +18,14 @@ from tessarr.dtype import names
 from tessarr.dtype.base import MAX_ITEM_BYTES, DataType, register
 from tessarr.dtype.packed import from_base64, to_base64
 from tessarr.errors import ArgumentError
-from tessarr.problems import Members, Problems, describe, is_integer, lengths, pointer
+from tessarr.format.validation import (
+    Members,
+    Problems,
+    describe,
+    is_integer,
+    lengths,
+    pointer,
+)
 
 if TYPE_CHECKING:
     from tessarr.types import JSON, BytesLike, Shape, ZarrFormat

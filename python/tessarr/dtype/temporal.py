@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from tessarr.dtype.base import DataType, register
-from tessarr.problems import ABSENT, describe, is_integer, read_text
+from tessarr.format.validation import ABSENT, describe, is_integer, read_text
 
 if TYPE_CHECKING:
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["Temporal"]

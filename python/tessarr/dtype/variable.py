@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import numpy as np
 
 from tessarr.dtype.base import OBJECT, DataType, register
-from tessarr.problems import describe, is_integer, pointer
+from tessarr.format.validation import describe, is_integer, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.dtype.base import Elements
-    from tessarr.problems import Members, Problems
+    from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
 __all__ = ["Text", "VariableBytes"]

@@ -16,11 +16,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
-from tessarr import _json
-from tessarr.drive import Flow, Hold
 from tessarr.flow import consolidate, copies
 from tessarr.flow.open import prefix_of
 from tessarr.flow.replace import replace
+from tessarr.flow.run import Flow, Hold
+from tessarr.format import json
 from tessarr.metadata.consolidated import keeps_copies, marks_of, with_marks
 
 __all__ = ["Target", "tracked", "tracked_in"]
@@ -159,7 +159,7 @@ def _mark(target: Target, name: str, *, exclusive: bool) -> Flow[bool]:
     def make(old: bytes | None) -> tuple[bytes | None, bool]:
         if old is None:
             return None, False
-        document, _ = _json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
+        document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
         if not keeps_copies(document, zarr_format):
             return old, False
         others = marks_of(document, zarr_format)

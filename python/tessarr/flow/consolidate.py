@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from tessarr import _json
-from tessarr.drive import Delete, Flow, Get, Hold, Replace
 from tessarr.errors import ArgumentError, NotFoundError, StoreError
 from tessarr.flow import copies, walk
 from tessarr.flow.copies import DOCUMENTS, copied_from
 from tessarr.flow.open import MARKERS, group, missing, parse_v3, prefix_of
 from tessarr.flow.replace import replace
+from tessarr.flow.run import Delete, Flow, Get, Hold, Replace
+from tessarr.format import json
+from tessarr.format.node_path import join
+from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2
 from tessarr.metadata.consolidated import (
     MEMBER,
@@ -23,8 +25,6 @@ from tessarr.metadata.consolidated import (
     without_copies,
 )
 from tessarr.metadata.node import GroupMeta
-from tessarr.node_path import join
-from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ def find(
         if all(mark is None for mark in (yield _marks(path))):
             raise missing(path, "group", zarr_format)
         raise _absent(path)
-    value, _ = _json.load(document, what=f"metadata {key!r}", tokens=True)
+    value, _ = json.load(document, what=f"metadata {key!r}", tokens=True)
     found = yield from _trusted(GroupMeta(2, consolidated=value), path, marked=marked)
     found.name = name
     own = found.find(path)
@@ -210,7 +210,7 @@ def rebuild(
         kept: JSONObject | None = None
         live: dict[str, str] = {}
         if old is not None and (form == 3 or is_live is not None):
-            before, _ = _json.load(old, what=f"metadata {key!r}", tokens=form == 2)
+            before, _ = json.load(old, what=f"metadata {key!r}", tokens=form == 2)
             kept = without_copies(before) if form == 3 else None
             marks = marks_of(before, form) if is_live is not None else {}
             live = {mark: at for mark, at in marks.items() if is_live and is_live(mark)}
@@ -270,7 +270,7 @@ def remove(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
     def make(old: bytes | None) -> tuple[bytes | None, bool]:
         if old is None:
             raise missing(path, "group")
-        document, _ = _json.load(old, what=f"metadata {key!r}")
+        document, _ = json.load(old, what=f"metadata {key!r}")
         if MEMBER not in document:
             return old, False
         return copies.dump(without_copies(document), 3), True

@@ -13,16 +13,16 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from tessarr.drive import Delete, Flow, Get, List, Put, Replace
 from tessarr.errors import ExistsError, Problem, TessarrError
 from tessarr.flow import consolidate, walk
 from tessarr.flow.open import find, missing, parse, prefix_of
-from tessarr.keys import cells_of
+from tessarr.flow.run import Delete, Flow, Get, List, Put, Replace
+from tessarr.format.chunk_key_encoding import cells_of
+from tessarr.format.node_path import ancestors
 from tessarr.metadata import v2, v3
 from tessarr.metadata.consolidated import MEMBER, ZMETADATA, without_copies
 from tessarr.metadata.convert import convert
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.node_path import ancestors
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import Found

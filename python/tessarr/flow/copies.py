@@ -13,10 +13,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr import _json
-from tessarr.drive import Flow, Get
 from tessarr.flow.open import prefix_of
 from tessarr.flow.replace import replace
+from tessarr.flow.run import Flow, Get
+from tessarr.format import json
+from tessarr.format.node_path import ancestors, join
+from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2
 from tessarr.metadata.consolidated import (
     MEMBER,
@@ -26,8 +28,6 @@ from tessarr.metadata.consolidated import (
     restate,
     with_marks,
 )
-from tessarr.node_path import ancestors, join
-from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat
@@ -151,7 +151,7 @@ def update_entry(keeper: Keeper, path: str, *, below: bool, mark: str) -> Flow[N
     def make(old: bytes | None, *found: bytes | None) -> tuple[bytes | None, None]:
         if old is None:
             return None, None
-        document, _ = _json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
+        document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
         if not keeps_copies(document, zarr_format):
             return old, None
         stated: dict[str, dict[str, Any]] = {}
@@ -174,4 +174,4 @@ def update_entry(keeper: Keeper, path: str, *, below: bool, mark: str) -> Flow[N
 
 def dump(document: dict[str, Any], zarr_format: ZarrFormat) -> bytes:
     """Return a document with copies as it is stored."""
-    return _json.dump(document, indent=4 if zarr_format == 2 else 2, sort_keys=zarr_format == 2)
+    return json.dump(document, indent=4 if zarr_format == 2 else 2, sort_keys=zarr_format == 2)

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tessarr import _json
-from tessarr.drive import Create, Delete, DeletesAtOnce, Flow, Get, Put, Seen, Size
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies, deletion, measure
 from tessarr.flow.changes import tracked
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
+from tessarr.flow.run import Create, Delete, DeletesAtOnce, Flow, Get, Put, Seen, Size
+from tessarr.format import json
+from tessarr.format.node_path import ancestors, node_path, reserved, split
+from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.node_path import ancestors, node_path, reserved, split
-from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -265,7 +265,7 @@ class Wording:
 
     def _text(self, name: str, value: Any) -> bytes:
         """Return a member as it stands in the document, with the line break before it."""
-        member = _json.dump({name: value}, indent=self._form.INDENT, sort_keys=self._form is v2)
+        member = json.dump({name: value}, indent=self._form.INDENT, sort_keys=self._form is v2)
         return member[1:-2]
 
     def _text_of_fill(self, fill: bytes | None) -> bytes:

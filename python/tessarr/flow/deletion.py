@@ -12,8 +12,17 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final
 
-from tessarr.drive import Delete, DeletePrefix, DeletesAtOnce, Flow, ListDir, Put, RemoveLink, Size
 from tessarr.flow.open import MARKERS, prefix_of
+from tessarr.flow.run import (
+    Delete,
+    DeletePrefix,
+    DeletesAtOnce,
+    Flow,
+    ListDir,
+    Put,
+    RemoveLink,
+    Size,
+)
 
 __all__ = [
     "complete",

@@ -10,17 +10,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
-from tessarr import _json
-from tessarr.drive import Flow, Get, Seen
 from tessarr.errors import NotJSONError
 from tessarr.flow import copies, deletion
 from tessarr.flow.changes import tracked
 from tessarr.flow.open import Kind, missing, parse, prefix_of, remember
 from tessarr.flow.replace import replace
+from tessarr.flow.run import Flow, Get, Seen
+from tessarr.format import json
+from tessarr.format.validation import Problems
 from tessarr.metadata import v2
 from tessarr.metadata.attributes import plain_attributes
 from tessarr.metadata.node import ArrayMeta
-from tessarr.problems import Problems
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
 __all__ = ["attributes", "delete", "fill_value", "shape", "stored"]
@@ -121,7 +121,7 @@ def shape(
         same_grid = new.chunk_grid == found.chunk_grid
         around = _around.pop(old, None) if same_grid else None
         if around is None:
-            document = _json.load(old, what=f"metadata {key!r}")[0]
+            document = json.load(old, what=f"metadata {key!r}")[0]
             if not same_grid:
                 document["chunk_grid"] = new.chunk_grid.to_json()
             around = _Around.of(document, key, indent=2 if zarr_format == 3 else 4)
@@ -224,4 +224,4 @@ def _edit(
 def _dump(document: JSONObject, key: str, *, indent: int) -> bytes:
     # Documents of format 2 have sorted members, but attributes the order of the user's.
     sort = indent == 4 and not key.endswith(".zattrs")
-    return _json.dump(document, indent=indent, sort_keys=sort)
+    return json.dump(document, indent=indent, sort_keys=sort)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from tessarr.drive import Flow, List, Size
 from tessarr.flow.open import prefix_of
+from tessarr.flow.run import Flow, List, Size
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta

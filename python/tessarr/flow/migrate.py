@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.drive import Delete, Flow, Get, Put, Replace
 from tessarr.errors import ExistsError, NotFoundError
 from tessarr.flow.open import MARKERS, prefix_of
+from tessarr.flow.run import Delete, Flow, Get, Put, Replace
 from tessarr.metadata import v1, v2
 
 if TYPE_CHECKING:

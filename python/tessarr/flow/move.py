@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.drive import Copy, Delete, Flow, Get, List, Rename
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies, create, deletion
 from tessarr.flow.changes import Target, tracked_in
 from tessarr.flow.open import MARKERS, find, missing, prefix_of
-from tessarr.node_path import ancestors, join, split
+from tessarr.flow.run import Copy, Delete, Flow, Get, List, Rename
+from tessarr.format.node_path import ancestors, join, split
 
 if TYPE_CHECKING:
     from tessarr.types import ZarrFormat

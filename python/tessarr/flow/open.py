@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from tessarr.drive import Flow, Get, Size
 from tessarr.errors import NotFoundError
+from tessarr.flow.run import Flow, Get, Size
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 

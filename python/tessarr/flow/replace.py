@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from tessarr.drive import Change, Flow, Get, Replace, Seen
 from tessarr.errors import StoreError
+from tessarr.flow.run import Change, Flow, Get, Replace, Seen
 
 __all__ = ["replace"]
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tessarr import _json
-from tessarr.drive import Allowed, Flow, Get, ListDir, Size, run_flow
 from tessarr.errors import AccessError, DataError, MetadataError, UnsupportedError
 from tessarr.flow.open import MARKERS, parse_v2, parse_v3, prefix_of
+from tessarr.flow.run import Allowed, Flow, Get, ListDir, Size, run_flow
+from tessarr.format import json as _json
+from tessarr.format.node_path import is_node_name, join, split
+from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2
 from tessarr.metadata.node import Found, GroupMeta
-from tessarr.node_path import is_node_name, join, split
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.types import ZarrFormat
-from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from tessarr.store import Store

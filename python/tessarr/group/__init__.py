@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from tessarr.array import Array
 from tessarr.array import bind as bind_array
-from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
-from tessarr.group.making import Making
-from tessarr.locating import locate
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import split
+from tessarr.format.registry import call_public
+from tessarr.group.create import Making
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.node_path import split
 from tessarr.options import current
-from tessarr.registry import call_public
+from tessarr.store.resolve import locate
 
 if TYPE_CHECKING:
-    from tessarr.describe import GroupInfo
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.consolidated import Consolidated
+    from tessarr.node.info import GroupInfo
     from tessarr.store import Store, StoreLike
     from tessarr.types import Present, ZarrFormat
 
@@ -150,7 +150,7 @@ class Group(Making):
         """
         from tessarr.flow import create
         from tessarr.metadata.attributes import attributes_of
-        from tessarr.replacement import replace_node
+        from tessarr.node.replace import replace_node
 
         form = zarr_format or current().zarr_format
         opened, at = locate(
@@ -205,7 +205,7 @@ class Group(Making):
           groups: 1; foo
           store: MemoryStore
         """
-        from tessarr.describe import GroupInfo
+        from tessarr.node.info import GroupInfo
 
         members = self._members(0)
         return GroupInfo(

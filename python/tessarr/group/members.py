@@ -7,21 +7,21 @@ from collections.abc import ItemsView, KeysView, ValuesView
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from tessarr.array import Array
-from tessarr.array.compiled import check_pickles
-from tessarr.drive import run_flow
+from tessarr.array.description import check_pickles
 from tessarr.errors import ArgumentError, MetadataError, NotFoundError, UnsupportedError
 from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import check_path, join, node_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.node import Node, Unreadable
-from tessarr.node_path import check_path, join, node_path
+from tessarr.node.node import Node, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Self
 
-    from tessarr.drawing import Tree
     from tessarr.flow.open import Node as NodeMeta
     from tessarr.metadata.node import Found
+    from tessarr.node.tree import Tree
 
 __all__ = ["Items", "Keys", "Members", "Values"]
 
@@ -389,7 +389,7 @@ class Members(Node[GroupMeta]):
         /
         └── a
         """
-        from tessarr.drawing import Tree
+        from tessarr.node.tree import Tree
 
         del plain
         members = {} if level == 0 else self._members(None if level is None else level - 1)

@@ -6,7 +6,12 @@
 
 from __future__ import annotations
 
-from tessarr.indexing.assign import broadcast_value, has_dtype, objects, read_target
+from tessarr.indexing.assigned_values import (
+    broadcast_value,
+    has_dtype,
+    objects,
+    read_target,
+)
 from tessarr.indexing.axis import axis_number
 from tessarr.indexing.fields import Fields, fields_of, split_fields
 from tessarr.indexing.normalize import basic, block, default, mask, outer, points

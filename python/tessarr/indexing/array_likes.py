@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from tessarr.errors import ArgumentError, CastError
-from tessarr.user_warnings import warn_user
+from tessarr.format.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

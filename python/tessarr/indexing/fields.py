@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.indexing.assign import broadcast_value, empty, read_target
+from tessarr.indexing.assigned_values import broadcast_value, empty, read_target
 from tessarr.indexing.selection import Selection
 
 if TYPE_CHECKING:

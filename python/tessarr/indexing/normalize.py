@@ -23,15 +23,15 @@ import numpy as np
 
 from tessarr.errors import SelectionError
 from tessarr.indexing.axis import as_range, index_list, range_of_slice, wrap_integer
+from tessarr.indexing.key_terms import Array, Integer, Mask, Slice, Term, Zero, terms
 from tessarr.indexing.selection import AxisSelection, Selection
-from tessarr.indexing.terms import Array, Integer, Mask, Slice, Term, Zero, terms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from tessarr.grid import Cuts
+    from tessarr.format.chunk_grid import Cuts
 
 __all__ = ["basic", "block", "default", "mask", "outer", "points"]
 
@@ -246,7 +246,7 @@ def block(key: object, shape: Shape, cuts: Sequence[Cuts]) -> Selection:
 
     Examples
     --------
-    >>> from tessarr.grid import RegularGrid
+    >>> from tessarr.format.chunk_grid import RegularGrid
     >>> block((-1, slice(1, 3)), (10, 100), RegularGrid((4, 10)).cuts).axes
     ((8, 1, 2), (10, 1, 20))
     """

@@ -10,11 +10,11 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr import _json
 from tessarr.errors import NotJSONError
+from tessarr.format import json
+from tessarr.format.user_warnings import warn_user
+from tessarr.format.validation import Problems, describe
 from tessarr.options import current, options
-from tessarr.problems import Problems, describe
-from tessarr.user_warnings import warn_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ def plain_attributes(
         tokens.append((loc, value))
 
     before = len(problems)
-    plain: Any = _json.plain(changed, "", complain, note_non_finite=note)
+    plain: Any = json.plain(changed, "", complain, note_non_finite=note)
     if tokens:
         _check_tokens(tokens, old, problems, warn=len(problems) == before)
     return {name: plain.get(name, value) for name, value in new.items()}
@@ -131,4 +131,4 @@ def _check_tokens(
 
 
 def _holds_tokens(value: Any) -> bool:
-    return bool(_json.non_finite(value))
+    return bool(json.non_finite(value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from tessarr import dtype, keys, layout, transformer
+from tessarr import dtype
 from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -27,15 +27,17 @@ from tessarr.codec.elements import ElementsCodec
 from tessarr.codec.read import class_of
 from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.grid import ChunkGrid, RegularGrid
-from tessarr.keys import ChunkKeyEncoding, DefaultKeys, V2Keys
-from tessarr.metadata import cutting
+from tessarr.format import chunk_key_encoding as keys
+from tessarr.format import chunk_shape, storage_transformer
+from tessarr.format.chunk_grid import ChunkGrid, RegularGrid
+from tessarr.format.chunk_key_encoding import ChunkKeyEncoding, DefaultKeys, V2Keys
+from tessarr.format.storage_transformer import StorageTransformer
+from tessarr.format.validation import Problems
+from tessarr.metadata import chunk_grid_choice
 from tessarr.metadata.attributes import plain_attributes
-from tessarr.metadata.chains import chain_v2, check_storable, fitted
-from tessarr.metadata.cutting import extension_of
+from tessarr.metadata.chunk_grid_choice import extension_of
+from tessarr.metadata.new_codecs import chain_v2, check_storable, fitted
 from tessarr.metadata.node import ArrayMeta, check_codecs, check_sizes
-from tessarr.problems import Problems
-from tessarr.transformer import StorageTransformer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from tessarr.codec import Codec, CodecLike
     from tessarr.codec.sharding import IndexLocation
     from tessarr.dtype.names import DataTypeLike
-    from tessarr.keys import Separator
+    from tessarr.format.chunk_key_encoding import Separator
     from tessarr.types import JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
 __all__ = ["AUTO", "array_meta", "fill_bytes", "is_auto"]
@@ -83,7 +85,7 @@ def array_meta(
     dtype : dtype_like or DataType
         Its elements.
     chunks : None, bool, int, sequence of (int, None or sequence of int), or ChunkGrid
-        The lengths of chunks; see `tessarr.layout.chunk_lengths`. If sharded, the subchunk
+        The lengths of chunks; see `tessarr.format.chunk_shape.chunk_lengths`. If sharded, the subchunk
         shape. A grid may also be given as its JSON.
     shards : None, "auto", int, sequence of (int, None or sequence of int), ChunkGrid or mapping
         The lengths of shards, multiples of the chunk shape; None and -1 in a sequence mean
@@ -217,7 +219,7 @@ class _Request:
         return (found or dtype.of(type_like)).in_format(self.zarr_format)
 
     def read_elements(self, shape: Any, type_like: Any, fill_value: Any) -> None:
-        self.shape = self.attempt("shape", lambda: layout.normalize_shape(shape))
+        self.shape = self.attempt("shape", lambda: chunk_shape.normalize_shape(shape))
         data_type = self.attempt("dtype", lambda: self._elements(type_like))
         if data_type is None:
             return
@@ -280,7 +282,9 @@ class _Request:
             return
         shape, item_bytes = self.shape, self.data_type.item_bytes
         if shards is None or shards is False:
-            self.grid = self.attempt("chunks", lambda: cutting.grid_of(chunks, shape, item_bytes))
+            self.grid = self.attempt(
+                "chunks", lambda: chunk_grid_choice.grid_of(chunks, shape, item_bytes)
+            )
             if self.zarr_format == 2 and self.grid is not None:
                 self.grid = self.grid.regular()
                 if self.grid is None:
@@ -298,22 +302,22 @@ class _Request:
     def _read_shards(self, chunks: Any, shards: Any, shape: Shape, item_bytes: int) -> None:
         if shards is True or is_auto(shards):
             self.subchunks = self.attempt(
-                "chunks", lambda: layout.subchunk_shape(chunks, shape, item_bytes)
+                "chunks", lambda: chunk_shape.subchunk_shape(chunks, shape, item_bytes)
             )
             if self.subchunks is not None:
-                lengths = layout.guess_shard_shape(shape, self.subchunks, item_bytes)
+                lengths = chunk_shape.guess_shard_shape(shape, self.subchunks, item_bytes)
                 self.grid = RegularGrid(lengths)
             return
-        asked = self.attempt("shards", lambda: cutting.grid_of(shards, shape, 1))
+        asked = self.attempt("shards", lambda: chunk_grid_choice.grid_of(shards, shape, 1))
         if asked is None:
             return
         self.subchunks = parts = self.attempt(
-            "chunks", lambda: cutting.subchunk_shape(chunks, shape, asked, item_bytes)
+            "chunks", lambda: chunk_grid_choice.subchunk_shape(chunks, shape, asked, item_bytes)
         )
         if parts is None:
             return
-        self.grid = cutting.rounded(asked, shards, parts)
-        if not cutting.divides(parts, self.grid):
+        self.grid = chunk_grid_choice.rounded(asked, shards, parts)
+        if not chunk_grid_choice.divides(parts, self.grid):
             what = f"chunks {parts} do not divide shards {self.grid.lengths(shape)}"
             self.problems.add("shards", what, "mismatch")
 
@@ -549,6 +553,6 @@ def _transformer(value: Any) -> StorageTransformer:
     if isinstance(value, StorageTransformer):
         return value
     stated: StorageTransformer = extension_of(
-        value, transformer.find_transformer, "storage transformer"
+        value, storage_transformer.find_transformer, "storage transformer"
     )
     return stated

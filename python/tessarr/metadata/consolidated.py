@@ -16,12 +16,12 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from tessarr import _json
-from tessarr import node_path as node_paths
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
+from tessarr.format import json as _json
+from tessarr.format import node_path as node_paths
+from tessarr.format.validation import ABSENT, Members, Problems, describe, is_integer
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, Found, GroupMeta
-from tessarr.problems import ABSENT, Members, Problems, describe, is_integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from tessarr import dtype
-from tessarr import node_path as node_paths
 from tessarr.codec import Bytes, Chain, Codec, ShardingIndexed, Transpose
 from tessarr.codec.items import ItemFilter
 from tessarr.errors import ArgumentError, MetadataError, UnsupportedError
-from tessarr.keys import DefaultKeys, V2Keys
+from tessarr.format import node_path as node_paths
+from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
+from tessarr.format.storage_transformer import IgnoredTransformer
+from tessarr.format.validation import Problems, describe, pointer
 from tessarr.metadata import v2, v3
 from tessarr.metadata.attributes import copied_attributes, plain_attributes
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.problems import Problems, describe, pointer
-from tessarr.transformer import IgnoredTransformer
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType

@@ -13,8 +13,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.codec import ArraySpec, Chain, ShardingIndexed, Transpose
-from tessarr.grid import RegularGrid
-from tessarr.problems import INT64_MAX
+from tessarr.format.chunk_grid import RegularGrid
+from tessarr.format.validation import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from tessarr.dtype import DataType
     from tessarr.errors import AccessError, DataError, MetadataError, UnsupportedError
-    from tessarr.grid import ChunkGrid, Cuts
-    from tessarr.keys import ChunkKeyEncoding
-    from tessarr.problems import Problems
-    from tessarr.transformer import StorageTransformer
+    from tessarr.format.chunk_grid import ChunkGrid, Cuts
+    from tessarr.format.chunk_key_encoding import ChunkKeyEncoding
+    from tessarr.format.storage_transformer import StorageTransformer
+    from tessarr.format.validation import Problems
     from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Missing, Shape, ZarrFormat
 
 __all__ = ["ArrayMeta", "Found", "GroupMeta", "check_codecs", "check_sizes"]
@@ -80,7 +80,7 @@ class ArrayMeta:
     last_is_filter: bool = False
     is_v1: bool = False
     made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was made of these, by what made it; see `tessarr.array.recall`."""
+    """What was made of these, by what made it; see `tessarr.array.memo`."""
     kin: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """The same of the first of those that were made of each other by `alike`, on the same grid."""
 

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr import _json, dtype
-from tessarr import node_path as node_paths
+from tessarr import dtype
+from tessarr.format import json
+from tessarr.format import node_path as node_paths
+from tessarr.format.validation import (
+    Members,
+    Problems,
+    describe,
+    is_integer,
+    lengths,
+    read_text,
+)
 from tessarr.metadata import v2
-from tessarr.problems import Members, Problems, describe, is_integer, lengths, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +61,7 @@ def is_v1(document: bytes | None) -> bool:
     from tessarr.errors import MetadataError
 
     try:
-        value, _ = _json.load(document, what=ARRAY, tokens=True)
+        value, _ = json.load(document, what=ARRAY, tokens=True)
     except MetadataError:
         return True  # it is meant to be one, and the error is told where it is read
     return (
@@ -93,7 +101,7 @@ def parse(
     """
     key = node_paths.join(where, ARRAY)
     what = f"metadata {key!r}"
-    value, defects = _json.load(document, what=what, path=where, key=key, tokens=True)
+    value, defects = json.load(document, what=what, path=where, key=key, tokens=True)
     problems = Problems()
     for defect in defects:
         problems.tolerate("", defect)
@@ -117,7 +125,7 @@ def _parse_attributes(attrs: bytes | None, where: str) -> JSONObject:
         return {}
     key = node_paths.join(where, ATTRIBUTES)
     what = f"metadata {key!r}"
-    value, defects = _json.load(attrs, what=what, path=where, key=key, tokens=True)
+    value, defects = json.load(attrs, what=what, path=where, key=key, tokens=True)
     problems = Problems()
     for defect in defects:
         problems.tolerate("", defect)

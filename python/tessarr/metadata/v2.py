@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr import _json, dtype
-from tessarr import node_path as node_paths
+from tessarr import dtype
 from tessarr.codec import (
     ArrayArrayCodec,
     ArrayBytesCodec,
@@ -18,10 +17,19 @@ from tessarr.codec import (
 from tessarr.codec.base import check_elements
 from tessarr.codec.read import read_v2
 from tessarr.errors import MetadataError
-from tessarr.grid import RegularGrid
-from tessarr.keys import V2Keys
+from tessarr.format import json
+from tessarr.format import node_path as node_paths
+from tessarr.format.chunk_grid import RegularGrid
+from tessarr.format.chunk_key_encoding import V2Keys
+from tessarr.format.validation import (
+    ABSENT,
+    Members,
+    Problems,
+    describe,
+    is_integer,
+    pointer,
+)
 from tessarr.metadata.node import ArrayMeta, GroupMeta, check_sizes
-from tessarr.problems import ABSENT, Members, Problems, describe, is_integer, pointer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,7 +138,7 @@ def parse_group(
     consolidated = None
     if zmetadata is not None:
         try:
-            consolidated, _ = _json.load(zmetadata, what="consolidated metadata", tokens=True)
+            consolidated, _ = json.load(zmetadata, what="consolidated metadata", tokens=True)
         except MetadataError as error:
             defects.append(f"{error}, which is not used")
     attributes = _parse_attributes(zattrs, where)
@@ -171,12 +179,12 @@ def load(
     """Return the JSON of the document called `name`, and its defects.
 
     Attributes may hold NaN and infinities, and an empty document of them holds none; the rest
-    is as for `tessarr._json.load`.
+    is as for `tessarr.format.json.load`.
     """
     is_attributes = name == ATTRIBUTES
     if is_attributes and not document.strip():
         return {}, ["it is empty, taken for {}"]
-    return _json.load(document, what=what, path=path, key=key, tokens=is_attributes)
+    return json.load(document, what=what, path=path, key=key, tokens=is_attributes)
 
 
 def _members(value: Any, where: str, name: str, defects: Iterable[str]) -> tuple[Members, str, str]:
@@ -357,11 +365,11 @@ def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
     >>> dump(GroupMeta(2))
     {'.zgroup': b'{\n    "zarr_format": 2\n}', '.zattrs': b'{}'}
     """
-    attributes = _json.dump(meta.attributes, indent=INDENT)  # in the order of the user's
+    attributes = json.dump(meta.attributes, indent=INDENT)  # in the order of the user's
     if isinstance(meta, GroupMeta):
         group = {"zarr_format": 2, **meta.extra}
-        return {GROUP: _json.dump(group, indent=INDENT, sort_keys=True), ATTRIBUTES: attributes}
-    document = _json.dump(to_json(meta), indent=INDENT, sort_keys=True)
+        return {GROUP: json.dump(group, indent=INDENT, sort_keys=True), ATTRIBUTES: attributes}
+    document = json.dump(to_json(meta), indent=INDENT, sort_keys=True)
     return {ARRAY: document, ATTRIBUTES: attributes}
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr import _json, dtype, grid, keys
-from tessarr import node_path as node_paths
+from tessarr import dtype
 from tessarr.codec import ArraySpec, Bytes, Chain, ShardingIndexed
-from tessarr.metadata.node import ArrayMeta, GroupMeta, check_codecs, check_sizes
-from tessarr.problems import (
+from tessarr.format import chunk_grid as grid
+from tessarr.format import chunk_key_encoding
+from tessarr.format import json as _json
+from tessarr.format import node_path as node_paths
+from tessarr.format.validation import (
     ABSENT,
     Members,
     Problems,
@@ -17,14 +19,15 @@ from tessarr.problems import (
     pointer,
     read_extension,
 )
+from tessarr.metadata.node import ArrayMeta, GroupMeta, check_codecs, check_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tessarr.dtype import DataType
-    from tessarr.grid import ChunkGrid
-    from tessarr.keys import ChunkKeyEncoding
-    from tessarr.transformer import StorageTransformer
+    from tessarr.format.chunk_grid import ChunkGrid
+    from tessarr.format.chunk_key_encoding import ChunkKeyEncoding
+    from tessarr.format.storage_transformer import StorageTransformer
     from tessarr.types import JSONObject, Shape
 
 __all__ = ["DOCUMENT", "INDENT", "dump", "fill_json", "parse", "read", "to_json"]
@@ -229,7 +232,7 @@ def _parse_keys(members: Members) -> ChunkKeyEncoding | None:
         extension = read_extension(value, "chunk key encoding", loc, problems)
         if extension is None:
             return None
-        cls = keys.find_key_encoding(extension.name)
+        cls = chunk_key_encoding.find_key_encoding(extension.name)
         if cls is None:
             kind = "unsupported_chunk_key_encoding"
             problems.unsupported(loc, "chunk key encoding", extension.name, kind=kind)
@@ -274,13 +277,13 @@ def _parse_transformer(value: Any, loc: str, problems: Problems) -> StorageTrans
         return None
     import json
 
-    from tessarr import transformer
+    from tessarr.format import storage_transformer
 
-    cls = transformer.find_transformer(extension.name)
+    cls = storage_transformer.find_transformer(extension.name)
     if cls is not None:
         return cls.from_json(extension.configuration)
     if not extension.must_understand:
-        return transformer.IgnoredTransformer(json.dumps(value))
+        return storage_transformer.IgnoredTransformer(json.dumps(value))
     kind = "unsupported_storage_transformer"
     problems.unsupported(loc, "storage transformer", extension.name, kind=kind)
     return None

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr import dtype as dtypes
-from tessarr import layout
 from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, Chain, ShardingIndexed
 from tessarr.codec.items import ItemFilter
 from tessarr.codec.read import of as codec_of
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.grid import grid_of
+from tessarr.format import chunk_shape
+from tessarr.format.chunk_grid import grid_of
+from tessarr.format.validation import Problems
 from tessarr.metadata import v2
 from tessarr.metadata.build import fill_bytes
+from tessarr.metadata.codec_roles import rebuilt, stages
 from tessarr.metadata.node import check_codecs, check_sizes
-from tessarr.metadata.stages import rebuilt, stages
-from tessarr.problems import Problems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tessarr.codec import ArrayBytesCodec, Codec, CodecLike
     from tessarr.dtype import DataType
     from tessarr.dtype.names import DataTypeLike
-    from tessarr.grid import ChunkGrid
+    from tessarr.format.chunk_grid import ChunkGrid
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
@@ -62,12 +62,12 @@ def view(
         If an argument is not valid, or they do not fit each other.
     """
     data_type = meta.data_type if dtype is None else _data_type(meta, dtype)
-    lengths = meta.shape if shape is None else layout.normalize_shape(shape)
+    lengths = meta.shape if shape is None else chunk_shape.normalize_shape(shape)
     grid = meta.chunk_grid
     if chunks is not None:
         if meta.is_sharded:
             raise ArgumentError("cannot view shards with other chunks")
-        grid = grid_of(layout.chunk_lengths(chunks, lengths, data_type.item_bytes))
+        grid = grid_of(chunk_shape.chunk_lengths(chunks, lengths, data_type.item_bytes))
     if fill_value is not None:
         fill: bytes | None = fill_bytes(data_type, fill_value)
     else:

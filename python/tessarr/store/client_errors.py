@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedError
-from tessarr.store.passing import causes, may_pass, status_of
+from tessarr.store.transient import causes, may_pass, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.registry import call_public
+from tessarr.format.registry import call_public
 
 if TYPE_CHECKING:
     from tessarr._engine import Store

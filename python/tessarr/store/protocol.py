@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tessarr.registry import call_public
+from tessarr.format.registry import call_public
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from tessarr._engine import Store
 from tessarr.errors import ArgumentError
-from tessarr.node_path import node_path
+from tessarr.format.node_path import node_path
+from tessarr.format.registry import Registry
 from tessarr.options import current
-from tessarr.registry import Registry
-from tessarr.store.given import adapt
+from tessarr.store.adapt import adapt
 from tessarr.store.mapping import LocalStore, MemoryStore, expand_user
 
 if TYPE_CHECKING:
@@ -129,9 +129,9 @@ def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> t
     from urllib.parse import unquote, urlsplit
 
     if scheme in _SCHEMES_OF_FILES:
-        from tessarr.store import in_file
+        from tessarr.store import single_file
 
-        found = in_file.open_url(url, mode=mode, durable=current().durable)
+        found = single_file.open_url(url, mode=mode, durable=current().durable)
         if found is not None:
             if options:
                 raise _takes_none(url)
@@ -177,7 +177,7 @@ def _open_registered(
 ) -> tuple[Store, str]:
     opener = _openers.find(scheme)
     if opener is None:
-        from tessarr.store.fsspec import open_url
+        from tessarr.store.fsspec.store import open_url
 
         return open_url(url, options, read_only=read_only)
     if options:
@@ -225,9 +225,9 @@ def _at_path(path: str, mode: str) -> tuple[Store, str]:
     if path.startswith("~"):
         path = str(expand_user(path))
     if path.lower().endswith(_SUFFIXES_OF_FILES) or os.path.isfile(path):  # noqa: PTH113 (slow)
-        from tessarr.store import in_file
+        from tessarr.store import single_file
 
-        found = in_file.open_path(path, mode=mode, durable=durable)
+        found = single_file.open_path(path, mode=mode, durable=durable)
         if found is not None:
             return found
     try:

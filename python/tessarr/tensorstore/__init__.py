@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tessarr.registry import call_public
-from tessarr.space import (
+from tessarr.format.registry import call_public
+from tessarr.index_space import (
     INFINITE,
     Dim,
     DimExpression,
@@ -48,21 +48,21 @@ from tessarr.tensorstore.aliases import (
     RecheckCacheOption,
     T,
 )
-from tessarr.tensorstore.batch import Batch
+from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.drivers.array.driver import array
-from tessarr.tensorstore.drivers.stack.making import concat, overlay, stack
-from tessarr.tensorstore.drivers.virtual.making import (
+from tessarr.tensorstore.drivers.array.array_driver import array
+from tessarr.tensorstore.drivers.stack.combine import concat, overlay, stack
+from tessarr.tensorstore.drivers.virtual_chunked.create import (
     VirtualChunkedReadParameters,
     VirtualChunkedWriteParameters,
     virtual_chunked,
 )
-from tessarr.tensorstore.futures.future import Future
-from tessarr.tensorstore.futures.promise import Promise
-from tessarr.tensorstore.futures.writes import WriteFutures
-from tessarr.tensorstore.handle.store import TensorStore
+from tessarr.tensorstore.future.future import Future
+from tessarr.tensorstore.future.promise import Promise
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.kvstore.verbose import (
+from tessarr.tensorstore.kvstore.logging import (
     experimental_update_verbose_logging,
     parse_tensorstore_flags,
 )

@@ -8,8 +8,8 @@ from typing import Literal, SupportsIndex, TypeAlias, Union
 
 import numpy.typing as npt
 
-from tessarr.space import DimSelection
-from tessarr.tensorstore.futures.future import FutureLike, T
+from tessarr.index_space import DimSelection
+from tessarr.tensorstore.future.future import FutureLike, T
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.views import DownsampleMethod
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.space import INFINITE, IndexTransform
-from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.index_space import INFINITE, IndexTransform
+from tessarr.tensorstore.schema.domain_bounds import propagated
 from tessarr.tensorstore.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.array import Array
-    from tessarr.space import IndexDomain
-    from tessarr.tensorstore.futures.future import Future
-    from tessarr.tensorstore.futures.writes import WriteFutures
+    from tessarr.index_space import IndexDomain
+    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.batch.shared_reads import Expected, Sharing
+    from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.future.write_futures import WriteFutures
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-    from tessarr.tensorstore.sharing import Expected, Sharing
-    from tessarr.tensorstore.together import Together
     from tessarr.types import Shape
 
 __all__ = ["NOTHING", "Driver", "Resizing", "Using"]
@@ -243,7 +243,7 @@ class Driver:
 
     def resolve(self, using: Using) -> Future[Driver]:
         """Look up what the bounds are now; the driver that has them may be the same."""
-        from tessarr.tensorstore.futures.future import Future
+        from tessarr.tensorstore.future.future import Future
 
         return Future(self)
 
@@ -258,7 +258,7 @@ class Driver:
 
         None for what is not asked.
         """
-        from tessarr.tensorstore.futures.start import start
+        from tessarr.tensorstore.future.spawn import start
 
         return start(lambda: self._cannot("tell what is stored"), here=True)
 

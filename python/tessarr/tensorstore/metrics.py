@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tessarr._engine import as_flag, asked_of_files
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 
 __all__ = [
     "experimental_collect_matching_metrics",

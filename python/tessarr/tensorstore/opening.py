@@ -6,15 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.batch import Batch
+from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.context.context import Context
-from tessarr.tensorstore.futures.after import converted
-from tessarr.tensorstore.futures.future import Future, failed
-from tessarr.tensorstore.handle.store import TensorStore, handle
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.future import Future, failed
+from tessarr.tensorstore.handle.handle import TensorStore, handle
+from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.parse import as_flag, check_known, of_class
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.notation.keywords import tells
-from tessarr.tensorstore.notation.reading import as_flag, check_known, of_class
-from tessarr.tensorstore.schema.bounds import propagated
+from tessarr.tensorstore.schema.domain_bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
 from tessarr.tensorstore.transaction.transaction import Transaction, during

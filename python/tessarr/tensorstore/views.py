@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, overload
 
-from tessarr.brief import brief
-from tessarr.space.names import integer
-from tessarr.tensorstore.drivers.cast.driver import cast_store
-from tessarr.tensorstore.drivers.cast.spec import CastSpec
-from tessarr.tensorstore.drivers.downsample.driver import downsample_store
-from tessarr.tensorstore.drivers.downsample.spec import DownsampleSpec
-from tessarr.tensorstore.handle.store import TensorStore
+from tessarr._safe_repr import brief
+from tessarr.index_space.dimension_names import integer
+from tessarr.tensorstore.drivers.cast.cast_driver import cast_store
+from tessarr.tensorstore.drivers.cast.cast_spec import CastSpec
+from tessarr.tensorstore.drivers.downsample.downsample_driver import downsample_store
+from tessarr.tensorstore.drivers.downsample.downsample_spec import DownsampleSpec
+from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype
 from tessarr.tensorstore.spec.spec import Spec
 

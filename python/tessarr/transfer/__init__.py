@@ -6,10 +6,10 @@
 """
 
 from tessarr.transfer.assignment import assign, is_lazy
-from tessarr.transfer.ends import Source, Target, source_of, target_of
-from tessarr.transfer.moves import chunk_keys, has_same_chunks, move, renamed
+from tessarr.transfer.endpoints import Source, Target, source_of, target_of
+from tessarr.transfer.execute import most_at_once, plan_of, run, work_off
 from tessarr.transfer.plan import Plan, cut_points, make_plan
-from tessarr.transfer.run import most_at_once, plan_of, run, work_off
+from tessarr.transfer.raw_copy import chunk_keys, has_same_chunks, move, renamed
 
 __all__ = [
     "Plan",

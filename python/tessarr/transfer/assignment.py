@@ -18,9 +18,9 @@ from tessarr.errors import ArgumentError
 from tessarr.flow.open import prefix_of
 from tessarr.indexing.array_likes import has_unit
 from tessarr.options import current
-from tessarr.transfer.ends import as_stored, in_memory, source_of, target_of
-from tessarr.transfer.moves import chunk_keys, has_same_chunks, move, renamed
-from tessarr.transfer.run import plan_of, run
+from tessarr.transfer.endpoints import as_stored, in_memory, source_of, target_of
+from tessarr.transfer.execute import plan_of, run
+from tessarr.transfer.raw_copy import chunk_keys, has_same_chunks, move, renamed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.indexing import Selection
-    from tessarr.transfer.ends import Source, StoredArray, Target
+    from tessarr.transfer.endpoints import Source, StoredArray, Target
 
 __all__ = ["assign", "is_lazy"]
 

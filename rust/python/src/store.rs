@@ -68,7 +68,7 @@ fn check_signals() -> tessarr_engine::Result<()> {
 fn warn(message: &str) -> tessarr_engine::Result<()> {
     let shown = crate::ending::attached(|py| {
         let warned =
-            py.import("tessarr.user_warnings").and_then(|it| it.call_method1("warn_user", (message,)));
+            py.import("tessarr.format.user_warnings").and_then(|it| it.call_method1("warn_user", (message,)));
         warned.map(drop).map_err(|raised| foreign(py, raised))
     });
     shown.unwrap_or(Ok(()))

@@ -17,7 +17,7 @@ from tessarr.codecs import (
     CastValue,
 )
 from tessarr.errors import ArgumentError, DataError
-from tessarr.problems import Problems
+from tessarr.format.validation import Problems
 
 # cast_value
 

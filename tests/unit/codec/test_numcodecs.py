@@ -264,7 +264,7 @@ def test_filters_see_bytes_as_their_own_items():
     ],
 )
 def test_faults_of_configurations_have_their_place(config, where):
-    problems = tessarr.problems.Problems()
+    problems = tessarr.format.validation.Problems()
     read = importlib.import_module("tessarr.codec.read").read_v2
     assert read(config, "/filters/0", problems, first=True) is None
     assert [problem.loc for problem in problems.found] == [f"/filters/0{where}"]
@@ -297,7 +297,7 @@ def test_defaults_are_numcodecs_defaults():
 )
 def test_a_document_keeps_its_spelling(name, configuration, expected):
     """Who wrote it may know no other name; the codec is the same."""
-    problems = tessarr.problems.Problems()
+    problems = tessarr.format.validation.Problems()
     document = {"name": name, "configuration": configuration}
     read = importlib.import_module("tessarr.codec.read").read_v3(document, "", problems)
     assert read == expected

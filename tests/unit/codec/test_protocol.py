@@ -16,7 +16,7 @@ from tessarr.codec.base import deliver
 from tessarr.codec.read import read_v2, read_v3
 from tessarr.codecs import BytesBytesCodec, register_codec
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.problems import Problems
+from tessarr.format.validation import Problems
 
 NUMBERS = np.arange(1000, dtype="i4")
 

@@ -35,8 +35,8 @@ from tessarr.codecs import (
     Zstd,
 )
 from tessarr.errors import ArgumentError, DataError, MetadataError, UnsupportedError
+from tessarr.format.validation import Problems
 from tessarr.metadata import v3
-from tessarr.problems import Problems
 
 
 def spec_of(array, fill=None):

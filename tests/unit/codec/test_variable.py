@@ -13,8 +13,8 @@ from tessarr import codec, codecs, dtype
 from tessarr.codec import ArraySpec
 from tessarr.codec.elements import document, from_document, join, split
 from tessarr.errors import ArgumentError, DataError, MetadataError, UnsupportedError
+from tessarr.format.validation import Members, Problems
 from tessarr.metadata import v2
-from tessarr.problems import Members, Problems
 
 GOOD = {
     "json2": {"encoding": "utf-8", "indent": 2, "separators": [", ", ": "], "strict": False},

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr import dtype
-from tessarr.problems import Problems
+from tessarr.format.validation import Problems
 
 NAMES = [
     "bool",

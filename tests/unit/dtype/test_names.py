@@ -7,7 +7,7 @@ import pytest
 
 from tessarr import dtype
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.problems import Problems
+from tessarr.format.validation import Problems
 
 
 def read(value, zarr_format):

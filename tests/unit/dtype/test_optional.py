@@ -10,7 +10,7 @@ import pytest
 import tessarr
 from tessarr import codecs, dtype
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
-from tessarr.problems import Problems
+from tessarr.format.validation import Problems
 
 MAYBE = {"name": "zarrs.optional", "configuration": {"name": "int16", "configuration": {}}}
 NESTED = {"name": "zarrs.optional", "configuration": MAYBE}

@@ -12,7 +12,7 @@ import pytest
 import tessarr
 from tessarr import dtype
 from tessarr.errors import UnsupportedError
-from tessarr.problems import Problems
+from tessarr.format.validation import Problems
 from tessarr.stores import MemoryStore
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tessarr.drive import run_flow
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow.create import Wording, create, documents
+from tessarr.flow.run import run_flow
 from tessarr.metadata.build import array_meta
 from tessarr.metadata.node import GroupMeta
 
@@ -83,7 +83,7 @@ def test_two_creators_and_one_wins(store: Any) -> None:
             # Somebody else creates it after it was looked for, before it is stored.
             if getattr(request, "key", "") == "a/zarr.json":
                 store.items["a/zarr.json"] = b"somebody else's"
-            from tessarr.drive import answer
+            from tessarr.flow.run import answer
 
             request = flow.send(answer(request, store))
     assert store.items["a/zarr.json"] == b"somebody else's"

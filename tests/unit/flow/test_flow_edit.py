@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from tessarr.drive import answer, run_flow
 from tessarr.errors import ArgumentError, NotFoundError
 from tessarr.flow import edit
 from tessarr.flow import open as flow_open
 from tessarr.flow.create import create
+from tessarr.flow.run import answer, run_flow
 from tessarr.metadata.build import array_meta
 
 

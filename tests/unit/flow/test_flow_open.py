@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tessarr.drive import run_flow
 from tessarr.errors import MetadataError, NotFoundError
 from tessarr.flow import create
 from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
 from tessarr.metadata.build import array_meta
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 

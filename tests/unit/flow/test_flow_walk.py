@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tessarr.drive import answer, run_flow
 from tessarr.errors import MetadataError, TessarrWarning
 from tessarr.flow import walk
 from tessarr.flow.create import create
+from tessarr.flow.run import answer, run_flow
 from tessarr.metadata.build import array_meta
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sampling import examples
 from tessarr.errors import SelectionError
-from tessarr.grid import RegularGrid
+from tessarr.format.chunk_grid import RegularGrid
 from tessarr.indexing import Selection, block, mask, outer, points
 from tessarr.testing import keys, walk
 

@@ -22,7 +22,7 @@ from tessarr.codecs import (
     Zstd,
 )
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.keys import DefaultKeys, V2Keys
+from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
 from tessarr.metadata import v2, v3
 from tessarr.metadata.attributes import attributes_of
 from tessarr.metadata.build import array_meta

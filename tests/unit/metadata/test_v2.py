@@ -10,7 +10,7 @@ import pytest
 from tessarr import codec
 from tessarr.codecs import Blosc, Bytes, GZip, Transpose, Zlib
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
-from tessarr.keys import V2Keys
+from tessarr.format.chunk_key_encoding import V2Keys
 from tessarr.metadata import GroupMeta, v2
 from tessarr.metadata.build import array_meta
 

@@ -9,7 +9,7 @@ import pytest
 
 from tessarr.codecs import Blosc, Bytes, Crc32c, GZip, ShardingIndexed
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
-from tessarr.keys import DefaultKeys, V2Keys
+from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
 from tessarr.metadata import GroupMeta, v2, v3
 
 LITTLE = {"name": "bytes", "configuration": {"endian": "little"}}

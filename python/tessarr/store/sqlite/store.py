@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, Self
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
-from tessarr.registry import call_public
-from tessarr.store.described import DescribedStore
+from tessarr.format.registry import call_public
 from tessarr.store.mapping import expand_user
 from tessarr.store.paths import check_path
+from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.sqlite.database import Database
 
 __all__ = ["SQLiteStore", "is_sqlite"]

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Final
 from zlib import crc32
 
 from tessarr.errors import DataError, ExistsError, NotFoundError, StoreError, UnsupportedError
-from tessarr.node_path import STAGED
+from tessarr.format.node_path import STAGED
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip import records
 from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, stamp_of

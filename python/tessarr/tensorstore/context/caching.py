@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from tessarr.store.kept import CachePool, RememberingStore
+from tessarr.store.wrappers.staged import CachePool, RememberingStore
 from tessarr.tensorstore.context.chunk_cache import ChunkShelf
-from tessarr.tensorstore.notation.members import expected
+from tessarr.tensorstore.json.object_members import expected
 
 if TYPE_CHECKING:
-    from tessarr.drive import Seen
+    from tessarr.flow.run import Seen
     from tessarr.metadata.node import ArrayMeta
     from tessarr.store import Store
     from tessarr.tensorstore.context.context import Resource

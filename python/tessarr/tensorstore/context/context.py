@@ -7,14 +7,14 @@ from threading import RLock
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
-from tessarr.brief import brief, cut
+from tessarr._safe_repr import brief, cut
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
-from tessarr.tensorstore.notation.derived import pickled, restore
-from tessarr.tensorstore.notation.members import as_json, expected
-from tessarr.tensorstore.notation.reading import copied
-from tessarr.tensorstore.notation.recall import check_integers
-from tessarr.tensorstore.notation.show import shown
+from tessarr.tensorstore.json.format_json import shown
+from tessarr.tensorstore.json.memo import check_integers
+from tessarr.tensorstore.json.object_members import as_json, expected
+from tessarr.tensorstore.json.parse import copied
+from tessarr.tensorstore.json.pickling import pickled, restore
 
 __all__ = ["Context", "ContextSpec", "Resource", "ResourceLike", "own", "reference"]
 

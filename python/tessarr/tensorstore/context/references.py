@@ -14,8 +14,8 @@ from tessarr.tensorstore.context.context import (
     reference,
 )
 from tessarr.tensorstore.context.resources import KINDS, Kind
-from tessarr.tensorstore.notation.members import expected, within
-from tessarr.tensorstore.notation.reading import copied
+from tessarr.tensorstore.json.object_members import expected, within
+from tessarr.tensorstore.json.parse import copied
 
 __all__ = ["Naming", "References"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.notation.durations import duration
-from tessarr.tensorstore.notation.members import (
+from tessarr.tensorstore.json.durations import duration
+from tessarr.tensorstore.json.object_members import (
     as_json,
     boolean,
     expected,

@@ -7,23 +7,23 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.space import IndexTransform
+from tessarr.index_space import IndexTransform
+from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.context.resources import KINDS
-from tessarr.tensorstore.futures.future import Future
-from tessarr.tensorstore.futures.start import start
-from tessarr.tensorstore.sharing import Expected
+from tessarr.tensorstore.future.future import Future
+from tessarr.tensorstore.future.spawn import start
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options, driver_spec
+from tessarr.tensorstore.spec.kvstore_driver_spec import PlacedSpec
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.placed_spec import PlacedSpec
 
 if TYPE_CHECKING:
+    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.batch.shared_reads import Sharing
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
-    from tessarr.tensorstore.kvstore.spec import Spec as Place
+    from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
     from tessarr.tensorstore.schema.schema import Schema
-    from tessarr.tensorstore.sharing import Sharing
-    from tessarr.tensorstore.together import Together
     from tessarr.types import JSONObject
 
 __all__ = ["AutoSpec"]

@@ -13,41 +13,41 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tessarr._json import load
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.errors import (
     ArgumentError,
     DataError,
     MetadataError,
     NotFoundError,
 )
-from tessarr.space import IndexDomain, IndexTransform
+from tessarr.format.json import load
+from tessarr.index_space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.caching import bound_of, memory_of
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.document import Document
-from tessarr.tensorstore.futures.future import Future
-from tessarr.tensorstore.futures.start import start
-from tessarr.tensorstore.futures.writes import WriteFutures
-from tessarr.tensorstore.in_memory import check_finite, empty
+from tessarr.tensorstore.drivers.cached_document import Document
+from tessarr.tensorstore.future.future import Future
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.json.parse import text
 from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.kvstore.driver import quoted
-from tessarr.tensorstore.kvstore.spec import called
-from tessarr.tensorstore.notation.reading import text
+from tessarr.tensorstore.kvstore.kvstore_driver import quoted
+from tessarr.tensorstore.kvstore.kvstore_spec import called
+from tessarr.tensorstore.ndarray_views import check_finite, empty
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import dtype, json_value
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.kvstore_driver_spec import PlacedSpec
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.placed_spec import PlacedSpec
-from tessarr.tensorstore.spec.recheck import Recheck, recheck_of
+from tessarr.tensorstore.spec.staleness_bounds import Recheck, recheck_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.batch.shared_reads import Sharing
     from tessarr.tensorstore.driver import Using
-    from tessarr.tensorstore.sharing import Sharing
-    from tessarr.tensorstore.together import Together
     from tessarr.types import JSONObject
 
 __all__ = ["JsonDriver", "JsonSpec"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tessarr.tensorstore.kvstore.store import KvStore
+from tessarr.tensorstore.kvstore.kvstore import KvStore
 
 __all__ = ["KvStore"]

@@ -13,7 +13,7 @@ from tessarr._engine import (
     joined,
     text_of,
 )
-from tessarr.tensorstore.notation.derived import kept, pickled, restore
+from tessarr.tensorstore.json.pickling import kept, pickled, restore
 
 __all__ = [
     "KeyRange",

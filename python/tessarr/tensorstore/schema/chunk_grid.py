@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.space import INFINITE
-from tessarr.tensorstore.notation.derived import pickled, restore
-from tessarr.tensorstore.notation.keywords import tells
-from tessarr.tensorstore.notation.reading import (
+from tessarr.index_space import INFINITE
+from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.memo import check_integers
+from tessarr.tensorstore.json.parse import (
     as_float,
     as_integer,
     beside_json,
@@ -18,9 +19,8 @@ from tessarr.tensorstore.notation.reading import (
     members_of,
     nothing_else,
 )
-from tessarr.tensorstore.notation.recall import check_integers
-from tessarr.tensorstore.notation.show import ordered, shown
-from tessarr.tensorstore.schema.wish import (
+from tessarr.tensorstore.json.pickling import pickled, restore
+from tessarr.tensorstore.schema.constraint import (
     SOFT,
     Row,
     Wish,

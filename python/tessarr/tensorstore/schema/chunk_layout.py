@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self, TypeAlias, Unpack
 
 from tessarr.errors import ArgumentError
-from tessarr.space import INFINITE, Dim, IndexDomain
-from tessarr.tensorstore.notation.derived import pickled, restore
-from tessarr.tensorstore.notation.keywords import tells
-from tessarr.tensorstore.notation.reading import (
+from tessarr.index_space import INFINITE, Dim, IndexDomain
+from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.memo import Recall, check_integers
+from tessarr.tensorstore.json.parse import (
     as_flag,
     as_integer,
     beside_json,
@@ -23,17 +24,10 @@ from tessarr.tensorstore.notation.reading import (
     members_of,
     nothing_else,
 )
-from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import ordered, shown
+from tessarr.tensorstore.json.pickling import pickled, restore
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, Grid, GridConstraints, single
 from tessarr.tensorstore.schema.chunk_keywords import LayoutKeywords, LayoutMembers
-from tessarr.tensorstore.schema.layout_constraints import (
-    NO_LAYOUT,
-    USAGES,
-    Grids,
-    LayoutConstraints,
-)
-from tessarr.tensorstore.schema.wish import (
+from tessarr.tensorstore.schema.constraint import (
     SOFT,
     Wish,
     check_keywords,
@@ -41,6 +35,12 @@ from tessarr.tensorstore.schema.wish import (
     row_of,
     value_of,
     values_of,
+)
+from tessarr.tensorstore.schema.layout_constraints import (
+    NO_LAYOUT,
+    USAGES,
+    Grids,
+    LayoutConstraints,
 )
 from tessarr.types import JSONObject
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, NoReturn
 
 from tessarr.errors import ArgumentError
-from tessarr.space import INFINITE, IndexTransform, View
-from tessarr.tensorstore.schema import through
+from tessarr.index_space import INFINITE, IndexTransform, View
+from tessarr.tensorstore.schema import propagate
 from tessarr.tensorstore.schema.chunk_grid import LONGEST
+from tessarr.tensorstore.schema.constraint import Row, Wish
 from tessarr.tensorstore.schema.layout_constraints import Found, LayoutConstraints
-from tessarr.tensorstore.schema.wish import Row, Wish
 
 __all__ = ["layout_before", "layout_through"]
 
@@ -58,7 +58,7 @@ def layout_before(layout: LayoutConstraints, transform: IndexTransform) -> Layou
     def row(wishes: Row, change: Change) -> Row:
         if not wishes:
             return ()
-        return through.carried_back(
+        return propagate.carried_back(
             wishes,
             transform,
             lambda wish, *by: Wish(change(wish.value, *by), wish.hard),
@@ -68,7 +68,7 @@ def layout_before(layout: LayoutConstraints, transform: IndexTransform) -> Layou
 
     return layout.with_rows(
         transform.output_rank,
-        lambda order: through.order_before(order, transform),
+        lambda order: propagate.order_before(order, transform),
         lambda wishes: row(wishes, _origin_before),
         lambda grid: grid.each(
             lambda wishes: row(wishes, _length_before), lambda wishes: row(wishes, _ratio_before)

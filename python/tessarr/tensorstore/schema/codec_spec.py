@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from tessarr import codec as codecs
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.notation.derived import pickled, restore
-from tessarr.tensorstore.notation.members import refusal
-from tessarr.tensorstore.notation.reading import (
+from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.memo import Recall, check_integers
+from tessarr.tensorstore.json.object_members import refusal
+from tessarr.tensorstore.json.parse import (
     copied,
     integer,
     items,
@@ -23,9 +24,8 @@ from tessarr.tensorstore.notation.reading import (
     plain,
     without_fractions,
 )
-from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import ordered, shown
-from tessarr.tensorstore.schema.chain import Chain, merged_chains
+from tessarr.tensorstore.json.pickling import pickled, restore
+from tessarr.tensorstore.schema.codec_chain_spec import Chain, merged_chains
 from tessarr.types import JSONObject
 
 __all__ = ["NOTHING", "OPEN", "CodecSpec", "Compression", "compressor_from_json"]

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError, UnsupportedError
-from tessarr.tensorstore.notation.derived import pickled, restore
-from tessarr.tensorstore.notation.members import like_json
+from tessarr.tensorstore.json.object_members import like_json
+from tessarr.tensorstore.json.pickling import pickled, restore
 
 if TYPE_CHECKING:
     import numpy.typing as npt

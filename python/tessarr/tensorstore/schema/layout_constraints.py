@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.schema.chunk_grid import NOTHING, GridConstraints
-from tessarr.tensorstore.schema.wish import (
+from tessarr.tensorstore.schema.constraint import (
     SOFT,
     Row,
     Wish,

@@ -12,13 +12,14 @@ from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy.typing as npt
 
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.errors import ArgumentError
-from tessarr.space import Bracketed, IndexDomain, IndexTransform, View
-from tessarr.space.names import integer as index64
-from tessarr.tensorstore.notation.derived import kept, pickled, restore
-from tessarr.tensorstore.notation.keywords import tells
-from tessarr.tensorstore.notation.reading import (
+from tessarr.index_space import Bracketed, IndexDomain, IndexTransform, View
+from tessarr.index_space.dimension_names import integer as index64
+from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.memo import Recall, check_integers
+from tessarr.tensorstore.json.parse import (
     beside_json,
     check_known,
     integer,
@@ -27,17 +28,22 @@ from tessarr.tensorstore.notation.reading import (
     nothing_else,
     stated,
 )
-from tessarr.tensorstore.notation.recall import Recall, check_integers
-from tessarr.tensorstore.notation.show import ordered, shown
-from tessarr.tensorstore.schema import through
+from tessarr.tensorstore.json.pickling import kept, pickled, restore
+from tessarr.tensorstore.schema import propagate
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_before, layout_through
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import DTypeLike
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
-from tessarr.tensorstore.schema.fill import fill_from_json, fill_of, fill_to_json, frozen, same_fill
+from tessarr.tensorstore.schema.fields import MAX_RANK, Parts
+from tessarr.tensorstore.schema.fill_value import (
+    fill_from_json,
+    fill_of,
+    fill_to_json,
+    frozen,
+    same_fill,
+)
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
-from tessarr.tensorstore.schema.parts import MAX_RANK, Parts
 from tessarr.tensorstore.schema.units import (
     UnitLike,
     Units,
@@ -312,7 +318,7 @@ class Schema(Parts, Bracketed):
         made._layout = layout_through(self._layout, view) if layout is None else layout
         made._units = units_through(self._units, view) if self._units else ()
         if made._fill is not None and made._fill.ndim and not view._unmoved:
-            made._fill = frozen(through.array_through(made._fill, view, self._domain))
+            made._fill = frozen(propagate.array_through(made._fill, view, self._domain))
         made._rank, made._domain = view.rank, view.domain
         return made
 
@@ -332,9 +338,9 @@ class Schema(Parts, Bracketed):
         made._rank = transform.output_rank
         made._layout = layout_before(self._layout, transform)
         if self._domain is not None:
-            made._domain = through.domain_before(self._domain, transform)
+            made._domain = propagate.domain_before(self._domain, transform)
         if self._fill is not None:
-            made._fill = frozen(through.array_before(self._fill, transform))
+            made._fill = frozen(propagate.array_before(self._fill, transform))
         if self._units:
             made._units = units_before(self._units, transform)
         return made

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tessarr._engine import Unit
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.errors import ArgumentError
-from tessarr.space import IndexTransform
-from tessarr.tensorstore.notation.reading import stated
-from tessarr.tensorstore.schema.through import carried, carried_back
+from tessarr.index_space import IndexTransform
+from tessarr.tensorstore.json.parse import stated
+from tessarr.tensorstore.schema.propagate import carried, carried_back
 
 __all__ = [
     "Unit",

@@ -7,21 +7,21 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
-from tessarr.tensorstore.notation.reading import as_flag, of_class
+from tessarr.tensorstore.json.parse import as_flag, of_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.recheck import asked
+from tessarr.tensorstore.spec.staleness_bounds import asked
 
 if TYPE_CHECKING:
-    from tessarr.space import IndexTransform
+    from tessarr.index_space import IndexTransform
+    from tessarr.tensorstore.batch.shared_reads import Sharing
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming
     from tessarr.tensorstore.driver import Driver
-    from tessarr.tensorstore.futures.future import Future
+    from tessarr.tensorstore.future.future import Future
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
-    from tessarr.tensorstore.sharing import Sharing
     from tessarr.types import JSONObject
 
 __all__ = [
@@ -37,16 +37,16 @@ __all__ = [
 ]
 
 DRIVERS: Final[dict[str, str]] = {
-    "zarr3": "tessarr.tensorstore.drivers.zarr.spec3:Zarr3Spec",
-    "zarr": "tessarr.tensorstore.drivers.zarr.spec2:Zarr2Spec",
-    "zarr2": "tessarr.tensorstore.drivers.zarr.spec2:Zarr2Spec",
+    "zarr3": "tessarr.tensorstore.drivers.zarr.zarr3_spec:Zarr3Spec",
+    "zarr": "tessarr.tensorstore.drivers.zarr.zarr2_spec:Zarr2Spec",
+    "zarr2": "tessarr.tensorstore.drivers.zarr.zarr2_spec:Zarr2Spec",
     "auto": "tessarr.tensorstore.drivers.auto:AutoSpec",
-    "array": "tessarr.tensorstore.drivers.array.spec:MemorySpec",
-    "cast": "tessarr.tensorstore.drivers.cast.spec:CastSpec",
-    "downsample": "tessarr.tensorstore.drivers.downsample.spec:DownsampleSpec",
+    "array": "tessarr.tensorstore.drivers.array.array_spec:MemorySpec",
+    "cast": "tessarr.tensorstore.drivers.cast.cast_spec:CastSpec",
+    "downsample": "tessarr.tensorstore.drivers.downsample.downsample_spec:DownsampleSpec",
     "json": "tessarr.tensorstore.drivers.json:JsonSpec",
-    "stack": "tessarr.tensorstore.drivers.stack.spec:StackSpec",
-    "virtual_chunked": "tessarr.tensorstore.drivers.virtual.spec:VirtualSpec",
+    "stack": "tessarr.tensorstore.drivers.stack.stack_spec:StackSpec",
+    "virtual_chunked": "tessarr.tensorstore.drivers.virtual_chunked.virtual_spec:VirtualSpec",
 }
 """Where the `DriverSpec` of each driver is, by the names that specs have for it."""
 

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.tensorstore.notation.reading import as_flag, boolean
+from tessarr.tensorstore.json.parse import as_flag, boolean
 
 if TYPE_CHECKING:
     from tessarr.types import JSONObject

@@ -7,16 +7,16 @@ from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.space import Dim, Indexable, IndexDomain, IndexTransform
+from tessarr.index_space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, own
-from tessarr.tensorstore.kvstore import KvStore
-from tessarr.tensorstore.kvstore.drivers import DRIVERS as STORES
-from tessarr.tensorstore.notation.keywords import tells
-from tessarr.tensorstore.notation.members import refusal
-from tessarr.tensorstore.notation.reading import (
+from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.memo import Recall, check_integers, key_of
+from tessarr.tensorstore.json.object_members import refusal
+from tessarr.tensorstore.json.parse import (
     as_flag,
     given,
     integer,
@@ -27,12 +27,14 @@ from tessarr.tensorstore.notation.reading import (
     take,
     text,
 )
-from tessarr.tensorstore.notation.recall import Recall, check_integers, key_of
-from tessarr.tensorstore.notation.show import ordered, shown
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.driver_registry import DRIVERS as STORES
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.array_url import spec_of_url
+from tessarr.tensorstore.spec.cache_key import holds_store, key_with
 from tessarr.tensorstore.spec.driver_spec import (
     DRIVERS,
     OF_SCHEMA,
@@ -41,15 +43,19 @@ from tessarr.tensorstore.spec.driver_spec import (
     SpecKeywords,
     driver_spec,
 )
-from tessarr.tensorstore.spec.keys import holds_store, key_with
 from tessarr.tensorstore.spec.open_mode import OpenMode
-from tessarr.tensorstore.spec.telling import context_json, everything, naming_of, pickled, told
-from tessarr.tensorstore.spec.url import spec_of_url
+from tessarr.tensorstore.spec.serialize import (
+    context_json,
+    everything,
+    naming_of,
+    pickled,
+    told,
+)
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tessarr.space import View
+    from tessarr.index_space import View
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape
 

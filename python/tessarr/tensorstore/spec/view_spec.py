@@ -7,11 +7,11 @@ from copy import copy
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
-from tessarr.space import IndexDomain
+from tessarr.index_space import IndexDomain
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
+from tessarr.tensorstore.spec.serialize import context_json, everything
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.spec.telling import context_json, everything
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tessarr._engine import TransactionBase, rebound
 from tessarr.errors import ArgumentError, TessarrError
-from tessarr.tensorstore.futures.future import Future, failed, finished
-from tessarr.tensorstore.futures.promise import Promise
-from tessarr.tensorstore.futures.threads import submit_whole
-from tessarr.tensorstore.futures.writes import WriteFutures
-from tessarr.tensorstore.transaction.staging import Staging
-from tessarr.tensorstore.transaction.under_way import UnderWay
+from tessarr.tensorstore.future.executor import submit_whole
+from tessarr.tensorstore.future.future import Future, failed, finished
+from tessarr.tensorstore.future.promise import Promise
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.transaction.participant import Staging
+from tessarr.tensorstore.transaction.pending import UnderWay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tessarr.tensorstore.transaction.under_way import F
+    from tessarr.tensorstore.transaction.pending import F
 
 __all__ = ["Transaction", "during", "rebound"]
 

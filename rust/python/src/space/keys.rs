@@ -44,11 +44,11 @@ pub(super) fn terms(key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<IndexTerm>>> 
     Ok((ellipses < 2).then_some(terms))
 }
 
-/// The class of what `tessarr.space.brackets` makes of other index arrays.
+/// The class of what `tessarr.index_space.indexing_terms` makes of other index arrays.
 static PARSED: Once<Py<PyAny>> = Once::new();
 
 fn parsed_class(py: Python<'_>) -> PyResult<Py<PyAny>> {
-    py.import("tessarr.space.brackets")?.getattr("IndexArray").map(Bound::unbind)
+    py.import("tessarr.index_space.indexing_terms")?.getattr("IndexArray").map(Bound::unbind)
 }
 
 /// Add what a term is; false if Python has to parse it.

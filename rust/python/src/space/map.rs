@@ -225,7 +225,7 @@ impl OutputIndexMap {
     #[getter]
     fn method<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let methods = py.import(intern!(py, "tessarr.space.maps"))?;
+        let methods = py.import(intern!(py, "tessarr.index_space.output_index_map"))?;
         let form = match slf.borrow().follows {
             Follows::Nothing => 0,
             Follows::Dimension(_) => 1,

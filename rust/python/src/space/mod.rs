@@ -37,7 +37,7 @@ type PlainMap<'py> = (i64, i64, Option<Bound<'py, PyAny>>, Option<(i64, i64)>);
 /// What stands before the names of the members that state a view's dimensions.
 const INPUT: &str = "input_";
 
-/// Dimensions, and a map for each dimension of what is viewed: what `tessarr.space` composes.
+/// Dimensions, and a map for each dimension of what is viewed: what `tessarr.index_space` composes.
 #[pyclass(frozen, eq, module = "tessarr._engine")]
 #[derive(PartialEq)]
 pub(crate) struct View(pub(crate) index_space::IndexTransform);

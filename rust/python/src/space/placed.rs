@@ -17,13 +17,13 @@ use crate::subclass::{copy_of, made_as, made_like};
 /// The class of domains, in Python.
 fn domains(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: Once<Py<PyType>> = Once::new();
-    CLASS.import(py, "tessarr.space.index_domain", "IndexDomain")
+    CLASS.import(py, "tessarr.index_space.index_domain", "IndexDomain")
 }
 
 /// The class of transforms, in Python.
 pub(crate) fn transforms(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: Once<Py<PyType>> = Once::new();
-    CLASS.import(py, "tessarr.space.transform", "IndexTransform")
+    CLASS.import(py, "tessarr.index_space.index_transform", "IndexTransform")
 }
 
 /// Base of `IndexDomain` and `IndexTransform`: a view, and what it says of its positions.
@@ -149,7 +149,7 @@ impl PlacedBase {
     fn _output<'a>(&'a self, py: Python<'a>) -> PyResult<&'a Bound<'a, PyAny>> {
         static MAPS: Once<Py<PyType>> = Once::new();
         let output = self.output.get_or_try_init(py, || {
-            let class = MAPS.import(py, "tessarr.space.maps", "OutputIndexMaps")?;
+            let class = MAPS.import(py, "tessarr.index_space.output_index_map", "OutputIndexMaps")?;
             class.call1((self.view(py)?.maps(py)?,)).map(Bound::unbind)
         })?;
         Ok(output.bind(py))

@@ -261,7 +261,7 @@ impl KvStoreBase {
         static FINISHED: Once<Py<PyAny>> = Once::new();
         static FAILED: Once<Py<PyAny>> = Once::new();
         static NOTHING: Once<Py<PyAny>> = Once::new();
-        const FUTURES: &str = "tessarr.tensorstore.futures.future";
+        const FUTURES: &str = "tessarr.tensorstore.future.future";
         match done {
             Ok(value) if value.is_none() => Ok(NOTHING.import(py, FUTURES, "NOTHING")?.clone()),
             Ok(value) => FINISHED.import(py, FUTURES, "finished")?.call1((value,)),

@@ -48,7 +48,7 @@ impl Site {
         Site::default()
     }
 
-    /// Say where values are, as `tessarr.store.sites.Place` does. False: the engine cannot ask there.
+    /// Say where values are, as `tessarr.store.object.http.Place` does. False: the engine cannot ask there.
     #[allow(clippy::too_many_arguments)] // those of a tuple
     fn place(
         &self,

@@ -94,7 +94,7 @@ impl TransactionBase {
             Some(stage) => stage,
             None if store.is_instance_of::<MemoryStore>() => {
                 static CLASS: Once<Py<PyType>> = Once::new();
-                let class = CLASS.import(py, "tessarr.store.kept", "StagedStore")?;
+                let class = CLASS.import(py, "tessarr.store.wrappers.staged", "StagedStore")?;
                 let made = class.call1((store, this.repeatable, slf))?;
                 stages.call_method1(intern!(py, "setdefault"), (store, made))?
             }

@@ -1,4 +1,4 @@
-//! Stores over other stores: `tessarr.store.wrap` makes the classes that users know.
+//! Stores over other stores: `tessarr.store.wrappers.wrapper` makes the classes that users know.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tessarr.errors import ArgumentError
-from tessarr.space import Dim, IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.space.bounds import extent
-from tessarr.space.domain import INFINITE
-from tessarr.space.maps import position
+from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.index_space.intervals import INFINITE
+from tessarr.index_space.output_index_map import position
+from tessarr.index_space.view_bounds import extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,26 +12,32 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tessarr import dtype as data_types
-from tessarr.brief import brief
+from tessarr._safe_repr import brief
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.grid import RegularGrid
+from tessarr.format.chunk_grid import RegularGrid
+from tessarr.format.validation import Problems
+from tessarr.index_space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.metadata.node import check_sizes
-from tessarr.problems import Problems
-from tessarr.space import INFINITE, Dim, IndexDomain, IndexTransform, View
-from tessarr.tensorstore.notation.reading import compare, lengths, refuse, without_fractions
-from tessarr.tensorstore.notation.recall import check_integers
+from tessarr.tensorstore.json.memo import check_integers
+from tessarr.tensorstore.json.parse import compare, lengths, refuse, without_fractions
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
-from tessarr.tensorstore.schema.element import WHOLE, Element, Field, element_of, stored_type
-from tessarr.tensorstore.schema.fill import new_fill, record_fill, scalar_of
+from tessarr.tensorstore.schema.element_type import (
+    WHOLE,
+    Element,
+    Field,
+    element_of,
+    stored_type,
+)
+from tessarr.tensorstore.schema.fill_value import new_fill, record_fill, scalar_of
 from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT, LayoutConstraints
+from tessarr.tensorstore.schema.propagate import merged_domains
 from tessarr.tensorstore.schema.schema import Schema
-from tessarr.tensorstore.schema.through import merged_domains
 
 if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
-    from tessarr.tensorstore.schema.choose import Asked
+    from tessarr.tensorstore.schema.choose_chunk_shape import Asked
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 

@@ -1,0 +1,1 @@
+"""The public functions that open, create, save and manage arrays and groups."""

@@ -1,0 +1,395 @@
+"""Functions on whole hierarchies: creation, drawing, consolidated metadata, migration.
+
+*Consolidated metadata* are copies of the documents of all nodes below a group, kept in one
+place: who opens the group by them needs no further request to know every array, which on
+a remote store is the difference between one round trip and hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from tessarr.api.open import open as open_node
+from tessarr.api.open import open_group
+from tessarr.array import Array
+from tessarr.array import bind as bind_array
+from tessarr.flow import consolidate, create, migrate
+from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.group import Group, bind
+from tessarr.group.create import metas_of
+from tessarr.metadata.from_user import meta_of
+from tessarr.options import current
+from tessarr.store.resolve import locate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Literal
+
+    from tessarr.flow.consolidate import Difference
+    from tessarr.flow.run import Flow
+    from tessarr.node.tree import Tree
+    from tessarr.store.url import StoreLike
+    from tessarr.types import MemoryOrder, ZarrFormat
+
+__all__ = [
+    "consolidate_metadata",
+    "consolidated_differences",
+    "create_hierarchy",
+    "migrate_1to2",
+    "open_consolidated",
+    "remove_consolidated",
+    "tree",
+]
+
+
+_MODES: Final[Mapping[str | None, Literal["r", "r+", "a"]]] = {"r": "r", "r+": "r+", "a": "a"}
+"""Modes that open what is there."""
+
+
+def create_hierarchy(
+    store: StoreLike,
+    nodes: Mapping[str, Any],
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    overwrite: bool = False,
+) -> Iterator[tuple[str, Array | Group]]:
+    """Create several nodes, and the groups above: all of them, or none.
+
+    Parameters
+    ----------
+    store, path
+        Where, as for `tessarr.open`.
+    nodes
+        What is to be created, by path: as for `tessarr.Group.create_hierarchy`. The path
+        ``""`` is the group above all others.
+    zarr_format
+        2 or 3; by default that of the group that is there, else that of the metadata that is
+        given, else as the options say.
+    overwrite
+        Delete what is there, with everything below it. By default that is an error.
+
+    Returns
+    -------
+    iterator of (str, Array or Group)
+        The new nodes, by path, sorted; the groups between, too. They exist already.
+
+    Raises
+    ------
+    ExistsError
+        If there is a node at one of the paths, or an array above one; nothing has changed.
+    ArgumentError, MetadataError
+        If what is to be created is not valid.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> items = {}
+    >>> nodes = {"": {"attributes": {"k": 1}}, "a/b": {"shape": (3,), "dtype": "i2"}}
+    >>> for path, node in tessarr.create_hierarchy(items, nodes):
+    ...     print(repr(path), node)
+    '' Group(/, zarr_format=3)
+    'a' Group(/a, zarr_format=3)
+    'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
+    """
+    opened, at = locate(store, "a", path, zarr_format)
+    form = zarr_format or run_flow(_format_of(at), opened) or _stated(nodes)
+    metas = metas_of(nodes, opened, at, form or current().zarr_format)
+    created = run_flow(create.create_all(metas, overwrite=overwrite, store=opened), opened)
+    below = len(open_flow.prefix_of(at))
+    made = [
+        (path[below:], bind(meta, opened, path, read_only=False)) for path, meta in created.items()
+    ]
+    return iter(made)
+
+
+def _format_of(path: str) -> Flow[ZarrFormat | None]:
+    found = yield from open_flow.find(path, kind="group")
+    return None if found is None else found.zarr_format
+
+
+def _stated(nodes: Mapping[str, Any]) -> ZarrFormat | None:
+    if not isinstance(nodes, Mapping):
+        raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
+    metas = (meta_of(value, path) for path, value in nodes.items())
+    return next((meta.zarr_format for meta in metas if meta is not None), None)
+
+
+def tree(
+    grp: StoreLike | Group | Array,
+    expand: bool | None = None,
+    level: int | None = None,
+    *,
+    path: str | None = None,
+    max_nodes: int | None = 500,
+    plain: bool = True,
+) -> Tree:
+    """Return a drawing of a hierarchy, to print or for a notebook to show.
+
+    Parameters
+    ----------
+    grp
+        A group, an array, or where one is, as for `tessarr.open`.
+    path
+        Of the group in the store; by default the root.
+    expand, level, max_nodes, plain
+        As for `tessarr.Group.tree`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> items = {}
+    >>> _ = tessarr.zeros((3, 4), store=items, path="a/b", dtype="i4")
+    >>> tessarr.tree(items)
+    /
+    └── a
+        └── b (3, 4) int32
+    """
+    from tessarr.node.tree import Tree
+
+    node = grp if isinstance(grp, Array | Group) else open_node(grp, "r", path=path)
+    if isinstance(node, Array):
+        return Tree(repr(node), {})
+    return node.tree(expand, level, max_nodes=max_nodes, plain=plain)
+
+
+def consolidate_metadata(
+    store: StoreLike,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    *,
+    metadata_key: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Group:
+    """Copy the metadata of all nodes below a group into one place, anew if it was before.
+
+    Parameters
+    ----------
+    store
+        Where, as for `tessarr.open`.
+    path
+        The path of the group in the store; by default the root.
+    zarr_format
+        The only format to look for.
+    metadata_key
+        The name of the document of format 2, if it is not to be ``.zmetadata``. Under
+        another name the copies stay as they are when a node is changed.
+    storage_options
+        As for `tessarr.open`.
+
+    Returns
+    -------
+    Group
+        Opened by the copies, for reading and writing.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no group.
+    MetadataError
+        If a document is not JSON.
+    ArgumentError
+        If a name is given, but the group is of format 3.
+
+    Notes
+    -----
+    Costs one listing per group and one or three requests per node. Format 2 keeps the
+    copies in ``.zmetadata``, format 3 in the ``zarr.json`` of the group.
+
+    Every change that Tessarr makes to a node (attributes, creation, deletion, resize) is made
+    to the copies of all groups above it, too. Other programs may not do so: then
+    call this again, or `consolidated_differences` to see. Changes that Tessarr makes in another
+    process meanwhile are copied if the group had copies before; other changes may be missed.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group("memory://consolidated")
+    >>> _ = g.create_array("a/b", shape=(3,), dtype="i4")
+    >>> list(tessarr.consolidate_metadata("memory://consolidated")["a"])
+    ['b']
+    """
+    opened, at = locate(store, "r+", path, storage_options=storage_options)
+    flow = consolidate.consolidate(at, zarr_format=zarr_format, name=metadata_key)
+    _, form = run_flow(flow, opened)
+    meta, copies = run_flow(consolidate.find(at, zarr_format=form, name=metadata_key), opened)
+    return bind(meta, opened, at, read_only=False, copies=copies)
+
+
+def open_consolidated(
+    store: StoreLike,
+    metadata_key: str | None = None,
+    mode: Literal["r", "r+", "a"] = "r+",
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    **settings: Any,
+) -> Group:
+    """Open a group by its consolidated metadata, which it has to have.
+
+    Parameters
+    ----------
+    store, mode, path, zarr_format, **settings
+        As for `tessarr.open_group`.
+    metadata_key
+        The name of the document of format 2, if it is not ``.zmetadata``; it has this place in
+        zarr-python 2. A mode is taken for one, as elsewhere.
+
+    Returns
+    -------
+    Group
+
+    Raises
+    ------
+    NotFoundError
+        If there is no group, or it has no consolidated metadata.
+    MetadataError
+        If that is broken.
+
+    Notes
+    -----
+    One request; members, what is below them, and the drawing of all take none.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> _ = tessarr.create_group("memory://plain")
+    >>> tessarr.open_consolidated("memory://plain")
+    Traceback (most recent call last):
+    tessarr.errors.NotFoundError: group '/' has no consolidated metadata: ...
+    """
+    if metadata_key in _MODES:
+        mode, metadata_key = _MODES[metadata_key], None
+    return open_group(
+        store,
+        mode,
+        path=path,
+        zarr_format=zarr_format,
+        use_consolidated=settings.pop("use_consolidated", None) or metadata_key or True,
+        **settings,
+    )
+
+
+def consolidated_differences(
+    store: StoreLike,
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    metadata_key: str | None = None,
+) -> dict[str, Difference]:
+    """Compare consolidated metadata with the documents of which it has copies.
+
+    Parameters
+    ----------
+    store, path, zarr_format, metadata_key
+        As for `open_consolidated`.
+
+    Returns
+    -------
+    dict
+        By path from the group: "missing" where a node has no copy, "gone" where a copy
+        has no node, "changed" where they differ. Empty where all is in step.
+
+    Notes
+    -----
+    Costs as much as looking up all nodes: one listing per group and one or three requests
+    per node.
+
+    Examples
+    --------
+    >>> import json, tessarr
+    >>> items = {}
+    >>> _ = tessarr.create_group(items).create_group("a", attributes={"x": 1})
+    >>> _ = tessarr.consolidate_metadata(items)
+    >>> tessarr.consolidated_differences(items)
+    {}
+    >>> items["a/zarr.json"] = items["a/zarr.json"].replace(b"1", b"2")
+    >>> tessarr.consolidated_differences(items)
+    {'a': 'changed'}
+    """
+    opened, at = locate(store, "r", path)
+    flow = consolidate.differences(at, zarr_format=zarr_format, name=metadata_key)
+    return run_flow(flow, opened)
+
+
+def remove_consolidated(
+    store: StoreLike, *, path: str | None = None, zarr_format: ZarrFormat | None = None
+) -> bool:
+    """Remove the consolidated metadata of a group; the nodes stay as they are.
+
+    Parameters
+    ----------
+    store, path, zarr_format
+        As for `consolidate_metadata`.
+
+    Returns
+    -------
+    bool
+        Whether there was any.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> _ = tessarr.create_group("memory://bare")
+    >>> tessarr.remove_consolidated("memory://bare")
+    False
+    """
+    opened, at = locate(store, "r+", path)
+    return run_flow(consolidate.remove(at, zarr_format=zarr_format), opened)
+
+
+def migrate_1to2(
+    store: StoreLike, *, path: str | None = None, order: MemoryOrder | None = None
+) -> Array:
+    """Bring an array of format 1 to format 2, in place.
+
+    Parameters
+    ----------
+    store
+        Where, as for `tessarr.open`. Format 1 has one array in a store.
+    path
+        Where in the store that array is, if not at the root.
+    order
+        How the elements of chunks really are laid out, "C" or "F". By default as the
+        metadata says. zarr-python 1 stored "C" whatever its metadata said, unless the
+        compressor was Blosc; others did as they said. It cannot be known from the data, so if
+        values look scrambled, which is warned of, this is the remedy.
+
+    Returns
+    -------
+    Array
+        Open for reading and writing.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no array of format 1; nothing has changed then.
+    ExistsError
+        If there is a node of format 2 or 3 already.
+    MetadataError
+        If the metadata is broken; ``.problems`` are all of them.
+
+    Notes
+    -----
+    Only metadata is written, chunks stay as they are. Interrupted at any point, the
+    array is there in one format or the other, and calling this again finishes it.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> meta = b'''{"zarr_format": 1, "shape": [3], "chunks": [3], "dtype": "|u1",
+    ...     "compression": "none", "compression_opts": null, "fill_value": 0, "order": "C"}'''
+    >>> items = {"meta": meta, "attrs": b"{}", "0": bytes([1, 2, 3])}
+    >>> tessarr.open(items, "r").zarr_format
+    1
+    >>> tessarr.migrate_1to2(items)[:]
+    array([1, 2, 3], dtype=uint8)
+    >>> sorted(items)
+    ['.zarray', '.zattrs', '0']
+    """
+    opened, at = locate(store, "r+", path)
+    run_flow(migrate.migrate(at, order=order), opened)
+    meta = run_flow(open_flow.array(at, zarr_format=2), opened)
+    return bind_array(meta, opened, at, read_only=False, present="document")

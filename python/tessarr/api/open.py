@@ -1,0 +1,511 @@
+"""Opening arrays and groups, or creating what is not there, as a mode says.
+
+Modes are those of zarr-python and h5py:
+
+====  =========================================================================
+mode  meaning
+====  =========================================================================
+r     read only; has to exist
+r+    read and write; has to exist
+a     read and write; created if it does not exist
+w     created; what exists is deleted first, with everything below it
+w-    created; an error if it exists (also: x)
+====  =========================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from tessarr.api.create import create_array, create_group
+from tessarr.array import bind as bind_array
+from tessarr.errors import ArgumentError, ExistsError, MetadataError
+from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import check_path
+from tessarr.group import bind
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.store.resolve import locate
+from tessarr.store.url import folder_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tessarr.array import Array
+    from tessarr.flow.open import Kind
+    from tessarr.group import Group
+    from tessarr.metadata.consolidated import Consolidated
+    from tessarr.store import Store
+    from tessarr.store.resolve import Mode
+    from tessarr.store.url import StoreLike
+    from tessarr.types import MemoryOrder, ShapeLike, ZarrFormat
+
+__all__ = ["group", "open", "open_array", "open_group", "open_like"]
+
+T = TypeVar("T")
+
+
+def open(
+    store: StoreLike = None,
+    mode: Mode = "a",
+    *,
+    path: str | None = None,
+    zarr_format: ZarrFormat | None = None,
+    use_consolidated: bool | str | None = None,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Array | Group:
+    """Open the array or group that is there, whatever its format.
+
+    Parameters
+    ----------
+    store
+        The path of a folder, ``file://…``, ``memory://name``, a store, a mapping of
+        keys to bytes, or None for a new store in memory.
+    mode
+        r, r+, a, w or w-: see `tessarr.api.open`. With a, w and w- what is created is an
+        array if a shape or data is given, else a group.
+    path
+        The path of the node in the store; by default the root.
+    zarr_format
+        The only format to look for, and that of what is created.
+    use_consolidated
+        As for `open_group`; True and a name open a group only.
+    chunk_store
+        Where the chunks are, if not in `store`.
+    storage_options
+        What the file system of a URL is to know, such as ``{"anon": True}``.
+    **settings
+        For an array, as for `open_array`; for a new group ``attributes``.
+
+    Returns
+    -------
+    Array or Group
+
+    Raises
+    ------
+    NotFoundError
+        If it has to exist and does not.
+    ExistsError
+        If it must not exist and does.
+    MetadataError
+        If its metadata is broken; ``.problems`` are all of them.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.open("memory://opened", mode="w", shape=(3,), dtype="i2")
+    >>> tessarr.open("memory://opened", mode="r")
+    Array((3,), int16, chunks=(3,), order=C)
+    """
+    opened, form = _given(settings, zarr_format, "open") if settings else ({}, zarr_format)
+    place, at = locate(
+        store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
+    )
+    if use_consolidated:
+        return _open_consolidated(place, at, mode, form, use_consolidated, opened)
+    is_array = settings.get("shape") is not None or settings.get("data") is not None
+    copies = _wants_copies(place, mode, use_consolidated)
+
+    def create(*, overwrite: bool) -> Array | Group:
+        if is_array:
+            wanted: dict[str, Any] = {**settings, "overwrite": overwrite}
+            return create_array(place, path=at, zarr_format=form, **wanted)
+        asked = {name: value for name, value in settings.items() if name not in _OF_ANY}
+        if asked.keys() - {"attributes"}:  # which a group does not have
+            raise TypeError("a new array needs a shape, or data")
+        made = create_group(place, path=at, zarr_format=form, overwrite=overwrite, **asked)
+        return _opened(made, opened)
+
+    return _Opening(place, at, form, None, opened, copies=copies).node(mode, create)
+
+
+def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
+    store: StoreLike = None,
+    mode: Mode = "a",
+    shape: ShapeLike | None = None,
+    chunks: Any = None,
+    dtype: Any = None,
+    compressor: Any = "auto",
+    fill_value: Any = "auto",
+    order: MemoryOrder | None = None,
+    synchronizer: Any = None,
+    filters: Any = "auto",
+    cache_metadata: bool = True,  # noqa: FBT002
+    path: str | None = None,
+    *,
+    zarr_format: ZarrFormat | None = None,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Array:
+    """Open an array, or create it, as the mode says.
+
+    Parameters
+    ----------
+    store, mode, path, chunk_store, storage_options
+        As for `open`.
+    shape, chunks, dtype, compressor, fill_value, order, filters
+        For a new array, as for `create_array`. Ignored where the array exists.
+    synchronizer
+        Guards what is written; see `tessarr.ThreadSynchronizer`. Not needed, as arrays are
+        safe by themselves.
+    cache_metadata
+        Whether the array keeps the metadata that it was opened with. If not, it looks
+        before each access whether another program has changed it.
+    zarr_format
+        The only format to look for, and that of a new array.
+    **settings
+        ``write_empty_chunks`` and ``missing``, what is stored of chunks that hold nothing but
+        the fill value, and read of those that are not; and all else that `create_array` takes,
+        for a new array.
+
+    Returns
+    -------
+    Array
+
+    Raises
+    ------
+    NotFoundError
+        If it has to exist and does not, or there is a group.
+    ExistsError
+        If it must not exist and does.
+    MetadataError
+        If its metadata is broken; ``.problems`` are all of them.
+    TypeError
+        If it is to be created and no shape is given, or a keyword is unknown.
+
+    Notes
+    -----
+    An array of format 3 costs one request, one of format 2 three. Metadata that was
+    read before and has not changed is not parsed again.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.open_array(None, shape=(2, 2), dtype="u1")[0]
+    array([0, 0], dtype=uint8)
+    """
+    if synchronizer is not None:
+        settings["synchronizer"] = synchronizer
+    if not cache_metadata:
+        settings["cache_metadata"] = False
+    opened, form = _given(settings, zarr_format, "open_array") if settings else ({}, zarr_format)
+    place, at = locate(
+        store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
+    )
+    named = {
+        "chunks": chunks,
+        "dtype": dtype,
+        "compressor": compressor,
+        "fill_value": fill_value,
+        "order": order,
+        "filters": filters,
+    }
+
+    def create(*, overwrite: bool) -> Array:
+        asked: dict[str, Any] = {**settings, **named, "overwrite": overwrite}
+        return create_array(place, path=at, shape=shape, zarr_format=form, **asked)
+
+    # Without a shape nothing can be created, so that something is missing.
+    may_create = mode != "a" or shape is not None or settings.get("data") is not None
+    opening = _Opening(place, at, form, "array", opened)
+    return cast("Array", opening.node(mode, create if may_create else None))
+
+
+def open_like(a: Any, path: StoreLike, store: StoreLike = None, **settings: Any) -> Array:
+    """Open an array, or create one that is like another.
+
+    Parameters
+    ----------
+    a
+        An array of Tessarr, zarr-python, h5py, NumPy, …
+    path
+        Where to open or create the array: what `open_array` calls `store`.
+    store
+        Given, `path` is the path of the array in this store.
+    **settings
+        As for `open_array`; what is not given is as `a` has it, if an array is created.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.ones((4, 6), dtype="i2", chunks=(2, 3))
+    >>> tessarr.open_like(a, "memory://alike", mode="w")
+    Array((4, 6), int16, chunks=(2, 3), order=C)
+    """
+    from tessarr.array.like import filled_like
+
+    like = filled_like(a, "keep", settings)
+    if store is None:
+        return open_array(path, **like)
+    check_path(path)
+    assert isinstance(path, str)
+    return open_array(store, path=path, **like)
+
+
+def open_group(
+    store: StoreLike = None,
+    mode: Mode = "a",
+    synchronizer: Any = None,
+    path: str | None = None,
+    *,
+    zarr_format: ZarrFormat | None = None,
+    attributes: Mapping[str, Any] | None = None,
+    use_consolidated: bool | str | None = None,
+    chunk_store: StoreLike = None,
+    storage_options: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Group:
+    """Open a group, or create it, as the mode says.
+
+    Parameters
+    ----------
+    store, mode, path, chunk_store, storage_options
+        As for `open`.
+    synchronizer
+        Guards what is written to arrays of the group; see `open_array`.
+    zarr_format
+        The only format to look for, and that of a new group.
+    attributes
+        Of a new group. Ignored where the group exists.
+    use_consolidated
+        Whether members are those that the group's consolidated metadata names, which
+        takes no further request. None: if it has such and is opened for reading only;
+        for writing, members are looked up in the store, so that what others add shows.
+        True: it has to have such. A string: the same, by that name in place of
+        ``.zmetadata`` (format 2). False: it is ignored.
+    **settings
+        ``cache_attrs``, ``meta_array`` and ``zarr_version``, as zarr-python has them.
+
+    Returns
+    -------
+    Group
+
+    Raises
+    ------
+    NotFoundError
+        If it has to exist and does not, or there is an array.
+    ExistsError
+        If it must not exist and does.
+    MetadataError
+        If its metadata is broken; ``.problems`` are all of them.
+
+    Notes
+    -----
+    The copies in consolidated metadata may differ from the documents of the nodes, if a
+    program other than Tessarr changed those; a node that is opened by its own path is what
+    its own document says. See `tessarr.consolidate_metadata`.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.open_group("memory://data", path="a/b")
+    Group(/a/b, zarr_format=3)
+    """
+    if synchronizer is not None:
+        settings["synchronizer"] = synchronizer
+    opened, form = _given(settings, zarr_format, "open_group") if settings else ({}, zarr_format)
+    place, at = locate(
+        store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
+    )
+    if use_consolidated:
+        return _open_consolidated(place, at, mode, form, use_consolidated, opened)
+    copies = _wants_copies(place, mode, use_consolidated)
+
+    def create(*, overwrite: bool) -> Group:
+        made = create_group(
+            place, path=at, overwrite=overwrite, zarr_format=form, attributes=attributes
+        )
+        return _opened(made, opened)
+
+    opening = _Opening(place, at, form, "group", opened, copies=copies)
+    return cast("Group", opening.node(mode, create))
+
+
+def group(
+    store: StoreLike = None,
+    overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
+    chunk_store: StoreLike = None,
+    synchronizer: Any = None,
+    path: str | None = None,
+    **settings: Any,
+) -> Group:
+    """Open the group that is there, or create one.
+
+    Parameters
+    ----------
+    store, chunk_store, synchronizer, path, **settings
+        As for `open_group`.
+    overwrite
+        Delete what is there, with everything below it, and create a group.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> tessarr.group()
+    Group(/, zarr_format=3)
+    """
+    mode: Mode = "w" if overwrite else "a"
+    return open_group(store, mode, synchronizer, path, chunk_store=chunk_store, **settings)
+
+
+_OF_ANY: Final = ("shape", "data", "synchronizer", "cache_attrs", "meta_array", "config")
+"""What `open` takes without it telling that an array is meant."""
+
+_OF_GROUP: Final = {"synchronizer", "cache_attrs", "meta_array", "zarr_version"}
+
+_KINDS: Final[dict[Kind | None, Any]] = {
+    "array": ArrayMeta,
+    "group": GroupMeta,
+    None: (ArrayMeta, GroupMeta),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What is to be opened: where, of which format and kind (None means any), and how."""
+
+    store: Store
+    path: str
+    zarr_format: ZarrFormat | None
+    kind: Kind | None
+    opened: Mapping[str, Any]
+    copies: bool = False
+
+    def node(self, mode: str, create: Callable[..., Array | Group] | None) -> Array | Group:
+        """Do what the mode says: return what is there, bound, or what is created.
+
+        Parameters
+        ----------
+        mode
+            r, r+, a, w or w-.
+        create
+            Given ``overwrite``; None where nothing can be created.
+        """
+        if mode in ("r", "r+", "a"):
+            copies = ".zmetadata" if self.copies else None
+            flow = open_flow.find(
+                self.path, zarr_format=self.zarr_format, kind=self.kind, copies=copies
+            )
+            found = run_flow(flow, self.store)
+            may_create = mode == "a" and not self.store.read_only and create is not None
+            if isinstance(found, ArrayMeta) and may_create and self._is_below_deleted():
+                found = None
+            if found is not None and isinstance(found, _KINDS[self.kind]):
+                return self._bound(found, read_only=mode == "r")
+            if found is not None or not may_create or self._is_in_file():
+                raise open_flow.missing(
+                    self.path,
+                    self.kind,
+                    self.zarr_format,
+                    other=found is not None,
+                    store=self.store,
+                    hint="" if found is not None else self._hint(mode),
+                )
+        assert create is not None
+        try:
+            return create(overwrite=mode == "w")
+        except ExistsError:
+            if mode != "a":
+                raise
+            # Somebody else created it in the meantime.
+            return self.node("r+", None)
+
+    def _bound(self, found: ArrayMeta | GroupMeta, *, read_only: bool) -> Array | Group:
+        opened = {**self.opened}
+        read_only = opened.pop("read_only", False) or read_only
+        if isinstance(found, ArrayMeta):
+            opened["present"] = "document"
+            return bind_array(found, self.store, self.path, read_only=read_only, **opened)
+        copies = _copies(found, self.path) if self.copies else None
+        return bind(found, self.store, self.path, read_only=read_only, copies=copies, **opened)
+
+    def _is_below_deleted(self) -> bool:
+        from tessarr.flow.create import is_below_deleted
+
+        # To open what exists, without a shape to create an array by, is one request.
+        wanted = bool(self.path) and self.kind == "array"
+        return wanted and run_flow(is_below_deleted(self.path), self.store)
+
+    def _is_in_file(self) -> bool:
+        folder = folder_of(self.store)
+        return folder is not None and os.path.isfile(folder)  # noqa: PTH113 (pathlib is slow)
+
+    def _hint(self, mode: str) -> str:
+        folder = folder_of(self.store)
+        if folder is not None and self._is_in_file():
+            from tessarr.store.file_signatures import remedy
+
+            return remedy(folder)
+        if folder is not None and mode in ("r", "r+") and not os.path.lexists(folder):
+            return ", which does not exist"
+        from tessarr.flow.walk import hint_below
+
+        below = hint_below(self.path, self.store)
+        if below:
+            return below
+        if mode == "a" and not self.store.read_only:
+            return "; to create one, give its shape, or data"
+        return ""
+
+
+def _given(
+    settings: dict[str, Any], zarr_format: ZarrFormat | None, function: str
+) -> tuple[dict[str, Any], ZarrFormat | None]:
+    """Return the settings for what exists, and the format; refuse names that are not known."""
+    from tessarr.array.config import check_names, opened
+    from tessarr.array.keywords import SETTINGS
+
+    known = _OF_GROUP if function == "open_group" else {*SETTINGS, "shape", "data"}
+    check_names(settings, function, known)
+    old = settings.pop("zarr_version", None)
+    if old is not None and zarr_format not in (None, old):
+        raise TypeError("give zarr_format or zarr_version, not both: they mean the same")
+    return opened(settings), old if zarr_format is None else zarr_format
+
+
+def _opened(made: Group, how: Mapping[str, Any]) -> Group:
+    """Return a group that was created, opened as the settings say."""
+    opened: dict[str, Any] = {"read_only": False, **how}
+    bound: Group = bind(made.metadata, made._store, made.path, **opened)
+    return bound
+
+
+def _wants_copies(store: Store, mode: str, use_consolidated: bool | str | None) -> bool:
+    return use_consolidated is None and (mode == "r" or store.read_only)
+
+
+def _copies(meta: GroupMeta, path: str) -> Consolidated | None:
+    """Return the consolidated metadata of a group, if it has any that can be used."""
+    if meta.consolidated is None:
+        return None
+    from tessarr.metadata.consolidated import Consolidated
+
+    try:
+        return Consolidated.of(meta, path)
+    except MetadataError as error:
+        from tessarr.format.user_warnings import warn_user
+
+        warn_user(f"it is not used: {error}")
+    return None
+
+
+def _open_consolidated(  # noqa: PLR0917 (one call)
+    store: Store,
+    path: str,
+    mode: str,
+    zarr_format: ZarrFormat | None,
+    name: bool | str,
+    opened: Mapping[str, Any],
+) -> Group:
+    if mode not in ("r", "r+", "a"):
+        raise ArgumentError(f"use_consolidated opens what exists: mode {mode!r} creates")
+    from tessarr.flow import consolidate
+
+    key = name if isinstance(name, str) else None
+    meta, copies = run_flow(consolidate.find(path, zarr_format=zarr_format, name=key), store)
+    return bind(meta, store, path, read_only=mode == "r", copies=copies, **opened)

@@ -1,0 +1,306 @@
+"""Removal of stored elements outside of an array's shape.
+
+Chunks that lie outside are deleted; what a chunk at the edge holds beyond the edge is set to
+the fill value. Shrinking does so after the new shape is stored. Growing does so before, because
+a program that was killed while it shrank the array, or another library, may have left something.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import replace
+from itertools import pairwise, product
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from tessarr._engine import ArrayBase, Description
+from tessarr.flow import measure
+from tessarr.flow.open import prefix_of
+from tessarr.flow.run import Delete, run_flow
+from tessarr.indexing import basic, read_target
+from tessarr.node.synchronizer import chunk_keys, held
+from tessarr.store.wrappers.transformer_adapter import chunk_store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.flow.run import Flow
+    from tessarr.format.chunk_grid import Cuts
+    from tessarr.indexing import Selection
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.node.synchronizer import Synchronizer
+    from tessarr.store import Store
+    from tessarr.types import Shape
+
+    Box = tuple[tuple[int, int], ...]
+
+__all__ = [
+    "StoredArray",
+    "clear_exposed",
+    "delete_outside",
+    "fill_of",
+    "trim_edges",
+    "write_region",
+]
+
+_FEW: Final = 1000
+"""So many chunks are deleted without a listing: one response lists as many keys."""
+
+_BLOCK_BYTES: Final = 1 << 26
+"""Edge chunks are read in blocks of about this size."""
+
+
+class StoredArray(Protocol):
+    """What this module needs of an array."""
+
+    _store: Store
+
+    @property
+    def metadata(self) -> ArrayMeta:
+        """The metadata."""
+        ...
+
+    @property
+    def path(self) -> str:
+        """The path in the store."""
+        ...
+
+    @property
+    def write_empty_chunks(self) -> bool:
+        """Whether chunks that hold nothing but the fill value are stored."""
+        ...
+
+    @property
+    def synchronizer(self) -> Synchronizer | None:
+        """What excludes other writers."""
+        ...
+
+
+# Shrinking
+
+
+def delete_outside(store: Store, path: str, old: ArrayMeta, new: ArrayMeta) -> None:
+    """Delete the chunks of an array that are part of the old grid but not of the new one."""
+    below, within = chunk_store(store, path, old.storage_transformers)
+    run_flow(_delete_outside(within, old, new), below)
+
+
+def _delete_outside(path: str, old: ArrayMeta, new: ArrayMeta) -> Flow[None]:
+    keys = yield from _keys_outside(path, old, old.grid_shape, new.grid_shape, _FEW)
+    if keys:
+        yield tuple(Delete(key) for key in keys)
+
+
+def _keys_outside(
+    path: str, meta: ArrayMeta, large: Shape, small: Shape, few: int
+) -> Flow[list[str]]:
+    """Return the keys of cells of a large grid that a small grid lacks.
+
+    More than `few` are looked up by one listing, and only those that are stored are returned.
+    """
+    encoding = meta.chunk_key_encoding
+    if prod(large) - prod(map(min, large, small)) <= few:
+        found = [encoding.encode(cell) for cell in _outside(large, small)]
+    else:
+        listed = yield from measure.keys(path)
+        cells = [(key, encoding.decode(key, meta.rank)) for key in listed]
+        found = [key for key, cell in cells if cell and any(map(operator.ge, cell, small))]
+    return [prefix_of(path) + key for key in found]
+
+
+def _outside(large: Shape, small: Shape) -> Iterator[Shape]:
+    """Yield the positions in a grid that are not in another one."""
+    for axis, (before, after) in enumerate(zip(large, small, strict=True)):
+        inside = map(range, map(min, large[:axis], small[:axis]))
+        yield from product(*inside, range(after, before), *map(range, large[axis + 1 :]))
+
+
+def trim_edges(array: StoredArray, old: ArrayMeta, new: ArrayMeta) -> None:
+    """Set what kept chunks hold outside the new shape to the fill value."""
+    kept = tuple(
+        min(before, axis.start(count))
+        for before, count, axis in zip(old.shape, new.grid_shape, new.chunk_grid.cuts, strict=True)
+    )
+    for box in _slabs(new.shape, kept):
+        edge = _selection(box, kept)
+        fill = np.broadcast_to(fill_of(old), edge.buffer_shape)
+        write_region(array, replace(old, shape=kept), edge, fill)
+
+
+def _slabs(inner: Shape, outer: Shape) -> Iterator[Box]:
+    """Yield disjoint boxes that cover `outer` without `inner`."""
+    for axis, (low, high) in enumerate(zip(inner, outer, strict=True)):
+        if low < high:
+            before = ((0, min(a, b)) for a, b in zip(inner[:axis], outer[:axis], strict=True))
+            after = ((0, length) for length in outer[axis + 1 :])
+            yield (*before, (low, high), *after)
+
+
+# Growing
+
+
+def clear_exposed(
+    array: StoredArray,
+    old: ArrayMeta,
+    new: ArrayMeta,
+    *,
+    edges: bool,
+    confirm: Callable[[], None],
+) -> None:
+    """Remove what is stored of elements that `new` has and `old` has not.
+
+    Parameters
+    ----------
+    array
+        The array. Its lock is held, so that no other program changes the shape meanwhile.
+    old, new
+        Its metadata as they are stored, and as they will be.
+    edges
+        Whether chunks that reach over the old edge are cleared there, too. They are read, and
+        written only if they hold something else than the fill value there.
+    confirm
+        Raises an error if the stored shape is no longer that of `old`.
+    """
+    if all(after <= before for before, after in zip(old.shape, new.shape, strict=True)):
+        return
+    _delete_exposed(array, old, new, confirm)
+    if edges:
+        _clear_edges(array, old, new, confirm)
+
+
+def _delete_exposed(
+    array: StoredArray, old: ArrayMeta, new: ArrayMeta, confirm: Callable[[], None]
+) -> None:
+    store, path = chunk_store(array._store, array.path, old.storage_transformers)
+    few = _FEW
+    if array._store.write_concurrency:  # far away: a listing of a few chunks costs one request
+        few = min(few, 1 + prod(map(max, old.grid_shape, new.grid_shape)) // _FEW)
+    keys = run_flow(_keys_outside(path, old, new.grid_shape, old.grid_shape, few), store)
+    if array._store.is_exclusive:
+        run_flow(_delete(keys), store)
+        return
+    # Another process may have grown the array, and written, since the shape was read. A value
+    # that was there before the shape is confirmed is not of that process.
+    for key in keys:
+        value = store.get(key)
+        if value is not None:
+            confirm()
+            store.replace(key, None, value)
+
+
+def _delete(keys: list[str]) -> Flow[None]:
+    if keys:
+        yield tuple(Delete(key) for key in keys)
+
+
+def _clear_edges(
+    array: StoredArray, old: ArrayMeta, new: ArrayMeta, confirm: Callable[[], None]
+) -> None:
+    """Set what chunks hold between the old edge and the new one to the fill value."""
+    cuts = old.chunk_grid.cuts
+    ends = [cut.start(count) for cut, count in zip(cuts, old.grid_shape, strict=True)]
+    outer = tuple(map(min, new.shape, ends))
+    meta = replace(old, shape=tuple(map(max, old.shape, outer)))
+    fill = fill_of(old)
+    for slab in _slabs(old.shape, outer):
+        for block in _blocks(slab, cuts, meta.data_type.item_bytes):
+            values = _read_region(array, meta, _selection(block, meta.shape))
+            if _is_fill(values, fill):
+                continue
+            for cell in product(*map(_pieces, block, cuts)):
+                part = tuple(
+                    slice(start - low, stop - low)
+                    for (start, stop), (low, _) in zip(cell, block, strict=True)
+                )
+                if not _is_fill(values[part], fill):
+                    edge = _selection(cell, meta.shape)
+                    filled = np.broadcast_to(fill, edge.buffer_shape)
+                    stored = array.write_empty_chunks
+                    if not array._store.is_exclusive:  # another process may have grown the array
+                        confirm()
+                    write_region(array, meta, edge, filled, store_fill=stored)
+
+
+def _blocks(box: Box, cuts: tuple[Cuts, ...], item_bytes: int) -> Iterator[Box]:
+    """Yield parts of a box that fit in memory, or are in one chunk."""
+    if prod(stop - start for start, stop in box) * max(item_bytes, 1) > _BLOCK_BYTES:
+        counts = [
+            cut.cell(stop - 1) - cut.cell(start)
+            for (start, stop), cut in zip(box, cuts, strict=True)
+        ]
+        axis = counts.index(max(counts))
+        if counts[axis]:
+            (start, stop), cut = box[axis], cuts[axis]
+            middle = cut.start((cut.cell(start) + cut.cell(stop - 1) + 1) // 2)
+            for part in ((start, middle), (middle, stop)):
+                yield from _blocks((*box[:axis], part, *box[axis + 1 :]), cuts, item_bytes)
+            return
+    if all(start < stop for start, stop in box):
+        yield box
+
+
+def _pieces(bounds: tuple[int, int], cut: Cuts) -> list[tuple[int, int]]:
+    """Return the bounds of the parts that chunks cut an interval into."""
+    start, stop = bounds
+    inner = [cut.start(cell) for cell in range(cut.cell(start) + 1, cut.cell(stop - 1) + 1)]
+    return list(pairwise((start, *inner, stop)))
+
+
+def _is_fill(values: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
+    """Tell whether all elements are the fill value, bit by bit."""
+    if values.dtype.kind == "O":
+        one = fill[()]
+        return all(np.array_equal(value, one) for value in values.flat)
+    if values.dtype.kind == "T":
+        return bool((values == fill).all())
+    item_bytes = values.dtype.itemsize
+    one_bytes = np.frombuffer(fill.astype(values.dtype, copy=False).tobytes(), np.uint8)
+    whole = np.ascontiguousarray(values).view(np.uint8).reshape(-1, item_bytes)
+    return bool((whole == one_bytes).all())
+
+
+# Both
+
+
+def _selection(box: Box, shape: Shape) -> Selection:
+    return basic(tuple(slice(start, stop) for start, stop in box), shape)
+
+
+def fill_of(meta: ArrayMeta) -> npt.NDArray[Any]:
+    """Return the fill value as an array of rank 0."""
+    return meta.data_type.single(meta.fill_or_default)
+
+
+def _read_region(array: StoredArray, meta: ArrayMeta, selection: Selection) -> npt.NDArray[Any]:
+    """Read from the array as if it had other metadata."""
+    buffer, finish = read_target(selection, meta.data_type.numpy, None)
+    _handle(array, meta, store_fill=False)._read(selection.axes, selection.out_axes, buffer)
+    values: npt.NDArray[Any] = finish(buffer)
+    return values
+
+
+def write_region(
+    array: StoredArray,
+    meta: ArrayMeta,
+    selection: Selection,
+    values: npt.NDArray[Any],
+    *,
+    store_fill: bool = False,
+) -> None:
+    """Write to the array as if it had other metadata."""
+    if not values.size:
+        return
+    handle = _handle(array, meta, store_fill=store_fill)
+    with held(array.synchronizer, chunk_keys(meta, array.path, selection.axes)):
+        handle._write(selection.axes, selection.out_axes, values)
+
+
+def _handle(array: StoredArray, meta: ArrayMeta, *, store_fill: bool) -> ArrayBase:
+    description = Description(meta.description(store_fill=store_fill))
+    store, path = chunk_store(array._store, array.path, meta.storage_transformers)
+    read_only = False
+    return ArrayBase(description, store, prefix_of(path), read_only)

@@ -1,0 +1,349 @@
+"""From what a user asks for to a new array in a store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr import dtype as dtypes
+from tessarr.array import Array, bind
+from tessarr.array.keywords import sort
+from tessarr.array.like import type_of
+from tessarr.dtype.struct import Struct
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.flow import create, edit
+from tessarr.flow.run import run_flow
+from tessarr.format.chunk_shape import normalize_shape
+from tessarr.indexing import broadcast_value, default, objects
+from tessarr.indexing.array_likes import (
+    element_kinds,
+    has_mask,
+    mask_listed,
+    strip_unit,
+    values_in_memory,
+)
+from tessarr.indexing.assigned_values import is_of_value
+from tessarr.metadata.build import AUTO, array_meta, fill_bytes, is_auto
+from tessarr.node.replace import replace_node
+from tessarr.options import current
+from tessarr.store.adapt import given, separator
+from tessarr.transfer import is_lazy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Unpack
+
+    from tessarr.array.keywords import Settings
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.types import Shape, ShapeLike
+
+__all__ = ["Plan", "create_array"]
+
+
+def create_array(
+    store: Store,
+    path: str,
+    *,
+    shape: ShapeLike | None = None,
+    data: Any = None,
+    within: str | None = None,
+    **settings: Unpack[Settings],
+) -> Array:
+    """Create an array and, where there is `data`, write that.
+
+    Everything is checked before anything changes; if storing `data` fails, the
+    array is removed again. `within` is the path of a group known to exist; the
+    rest is as for `tessarr.create_array`.
+    """
+    return Plan.of(store, shape=shape, data=data, **settings).carry_out(path, within=within)
+
+
+@dataclass(slots=True)
+class Plan:
+    """A new array, checked, that is not stored yet.
+
+    Parameters
+    ----------
+    store
+        Where it is to be.
+    meta
+        Its metadata.
+    values
+        What is to be written into it: an array of NumPy that fits, or another that can be
+        read part by part; None for nothing.
+    opened
+        How it is to be open.
+    overwrite
+        Whether what is there is deleted.
+    """
+
+    store: Store
+    meta: ArrayMeta
+    values: Any
+    opened: dict[str, Any]
+    overwrite: bool
+
+    @classmethod
+    def of(
+        cls,
+        store: Store,
+        *,
+        shape: ShapeLike | None = None,
+        data: Any = None,
+        **settings: Unpack[Settings],
+    ) -> Plan:
+        """Return the array that settings describe; nothing is stored, or read from `data`."""
+        wanted = sort(settings)
+        if wanted.meta["zarr_format"] == 2:
+            wanted.meta.update(_separated(store, wanted.meta.get("dimension_separator")))
+        content = _Data.of(data, shape, wanted.meta)
+        meta = _meta(content, shape, wanted.meta)
+        _check_maxshape(wanted.maxshape, meta.shape)
+        values = content.ready(meta) if wanted.write_data else None
+        return cls(store, meta, values, wanted.opened, wanted.overwrite)
+
+    def keep_apart(self, path: str) -> None:
+        """Read what is to be written, if deleting the node at `path` would delete it."""
+        source = self.values
+        if isinstance(source, Array) and source._store == self.store:
+            inside = not path or f"{source.path}/".startswith(f"{path}/")
+            self.values = source[...] if inside else source
+
+    def carry_out(self, path: str, *, within: str | None = None) -> Array:
+        """Create the array and write what it holds.
+
+        What it replaces stays until it is complete, if the store can do that.
+        """
+        build = None if self.values is None else self.build
+        if not self.overwrite or not replace_node(
+            self.store, path, self.meta, build=build, within=within
+        ):
+            if self.overwrite:
+                self.keep_apart(path)
+            self.build(self.store, path, within=within, overwrite=self.overwrite)
+        opened: dict[str, Any] = {"read_only": False, "present": "document", **self.opened}
+        return bind(self.meta, self.store, path, **opened)
+
+    def build(
+        self,
+        store: Store,
+        path: str = "",
+        *,
+        within: str | None = None,
+        overwrite: bool = False,
+    ) -> None:
+        """Create the array in any store, and write what it holds; a failure leaves none."""
+        # Data replaces all chunks that are there.
+        clear = self.values is None
+        flow = create.create(
+            path, self.meta, overwrite=overwrite, clear=clear, within=within, store=store
+        )
+        run_flow(flow, store)
+        if self.values is None:
+            return
+        try:
+            self._write(store, path)
+        except BaseException:
+            run_flow(edit.delete(path), store)
+            raise
+
+    def _write(self, store: Store, path: str) -> None:
+        opened: dict[str, Any] = {"present": "document", **self.opened, "read_only": False}
+        created = bind(self.meta, store, path, **opened)
+        created[...] = self.values
+
+
+def _separated(store: Store, wanted: str | None) -> dict[str, Any]:
+    """Return the separator in the keys of chunks, where the store has a say in it."""
+    own = separator(store)
+    if own is None:
+        return {}
+    if wanted not in (None, own):
+        raise ArgumentError(
+            f"dimension_separator {wanted!r} is not that of the store {given(store)!r}, {own!r}"
+        )
+    return {"dimension_separator": own}
+
+
+class _Data:
+    """What is to be written into a new array, if anything is.
+
+    An array of another library or in another store is not read here, but part by part when it
+    is written.
+    """
+
+    def __init__(self, source: Any, values: Any = None, dtype: Any = None) -> None:
+        self.source = source
+        self.values = values
+        self.dtype = dtype
+
+    @classmethod
+    def of(cls, data: Any, shape: ShapeLike | None, settings: Mapping[str, Any]) -> _Data:
+        dtype = settings.get("dtype")
+        if data is None:
+            return cls(None, None, dtype)
+        if not isinstance(data, np.ndarray) and is_lazy(data, np.dtype(float)):
+            return cls(data, data, _lazy_type(data) if dtype is None else dtype)
+        source = data if type(data) is np.ndarray else _in_memory(data)
+        if dtype is not None and _is_flexible(dtype):
+            # Not by way of NumPy's types of fixed length, which drop NULs at the end.
+            rank = None if shape is None else len(normalize_shape(shape))
+            values = _objects_of(source) if rank is None else objects(source, rank)
+            return cls(source, values, dtype)
+        if isinstance(source, np.ndarray):
+            values = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
+        else:
+            values = _array_of(source, _record_type(dtype))
+        return cls(source, values, _type_of(values, settings) if dtype is None else dtype)
+
+    @property
+    def shape(self) -> Shape | None:
+        return None if self.values is None else tuple(self.values.shape)
+
+    def ready(self, meta: ArrayMeta) -> Any:
+        """Return what can be assigned to the whole array, checked, or None."""
+        if self.values is None or not isinstance(self.values, np.ndarray):
+            return self.values
+        data_type = meta.data_type
+        given: Any = self.values
+        if data_type.numpy.names is not None:
+            given = data_type.given(self.source)
+        elif data_type.elements is None and self.values.dtype != data_type.numpy:
+            given = self.source  # the numbers of lists are checked one by one
+        whole = default(..., meta.shape)
+        return broadcast_value(given, whole, data_type.numpy, meta.fill_element)
+
+    def fill(self, dtype: Any) -> Any:
+        """Return the fill value that the data has itself, or AUTO.
+
+        Raises
+        ------
+        ArgumentError
+            If elements are masked, or may be, and it does not fit the data type.
+        """
+        own = _own_fill(self.source)
+        if own is None:
+            return AUTO
+        try:
+            data_type = dtypes.of(dtype)
+            if data_type.has_missing:
+                return AUTO
+            fill_bytes(data_type, own)
+        except UnsupportedError:
+            return AUTO  # which is reported with what else is wrong
+        except (ValueError, TypeError, OverflowError):
+            if isinstance(self.source, np.ma.MaskedArray) and not has_mask(self.source):
+                return AUTO
+            raise ArgumentError(
+                f"the fill value of the masked array, {own!r}, does not fit {dtype}: give another "
+                "one as fill_value="
+            ) from None
+        return own
+
+
+def _meta(content: _Data, shape: ShapeLike | None, settings: dict[str, Any]) -> ArrayMeta:
+    if content.shape is not None:
+        if shape is not None and normalize_shape(shape) != content.shape:
+            raise ArgumentError(
+                f"shape {shape} does not fit data of shape {content.shape}", kind="shape_mismatch"
+            )
+        shape = content.shape
+    if shape is None:
+        raise TypeError("a new array needs a shape, or data")
+    if settings.get("codecs") is None:
+        settings.setdefault("compressors", current().compressor)
+    dtype = "float64" if content.dtype is None else content.dtype
+    asked: dict[str, Any] = {**settings, "shape": shape, "dtype": dtype}
+    if is_auto(settings.get("fill_value", AUTO)):
+        asked["fill_value"] = content.fill(dtype)
+    return array_meta(**asked)
+
+
+def _in_memory(data: Any) -> Any:
+    """Return data with the mask that it has or that its elements have, and without a unit."""
+    if isinstance(data, list | tuple):
+        return mask_listed(data, element_kinds(data))
+    data = strip_unit(data)
+    return values_in_memory(data) if hasattr(data, "__array__") else data
+
+
+def _objects_of(source: Any) -> np.ndarray[Any, Any]:
+    if isinstance(source, np.ma.MaskedArray):
+        return source.astype(object)
+    return np.asarray(source, object)
+
+
+def _array_of(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
+    try:
+        return np.asarray(source, dtype)
+    except (ValueError, TypeError, OverflowError) as error:
+        if is_of_value(error):
+            raise
+        what = "an array" if dtype is None else f"records of {dtype}"
+        raise ArgumentError(f"cannot make {what} of data: {error}", kind="cannot_cast") from error
+
+
+def _own_fill(data: Any) -> Any:
+    """Return the fill value of an array with masked elements, or None where it has none.
+
+    Such arrays are those of ``numpy.ma``, Dask's arrays of these, and variables of netCDF4.
+    """
+    sample = getattr(data, "_meta", data)  # of Dask
+    if isinstance(sample, np.ma.MaskedArray):
+        return sample.fill_value
+    if _is_netcdf(data) and data.mask and data.dtype.kind != "O":
+        # Of a packed variable the fill value belongs to the packed numbers.
+        return data.get_fill_value() if _lazy_type(data) == data.dtype else np.nan
+    return None
+
+
+def _lazy_type(data: Any) -> Any:
+    """Return the data type of the elements that an array gives: netCDF4 unpacks some."""
+    if _is_netcdf(data) and data.scale and data.dtype.kind in "iuf":
+        return data[(slice(0, 1),) * len(data.shape)].dtype
+    return type_of(data)
+
+
+def _is_netcdf(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "netCDF4"
+
+
+def _check_maxshape(maxshape: Any, shape: Shape) -> None:
+    """Check the lengths that h5py wants to know; every array here may grow."""
+    if maxshape is None:
+        return
+    limits = tuple(maxshape) if np.iterable(maxshape) else (maxshape,)
+    fits = len(limits) == len(shape)
+    if not fits or any(m is not None and m < n for m, n in zip(limits, shape, strict=True)):
+        raise ArgumentError(f"maxshape {maxshape!r} does not fit shape {shape}")
+
+
+def _type_of(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) -> Any:
+    """Return the data type of values; of objects that are all text or all bytes, that."""
+    dtype = values.dtype
+    told = settings.get("object_codec") is not None or settings.get("filters", AUTO) != AUTO
+    if dtype.kind == "O" and not told:
+        kinds = {type(value) for value in values.reshape(-1)}
+        return next((kind for kind in (str, bytes) if kinds == {kind}), dtype)
+    return dtype
+
+
+def _record_type(dtype: Any) -> np.dtype[Any] | None:
+    """Return NumPy's type of records, whose elements are tuples in lists; None for others."""
+    try:
+        found = None if dtype is None else dtypes.of(dtype)
+    except (ArgumentError, UnsupportedError):
+        return None  # which is told with what else is wrong
+    return found.numpy if isinstance(found, Struct) else None
+
+
+def _is_flexible(dtype: Any) -> bool:
+    try:
+        return dtypes.of(dtype).elements is not None
+    except UnsupportedError:
+        return False
+    except ArgumentError:
+        return dtype is object or dtype == np.dtype(object)

@@ -1,0 +1,63 @@
+"""What the engine is told of an array: its metadata, settled and compiled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from tessarr._engine import Description
+from tessarr.array.memo import OfMetadata
+from tessarr.errors import UnsupportedError
+from tessarr.format.chunk_key_encoding import V2Keys
+from tessarr.metadata.node import ArrayMeta
+from tessarr.options import current
+from tessarr.store.adapt import separator
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+    from tessarr.types import Missing
+
+__all__ = ["check_pickles", "compiled", "settled", "with_text"]
+
+
+def check_pickles(meta: ArrayMeta, path: str) -> None:
+    """Raise an error if the elements are pickled and the options do not allow that."""
+    if meta.codecs.runs_code and not current().allow_pickle:
+        raise UnsupportedError(
+            f"array {path or '/'!r} is pickled, and to read pickles is to run what their writer "
+            "wants: if you trust it, open it with tessarr.options(allow_pickle=True)",
+            kind="unsupported_codec",
+            extension="pickle",
+            path=path,
+        )
+
+
+def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+    return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
+
+
+def _again(
+    meta: ArrayMeta, known: Description, like: ArrayMeta, write_empty_chunks: bool, missing: Missing
+) -> Description:
+    if meta.fill_value == like.fill_value:
+        return known.alike(meta.shape)
+    if meta.codecs.minds_fill:
+        return _described(meta, write_empty_chunks, missing)
+    return known.alike(meta.shape, meta.fill_or_default)
+
+
+compiled: Final = OfMetadata(_described, _again).of
+"""Compile metadata for the engine, or recall what they were compiled to."""
+
+
+def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
+    """Return the metadata with what they leave to the store: the separator of format 2."""
+    keys = meta.chunk_key_encoding
+    if isinstance(keys, V2Keys) and not keys.stated and separator(store) == "/":
+        return replace(meta, chunk_key_encoding=V2Keys("/"))
+    return meta
+
+
+def with_text(meta: ArrayMeta, kind: str) -> ArrayMeta:
+    """Return the metadata of an array of text as what NumPy is to hold it."""
+    return replace(meta, data_type=meta.data_type.of_kind(kind))

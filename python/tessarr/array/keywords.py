@@ -1,0 +1,260 @@
+"""What a new array may be asked to be: every keyword once, by all the names it ever had.
+
+`Settings` is what functions that create an array take and pass on; `sort` brings the names of
+zarr-python 2 and h5py to those of today, refuses what is not known or contradicts itself, and
+says which part of the library each setting is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+
+from tessarr.array.config import OPENED, check_names, opened
+from tessarr.codec import listed, of
+from tessarr.codec.base import codec_of_id, plain_codec
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.metadata.build import AUTO
+from tessarr.options import current
+
+if TYPE_CHECKING:
+    from tessarr.codec import Codec, CodecLike
+    from tessarr.dtype.names import DataTypeLike
+    from tessarr.format.chunk_key_encoding import ChunkKeyEncoding
+    from tessarr.format.storage_transformer import StorageTransformer
+    from tessarr.store.url import StoreLike
+    from tessarr.types import MemoryOrder, Missing, ZarrFormat
+
+__all__ = ["SETTINGS", "Creation", "Settings", "StoredSettings", "sort"]
+
+
+class UnfilledSettings(TypedDict, total=False):
+    """Keywords of every function that creates an array, but for the fill value."""
+
+    dtype: DataTypeLike | None
+    chunks: Any
+    shards: Any
+    codecs: Iterable[CodecLike] | None
+    compressors: Any
+    filters: Any
+    serializer: Any
+    object_codec: CodecLike | None
+    order: MemoryOrder | None
+    dimension_names: Iterable[str | None] | None
+    attributes: Mapping[str, Any] | None
+    zarr_format: ZarrFormat | None
+    chunk_key_encoding: ChunkKeyEncoding | Mapping[str, Any] | tuple[str, str] | str | None
+    dimension_separator: Literal[".", "/"] | None
+    storage_transformers: Iterable[StorageTransformer | Mapping[str, Any] | str]
+    overwrite: bool
+    write_data: bool
+    # How the new array is open
+    write_empty_chunks: bool | None
+    missing: Missing
+    config: Any
+    synchronizer: Any
+    cache_metadata: bool
+    read_only: bool
+    # Names that zarr-python 2 and h5py have for some of these
+    compressor: Any
+    compression: Any
+    compression_opts: Any
+    shuffle: bool
+    fletcher32: bool
+    maxshape: Iterable[int | None] | int | None
+    chunk_shape: Any
+    zarr_version: ZarrFormat | None
+    cache_attrs: bool
+    partial_decompress: bool
+    meta_array: Any
+
+
+class Settings(UnfilledSettings, total=False):
+    """Keywords of every function that creates an array; see `tessarr.create_array`."""
+
+    fill_value: Any
+    fillvalue: Any
+
+
+class StoredSettings(UnfilledSettings, total=False):
+    """Keywords of functions that are about the fill value, and where the array is to be."""
+
+    store: StoreLike
+    name: str | None
+    path: str | None
+    chunk_store: StoreLike
+    storage_options: Mapping[str, Any] | None
+
+
+_ALIASES: Final = {
+    "chunk_shape": "chunks",
+    "compressor": "compressors",
+    "fillvalue": "fill_value",
+    "zarr_version": "zarr_format",
+}
+
+_H5PY: Final = {"gzip": "zlib", "lzf": None, "szip": None}
+"""What h5py's names of compressions are called by numcodecs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """Settings of a new array, sorted by who has to know.
+
+    Parameters
+    ----------
+    meta
+        For `tessarr.metadata.build.array_meta`, but for the shape.
+    opened
+        For `tessarr.array.bind`.
+    maxshape
+        The lengths to which h5py would let the array grow; here each may grow.
+    """
+
+    meta: dict[str, Any]
+    opened: dict[str, Any] = field(default_factory=dict)
+    overwrite: bool = False
+    write_data: bool = True
+    maxshape: Any = None
+
+
+SETTINGS: Final = Settings.__optional_keys__
+"""Every name that a setting has."""
+
+
+def sort(settings: Mapping[str, Any], function: str = "create_array") -> Creation:
+    """Return the settings by the names of today, sorted by who has to know.
+
+    Parameters
+    ----------
+    settings
+        Keywords as users give them.
+    function
+        Whose they are, for messages.
+
+    Raises
+    ------
+    TypeError
+        If a name is not known, or two names for one thing are given.
+    ArgumentError
+        If a value is not valid.
+
+    Examples
+    --------
+    >>> sort({"compression": "gzip", "compression_opts": 1, "zarr_format": 2}).meta["compressors"]
+    Zlib(level=1)
+    """
+    check_names(settings, function, SETTINGS)
+    left = dict(settings)
+    _take_aliases(left, function)
+    form: ZarrFormat = left.get("zarr_format") or current().zarr_format
+    left["zarr_format"] = form
+    _take_compression(left, function)
+    if left.get("order", "C") is None:
+        del left["order"]
+    if left.pop("meta_array", None) is not None and not _is_numpy(settings["meta_array"]):
+        raise UnsupportedError(f"meta_array {settings['meta_array']!r}: arrays are read as NumPy's")
+    how = opened(left)
+    for name in (*OPENED, "cache_attrs", "config", "partial_decompress"):
+        left.pop(name, None)
+    return Creation(
+        opened=how,
+        overwrite=left.pop("overwrite", False),
+        write_data=left.pop("write_data", True),
+        maxshape=left.pop("maxshape", None),
+        meta=left,
+    )
+
+
+def _take_aliases(settings: dict[str, Any], function: str) -> None:
+    """Bring older names to those of today."""
+    for name in ("compressor", "compressors", "compression"):
+        if _is_default(settings.get(name)):
+            del settings[name]
+    if settings.get("zarr_version", 0) is None:
+        del settings["zarr_version"]
+    for old, new in _ALIASES.items():
+        if old not in settings:
+            continue
+        value, other = settings.pop(old), settings.get(new)
+        if other is not None and other is not value and not _is_default(other):
+            raise TypeError(f"{function}(): give {new} or {old}, not both: they mean the same")
+        settings[new] = value
+
+
+def _is_default(value: object) -> bool:
+    return isinstance(value, str) and value in (AUTO, "default")
+
+
+def _take_compression(settings: dict[str, Any], function: str) -> None:
+    """Bring h5py's names of compression to codecs."""
+    given = "compression" in settings
+    compression = settings.pop("compression", None)
+    options = settings.pop("compression_opts", None)
+    shuffle, checksum = settings.pop("shuffle", False), settings.pop("fletcher32", False)
+    if options is not None and compression is None:
+        raise TypeError(f"{function}(): compression_opts needs compression")
+    if given:
+        if settings.get("compressors") is not None:
+            raise TypeError(f"{function}(): give compressors or compression, not both")
+        settings["compressors"] = _compressor(compression, options, settings["zarr_format"])
+    if shuffle or checksum:
+        settings["compressors"] = _with_hdf5_filters(settings, shuffle=shuffle, checksum=checksum)
+
+
+def _with_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: bool) -> Any:
+    """Return the compressors with HDF5's filters around them, in its order."""
+    from tessarr.codec.blosc import Blosc
+    from tessarr.codec.fletcher32 import Fletcher32
+    from tessarr.codec.shuffle import Shuffle
+
+    compressors = settings.get("compressors", current().compressor)
+    if _is_default(compressors):
+        compressors = Blosc()
+    codecs = [of(codec) for codec in listed(compressors)]
+    after: list[Codec] = [Fletcher32()] if checksum else []
+    # Blosc shuffles by itself, and what is not compressed gains nothing.
+    before: list[Codec] = [Shuffle()] if shuffle and codecs and codecs != [Blosc()] else []
+    if settings["zarr_format"] == 2:  # whose compressor is the last of all
+        return [*before, *after, *codecs]
+    return [*before, *codecs, *after]
+
+
+def _compressor(compression: Any, options: Any, zarr_format: ZarrFormat) -> Codec | None:
+    """Return the codec that h5py's and zarr-python 2's `compression` mean."""
+    if compression is None or (isinstance(compression, str) and compression == "none"):
+        return None
+    if type(compression) is int:  # h5py: a level of gzip
+        compression, options = "gzip", compression
+    if not isinstance(compression, str):
+        return of(compression)
+    # zarr-python 2 called zlib's streams gzip, which are smaller and what its files have;
+    # format 3 has gzip by that name, and zlib only by one that fewer readers know.
+    codec_id = _H5PY.get(compression, compression) if zarr_format == 2 else compression
+    codec: Any = codec_id and (plain_codec(codec_id) or codec_of_id(codec_id))
+    if not codec:
+        from tessarr.codec.base import all_names
+        from tessarr.format.suggestions import did_you_mean
+
+        hint = did_you_mean(compression, all_names())
+        hint = hint or ": Tessarr has 'gzip', 'blosc', 'zstd', 'lz4', 'bz2', 'lzma' and others"
+        message = f"compression {compression!r} is not supported{hint}"
+        raise UnsupportedError(message, kind="unsupported_codec", extension=compression)
+    try:
+        if isinstance(options, Mapping):
+            made = codec.from_config(dict(options))
+        elif isinstance(options, list | tuple):
+            made = codec(*options)
+        else:
+            made = codec() if options is None else codec(options)
+    except (TypeError, ValueError) as error:
+        message = f"compression_opts {options!r} do not fit compression {compression!r}: {error}"
+        raise ArgumentError(message) from error
+    return of(made)
+
+
+def _is_numpy(array: object) -> bool:
+    import numpy as np
+
+    return isinstance(array, np.ndarray)

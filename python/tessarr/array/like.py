@@ -1,0 +1,196 @@
+"""The settings by which a new array is like another one, whatever library that is of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr.array import Array
+from tessarr.codec import ArrayArrayCodec, ArrayBytesCodec, Codec, listed, of
+from tessarr.codec.blosc import Blosc
+from tessarr.errors import ArgumentError
+from tessarr.format.chunk_shape import normalize_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["chunks_of", "filled_like", "settings_like", "type_of"]
+
+_OVERRIDES: Final = {
+    "chunk_shape": {"chunks"},
+    "compressor": {"compressors"},
+    "compression": {"compressors"},
+    "codecs": {"compressors", "filters", "serializer"},
+    "fillvalue": {"fill_value"},
+    "chunk_key_encoding": {"dimension_separator"},
+    "dimension_separator": {"chunk_key_encoding"},
+    "zarr_version": {"zarr_format"},
+}
+"""What a setting that is given says too."""
+
+
+def chunks_of(a: Any) -> Any:
+    """Return the chunks of an array, or None where it has none.
+
+    What Dask calls chunks are the lengths of all; of them the longest of each axis counts.
+
+    Examples
+    --------
+    >>> class Blocks: chunks = ((10, 10, 5), (7,)); shape = (25, 7)
+    >>> chunks_of(Blocks()), chunks_of([1, 2])
+    ((10, 7), None)
+    """
+    chunks = getattr(a, "chunks", None)
+    if not isinstance(chunks, tuple | list) or len(chunks) != len(np.shape(a)):
+        return None
+    if isinstance(a, Array):
+        return chunks
+    return tuple(max(axis, default=1) if isinstance(axis, tuple) else axis for axis in chunks)
+
+
+def settings_like(a: Any, given: Mapping[str, Any], *, whole: bool = False) -> dict[str, Any]:
+    """Return settings that are given, and for all others those that an array has.
+
+    Parameters
+    ----------
+    a
+        An array of Tessarr, zarr-python, h5py, NumPy, … Of the latter only shape, data type
+        and chunks are taken.
+    given
+        Settings for the new array.
+    whole
+        Whether the fill value, the attributes and the names of chunks are wanted, too.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.zeros((4, 6), dtype="i2", chunks=(2, 3), zarr_format=2, compressor=None)
+    >>> sorted(settings_like(a, {"dtype": "i4"}).items())
+    [('chunks', (2, 3)), ('compressors', []), ('dtype', 'i4'), ('order', 'C'),
+     ('shape', (4, 6)), ('zarr_format', 2)]
+    """
+    shape = _shape_of(a)
+    like: dict[str, Any] = {"shape": shape, "dtype": type_of(a), "chunks": chunks_of(a)}
+    if hasattr(a, "filters") and hasattr(a, "fill_value"):  # of a Zarr library
+        source = _format_of(a)
+        form = given.get("zarr_format") or given.get("zarr_version") or source
+        like |= {"zarr_format": form, **_codecs_like(a, source, form)}
+        if form == 3:
+            names = getattr(getattr(a, "metadata", None), "dimension_names", None)
+            like |= {"shards": a.shards, "dimension_names": names}
+        if whole:
+            like |= _rest_like(a, source, form)
+    elif whole:
+        fill: Any = getattr(a, "fillvalue", None)
+        if isinstance(fill, bytes) and like["dtype"] is str:  # of h5py
+            fill = fill.decode("utf-8", "replace")
+        like |= {"fill_value": fill}
+    for name in _ruled_out(shape, like, given):
+        like.pop(name, None)
+    return {**{name: value for name, value in like.items() if value is not None}, **given}
+
+
+def filled_like(a: Any, fill_value: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings that are given, and for all others those of an array, its fill value too.
+
+    Parameters
+    ----------
+    a, given
+        As for `settings_like`.
+    fill_value
+        That of the new array; "keep" for the one that is given, else that of `a`.
+
+    Examples
+    --------
+    >>> filled_like(np.zeros(3, "u1"), 7, {})
+    {'shape': (3,), 'dtype': dtype('uint8'), 'fill_value': 7}
+    """
+    settings = dict(given)
+    if not isinstance(fill_value, str) or fill_value != "keep":
+        settings["fill_value"] = fill_value
+    elif "fillvalue" not in settings:
+        settings.setdefault("fill_value", getattr(a, "fill_value", "auto"))
+    return settings_like(a, settings)
+
+
+def _shape_of(a: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(a)
+    except ValueError as error:
+        raise ArgumentError(f"data is no array: {error}", kind="cannot_cast") from error
+
+
+def _ruled_out(shape: tuple[int, ...], like: dict[str, Any], given: Mapping[str, Any]) -> set[str]:
+    """Return what an array has that does not go with the settings that are given."""
+    out = {name for setting in given for name in _OVERRIDES.get(setting, ())}
+    if "shape" in given and len(normalize_shape(given["shape"])) != len(shape):
+        out |= {"chunks", "shards", "dimension_names"}
+    if given.get("dtype") is not None and given["dtype"] != like["dtype"]:
+        out |= {"filters", "serializer", "fill_value"}  # which speak of the elements
+        codecs = like.get("compressors") or []
+        like["compressors"] = [
+            replace(codec, typesize=None) if isinstance(codec, Blosc) else codec for codec in codecs
+        ]
+    return out
+
+
+def _format_of(a: Any) -> int:
+    source = a if hasattr(a, "zarr_format") else getattr(a, "metadata", None)
+    stated = int(getattr(source, "zarr_format", 2))
+    return max(stated, 2)  # what is of format 1 is told in the words of format 2
+
+
+def type_of(a: Any) -> Any:
+    """Return the data type of an array, or None where it has none.
+
+    Examples
+    --------
+    >>> type_of(np.zeros(3)), type_of([1])
+    (dtype('float64'), None)
+    """
+    if isinstance(a, Array):
+        return a.metadata.data_type
+    dtype = getattr(a, "dtype", None)
+    if not isinstance(dtype, np.dtype) or dtype.kind != "O" or not dtype.metadata:
+        return dtype
+    items = dtype.metadata.get("vlen", dtype)  # of h5py: str, bytes, or the items of arrays
+    return f"array:{items.str}" if isinstance(items, np.dtype) and items != dtype else items
+
+
+def _codecs_like(a: Any, source: int, form: int) -> dict[str, Any]:
+    """Return the codecs of an array of format `source` for one of `form`."""
+    filters = [of(codec) for codec in listed(a.filters)]
+    if hasattr(a, "compressors"):
+        compressors = [of(codec) for codec in a.compressors]
+    else:  # zarr-python 2
+        compressors = [of(codec) for codec in listed(a.compressor)]
+    if source == 2 and form == 3:
+        arrays: list[Codec] = [c for c in filters if isinstance(c, ArrayArrayCodec)]
+        makers = [c for c in filters if isinstance(c, ArrayBytesCodec)]
+        others = [c for c in filters if c not in arrays and c not in makers]
+        found = {"filters": arrays, "compressors": [*others, *compressors]}
+        return {**found, "serializer": makers[0] if makers else None, "order": a.order}
+    if source == 2:
+        return {"filters": filters or None, "compressors": compressors, "order": a.order}
+    return {"filters": filters, "serializer": a.serializer, "compressors": compressors}
+
+
+def _rest_like(a: Any, source: int, form: int) -> dict[str, Any]:
+    """Return what else an array says, but for its codecs."""
+    attributes = a.attrs.asdict() if hasattr(a.attrs, "asdict") else dict(a.attrs)
+    rest: dict[str, Any] = {"fill_value": a.fill_value, "attributes": attributes}
+    if source != form:
+        return rest
+    if form == 2:
+        rest["dimension_separator"] = getattr(_keys_of(a), "separator", None)
+    elif isinstance(a, Array):
+        rest["chunk_key_encoding"] = a.metadata.chunk_key_encoding
+    else:
+        rest["chunk_key_encoding"] = a.metadata.chunk_key_encoding.to_dict()
+    return rest
+
+
+def _keys_of(a: Any) -> Any:
+    return a.metadata.chunk_key_encoding if isinstance(a, Array) else None

@@ -1,0 +1,218 @@
+"""What changes an array as a whole: its shape, its fill value, how it was opened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tessarr._engine import ArrayBase
+from tessarr.array.description import compiled, settled, with_text
+from tessarr.array.numpy_protocol import Values
+from tessarr.errors import ArgumentError, ReadOnlyError
+from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.options import current
+
+if TYPE_CHECKING:
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.types import ArrayLike, Shape, ShapeLike
+
+__all__ = ["Changing"]
+
+
+class Changing(ArrayBase, Values):
+    """An array that can be changed, and follows what others have changed."""
+
+    __slots__ = ()
+
+    def resize(
+        self,
+        *shape: int | tuple[int, ...],
+        trim: bool = True,
+        new_shape: ShapeLike | None = None,
+        delete_outside_chunks: bool = True,
+    ) -> None:
+        """Change the shape: ``a.resize(20, 30)`` or ``a.resize((20, 30))``.
+
+        Parameters
+        ----------
+        *shape
+            The new lengths, as many as there are axes.
+        new_shape
+            The same, as zarr-python 3 calls it.
+        trim
+            Set what chunks at the edge hold outside the array to the fill value: when shrinking,
+            what falls outside; when growing, what becomes part of the array.
+            False leaves it, as other libraries do.
+        delete_outside_chunks
+            When shrinking, delete the chunks that are outside; when growing, those that are stored
+            where the array grows. False leaves these chunks, and what is in the edge chunks, too:
+            with it at both times, all comes back.
+
+        Raises
+        ------
+        ArgumentError
+            If the number of axes differs or a length is negative.
+        StoreError
+            If somebody else resized the array in the meantime, or the store fails. If
+            the new shape cannot be stored, nothing has changed.
+
+        Notes
+        -----
+        Shrinking stores the shape first, in one atomic step; then it deletes chunks that are all
+        outside, and trims the kept ones. Growing removes first what is stored where the array
+        grows: a program that was killed while it shrank the array, or another library, may have
+        left it. So it reads the document, deletes or lists the chunks that become
+        part of the array, and reads those that reach over the old edge.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", chunks=(4,))
+        >>> a[:] = 1
+        >>> a.resize(2)
+        >>> a.resize(4)
+        >>> a[:]
+        array([1, 1, 0, 0], dtype=uint8)
+        """
+        self._check_no_view()
+        self._check_writable()
+        from tessarr.array import resize as resizing
+
+        given = shape if new_shape is None else (*shape, new_shape)
+        new = resizing.lengths(given, self.ndim)
+        delete = delete_outside_chunks
+        resizing.resize(
+            self,
+            lambda _: new,
+            trim=trim and delete,
+            accept=self._set_meta,
+            delete=delete,
+            clear=delete,
+        )
+
+    def append(self, data: ArrayLike, axis: int = 0) -> Shape:
+        """Add data at the end of an axis.
+
+        Parameters
+        ----------
+        data
+            As long as the array along every other axis. What is not in memory, such as an
+            array of h5py or Dask, is read part by part, as the option ``copy_bytes`` says.
+        axis
+            Which axis grows.
+
+        Returns
+        -------
+        tuple of int
+            The new shape.
+
+        Raises
+        ------
+        ArgumentError
+            If the data does not fit.
+        StoreError
+            If the store fails, or somebody else resized the array in the
+            meantime. The array has its old shape and contents then.
+
+        Notes
+        -----
+        The data is stored first and the shape last, in one atomic step, so readers
+        see all of the data or none. It is put after what is stored now, also where
+        another program has appended since this array was opened. Who appends or
+        resizes waits for others that do: threads, and with a folder processes.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(None, shape=(0, 2), dtype="i4", chunks=(8, 2))
+        >>> a.append([[1, 2], [3, 4]])
+        (2, 2)
+        """
+        self._check_no_view()
+        self._check_writable()
+        from tessarr.array import resize as resizing
+
+        part_bytes = None
+        if hasattr(data, "shape"):
+            from tessarr import transfer
+
+            if transfer.is_lazy(data, self.dtype):
+                part_bytes = current().copy_bytes
+        return resizing.append(self, data, axis, part_bytes=part_bytes, accept=self._set_meta)
+
+    def _set_fill_value(self, value: Any) -> None:
+        self._check_no_view()
+        self._check_writable()
+        from tessarr.array import resize as resizing
+
+        resizing.set_fill_value(self, value, accept=self._set_meta)
+
+    def _set_read_only(self, read_only: bool) -> None:
+        if not read_only and (self._store.read_only or self._meta.is_v1):
+            what = "format 1 is" if self._meta.is_v1 else "its store was opened"
+            raise ReadOnlyError(
+                f"array {self.name!r} cannot be made writable: {what} for reading only",
+                path=self._path,
+            )
+        self._read_only = read_only
+        self._configure(read_only, direct=self._synchronizer is None and self._cache_metadata)
+
+    # What others have changed
+
+    def refresh(self) -> None:
+        """Read the metadata anew, attributes included: what others have changed.
+
+        Views stay as they are.
+
+        Raises
+        ------
+        NotFoundError
+            If the array is gone.
+        ArgumentError
+            If another array, of other dimensions or another data type, has its place.
+        """
+        self._look_again()
+
+    def _look_again(self, *, attributes: bool = True, store: Store | None = None) -> None:
+        """Read the metadata anew, without attributes that are in a document of their own.
+
+        They may be asked for by another store that is the same.
+        """
+        if self._viewed is not None:
+            return
+        old, found = self._meta, self._as_stored(attributes=attributes, store=store)
+        if found == old:
+            return
+        if (found.rank, found.data_type) != (old.rank, old.data_type):
+            raise ArgumentError(
+                f"array {self.name!r} was replaced by another: open it again", path=self._path
+            )
+        self._replace(compiled(found, self._write_empty_chunks, self._missing))
+        self._meta = found
+
+    def _as_stored(self, *, attributes: bool, store: Store | None = None) -> ArrayMeta:
+        """Read the metadata, whatever they tell by now."""
+        old, store = self._meta, self._store if store is None else store
+        form = None if old.is_v1 else old.zarr_format
+        look = open_flow.array(self._path, zarr_format=form, attributes=attributes)
+        stored = run_flow(look, store)
+        found = settled(stored, store)
+        if found.data_type.elements == old.data_type.elements == "text":
+            found = with_text(found, "object" if old.data_type.numpy.kind == "O" else "string")
+        if found.zarr_format == 2:
+            found = settled(found, store)
+        return found
+
+    # What stands behind
+
+    def _check_no_view(self) -> None:
+        if self._viewed is not None:
+            error = ReadOnlyError("not permitted for views", path=self._path)
+            error.add_note(f"change array {self.name!r} itself, which this is a view of")
+            raise error
+
+    def _set_meta(self, meta: ArrayMeta) -> None:
+        self._replace(compiled(meta, self._write_empty_chunks, self._missing))
+        self._meta = meta
+        self._note_change()

@@ -1,0 +1,215 @@
+"""Arrays as what Python and NumPy know: sequences, numbers, and arrays in memory."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.array.indexing import Selecting
+from tessarr.errors import ArgumentError
+from tessarr.indexing import Indexer, basic, default
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.types import SelectionLike
+
+__all__ = ["Values"]
+
+
+class Values(Selecting):
+    """An array as a sequence, as a number, and as something to convert."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, key: Any, /) -> Any: ...
+        def __setitem__(self, key: Any, value: Any, /) -> None: ...
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an array in a store cannot be had without a copy")
+        data: npt.NDArray[Any] = self._get(basic, ...)
+        return data if dtype is None else data.astype(dtype, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Read the array, and give it to another library that has arrays in memory."""
+        return self.__array__().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return where `__dlpack__` puts the elements: main memory."""
+        return 1, 0
+
+    def __len__(self) -> int:
+        if not self.metadata.shape:
+            raise TypeError("an array without axes has no length")
+        return self.metadata.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the items along the first axis; each chunk is read once."""
+        return self.islice()
+
+    def islice(self, start: int | None = None, end: int | None = None) -> Iterator[Any]:
+        """Yield the items along the first axis, from one to another; each chunk is read once.
+
+        Parameters
+        ----------
+        start, end
+            The first, and the one to stop before; by default all.
+
+        Raises
+        ------
+        TypeError
+            If the array has no axes.
+        ArgumentError
+            If they are negative, or no integers.
+
+        Notes
+        -----
+        The chunks that hold one item are in memory at a time, whole along the other axes.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(data=[0, 10, 20, 30, 40], chunks=2)
+        >>> [int(item) for item in a.islice(1, 4)]
+        [10, 20, 30]
+        """
+        if not self.metadata.shape:
+            raise TypeError("iteration over an array without axes")
+        try:
+            first = 0 if start is None else operator.index(start)
+            last = len(self) if end is None else min(operator.index(end), len(self))
+        except TypeError:
+            first = last = -1
+        if first < 0 or last < 0:
+            raise ArgumentError(
+                f"cannot iterate from {start!r} to {end!r}: both count from 0, in integers"
+            )
+        return (item for slab in self._slabs(first, last) for item in slab)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether some element equals `item`; reads until it is found."""
+        if not self.metadata.shape:
+            return bool(np.any(self[()] == item))
+        return any(bool(np.any(slab == item)) for slab in self._slabs())
+
+    def _slabs(self, first: int = 0, last: int | None = None) -> Iterator[Any]:
+        end = len(self) if last is None else last
+        if first >= end:
+            return
+        cuts = self._meta.chunk_cuts[0]
+        for cell in range(cuts.cell(first), cuts.cell(end - 1) + 1):
+            yield self[max(cuts.start(cell), first) : min(cuts.start(cell + 1), end)]
+
+    def _first(self) -> Any:
+        return self[(0,) * self.ndim]
+
+    # As in h5py
+
+    def asstr(self, encoding: str = "utf-8", errors: str = "strict") -> Indexer:
+        """Return what reads bytes as text: ``a.asstr()[:10]``; text is read as it is.
+
+        Parameters
+        ----------
+        encoding, errors
+            As for `bytes.decode`.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.create_array(data=[b"one", b"two"])
+        >>> a.asstr()[0], a.asstr()[:]
+        ('one', array(['one', 'two'], dtype=object))
+        """
+
+        def text(item: Any) -> Any:
+            return item.decode(encoding, errors) if isinstance(item, bytes) else item
+
+        def read(key: Any) -> Any:
+            found = self._get(default, key)
+            if not isinstance(found, np.ndarray):
+                return text(found)
+            items = (text(item) for item in found.reshape(-1).tolist())
+            return np.fromiter(items, object, found.size).reshape(found.shape)
+
+        def write(key: Any, value: Any) -> None:
+            self._set(default, key, value)
+
+        return Indexer(read, write)
+
+    def read_direct(
+        self, dest: Any, source_sel: SelectionLike = ..., dest_sel: SelectionLike = ...
+    ) -> None:
+        """Read into an array that is there, as in h5py.
+
+        Parameters
+        ----------
+        dest
+            A NumPy array.
+        source_sel, dest_sel
+            Which elements, and where to put them; by default all.
+        """
+        part = dest[dest_sel]
+        if not np.may_share_memory(part, dest):  # a list of indices makes a copy
+            dest[dest_sel] = self._get(default, source_sel)
+        else:
+            self._get(default, source_sel, part)
+
+    def write_direct(
+        self, source: Any, source_sel: SelectionLike = ..., dest_sel: SelectionLike = ...
+    ) -> None:
+        """Write from an array, as in h5py.
+
+        Parameters
+        ----------
+        source
+            A NumPy array.
+        source_sel, dest_sel
+            Which elements of it, and where to put them; by default all.
+        """
+        self[dest_sel] = source[source_sel]
+
+    def iter_chunks(self, sel: SelectionLike = ...) -> Iterator[tuple[slice, ...]]:
+        """Yield for each chunk what selects it: ``for part in a.iter_chunks(): a[part]``.
+
+        Parameters
+        ----------
+        sel
+            Slices of step 1; chunks are cut to what they select. By default all.
+
+        Raises
+        ------
+        ArgumentError
+            If it is another selection.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.zeros((4, 5), chunks=(2, 3))
+        >>> next(a.iter_chunks(slice(1, 3)))
+        (slice(1, 2, None), slice(0, 3, None))
+        """
+        from itertools import product
+
+        chosen, _ = self._choose(basic, sel)
+        parts: list[list[slice]] = []
+        for part, cut in zip(chosen.axes, self._meta.chunk_cuts, strict=True):
+            if not isinstance(part, tuple) or len(part) != 3 or part[1] != 1:
+                raise ArgumentError(f"cannot cut {sel!r} into chunks: slices have to have step 1")
+            first, _, count = part
+            cells = range(cut.cell(first), cut.cell(first + count - 1) + 1) if count else ()
+            bounds = ((cut.start(cell), cut.start(cell + 1)) for cell in cells)
+            parts.append([slice(max(a, first), min(b, first + count)) for a, b in bounds])
+        return product(*parts)
+
+    def len(self) -> int:
+        """Return the length of the first axis, as ``len`` does."""
+        return len(self)

@@ -1,0 +1,394 @@
+"""What arrays say of themselves: properties of their metadata, and what is stored."""
+
+from __future__ import annotations
+
+import operator
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.flow.run import run_flow
+from tessarr.metadata.node import ArrayMeta
+from tessarr.node.node import Node
+
+if TYPE_CHECKING:
+    from tessarr.codec import ArrayBytesCodec, Codec
+    from tessarr.metadata.codec_roles import Stages
+    from tessarr.node.info import ArrayInfo
+    from tessarr.types import ChunkLengths, MemoryOrder, Missing, Present, Shape
+
+__all__ = ["Facts", "Number", "Viewed"]
+
+Viewed: TypeAlias = "tuple[Any, str, dict[str, Any]]"
+"""What made a view: the array, the method, and its arguments."""
+
+
+class Number:
+    """What is as good as its element if it has one, as in NumPy; that is read for it."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+
+    def _first(self) -> Any:
+        """Read the first element."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ValueError(
+                f"whether {self!r} is true is not clear: it has {self.size} elements. "
+                "Ask for .size, compare with None, or read it and use .any() or .all()"
+            )
+        return bool(self._first())
+
+    def __int__(self) -> int:
+        return int(self._only())
+
+    def __float__(self) -> float:
+        return float(self._only())
+
+    def __complex__(self) -> complex:
+        return complex(self._only())
+
+    def __index__(self) -> int:
+        if self.ndim:
+            raise TypeError("only an array of integers without axes can be an index")
+        return operator.index(self._only())
+
+    def _only(self) -> Any:
+        if self.size != 1:
+            raise TypeError(f"{self!r} has {self.size} elements: only one could be a number")
+        return self._first()
+
+
+class Facts(Number, Node[ArrayMeta]):
+    """What an array says of itself."""
+
+    __slots__ = ()
+
+    _kind = "array"
+
+    if TYPE_CHECKING:
+        _write_empty_chunks: bool
+        _missing: Missing
+        _present: Present | None
+        _cache_metadata: bool
+        _viewed: Viewed | None
+
+        def _set_fill_value(self, value: Any) -> None: ...
+        def _set_read_only(self, read_only: bool) -> None: ...
+        def refresh(self) -> None: ...
+        def resize(self, *shape: int | tuple[int, ...]) -> None: ...
+
+    def __eq__(self, other: object) -> bool:
+        same = super().__eq__(other)
+        viewed = getattr(other, "_viewed", None)
+        if same is not True or self._viewed is viewed is None:
+            return same
+        both = self._viewed is not None and viewed is not None
+        return both and bool(self._meta == getattr(other, "_meta", None))
+
+    __hash__ = Node.__hash__
+
+    # How it was opened
+
+    @property
+    def metadata(self) -> ArrayMeta:
+        """The metadata, whatever the format; not to be modified."""
+        if not self._cache_metadata:
+            self.refresh()
+        return self._meta
+
+    @property
+    def cache_metadata(self) -> bool:
+        """Whether metadata is that of when the array was opened, or read anew each time."""
+        return self._cache_metadata
+
+    @property
+    def is_view(self) -> bool:
+        """Whether this is a view: the stored chunks of an array, taken for something else."""
+        return self._viewed is not None
+
+    @property
+    def base(self) -> Any:
+        """The array that this is a view of; None if it is none."""
+        return None if self._viewed is None else self._viewed[0]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the array refuses to be changed. May be assigned."""
+        return self._read_only
+
+    @read_only.setter
+    def read_only(self, read_only: bool) -> None:
+        self._set_read_only(bool(read_only))
+
+    @property
+    def write_empty_chunks(self) -> bool:
+        """Whether chunks that hold nothing but the fill value are stored."""
+        return self._write_empty_chunks
+
+    # What the metadata says
+
+    @property
+    def shape(self) -> Shape:
+        """The lengths of the axes. Assigning resizes, as `resize` does."""
+        return self.metadata.shape
+
+    @shape.setter
+    def shape(self, shape: Shape) -> None:
+        self.resize(shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The data type of the elements."""
+        return self.metadata.data_type.numpy
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.metadata.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.metadata.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return self.metadata.data_type.numpy.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, as they are in memory."""
+        return self.size * self.itemsize
+
+    @property
+    def chunks(self) -> ChunkLengths:
+        """The shape of the smallest part that is read by itself; in shards, of a subchunk.
+
+        Where chunks of an axis have different lengths, these stand in a tuple, as Dask
+        has it: ``((10, 20, 5), 4)``.
+        """
+        return self.metadata.chunks
+
+    @property
+    def shards(self) -> ChunkLengths | None:
+        """The shape of a shard, which is written as one; None without shards."""
+        return self.metadata.shards
+
+    @property
+    def read_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Per axis the length of each of `chunks`, inside the array: what Dask calls chunks."""
+        pairs = zip(self.metadata.chunk_cuts, self.shape, strict=True)
+        return tuple(cuts.lengths(size) for cuts, size in pairs)
+
+    @property
+    def write_chunk_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Per axis the length of each shard, or chunk if there are no shards, inside the array."""
+        pairs = zip(self.metadata.chunk_grid.cuts, self.shape, strict=True)
+        return tuple(cuts.lengths(size) for cuts, size in pairs)
+
+    @property
+    def cdata_shape(self) -> Shape:
+        """The number of `chunks` along each axis."""
+        pairs = zip(self.metadata.chunk_cuts, self.shape, strict=True)
+        return tuple(cuts.count(size) for cuts, size in pairs)
+
+    @property
+    def nchunks(self) -> int:
+        """The number of `chunks`, stored or not."""
+        return prod(self.cdata_shape)
+
+    @property
+    def fill_value(self) -> Any:
+        """What elements are that were never written; None (format 2) leaves that open.
+
+        Assigning changes what all elements are that are not stored.
+        """
+        return self.metadata.fill_scalar
+
+    @fill_value.setter
+    def fill_value(self, value: Any) -> None:
+        self._set_fill_value(value)
+
+    @property
+    def fillvalue(self) -> Any:
+        """The same as `fill_value`, as h5py calls it."""
+        return self.fill_value
+
+    @property
+    def maxshape(self) -> tuple[None, ...]:
+        """How long each axis may become; None, without limit."""
+        return (None,) * self.ndim
+
+    @property
+    def order(self) -> MemoryOrder:
+        """The layout of the elements within a stored chunk; results are always in C order."""
+        return self.metadata.order
+
+    @property
+    def meta_array(self) -> np.ndarray[Any, Any]:
+        """An empty array of the kind that results are: NumPy's, as zarr-python 2 tells it."""
+        return np.empty(())
+
+    @property
+    def dimension_names(self) -> tuple[str | None, ...] | None:
+        """The names of the axes, where there are any."""
+        return self.metadata.dimension_names
+
+    @property
+    def codecs(self) -> tuple[Codec, ...]:
+        """All codecs, in the order of encoding."""
+        return self.metadata.codecs.codecs
+
+    @property
+    def filters(self) -> tuple[Codec, ...]:
+        """What `chunks` go through first: codecs from arrays to arrays; all filters of format 2."""
+        return self._stages.filters
+
+    @property
+    def serializer(self) -> ArrayBytesCodec:
+        """The codec that makes bytes of `chunks`."""
+        return self._stages.serializer
+
+    @property
+    def compressors(self) -> tuple[Codec, ...]:
+        """The codecs that the bytes of `chunks` go through; at most one in format 2."""
+        return self._stages.compressors
+
+    @property
+    def compressor(self) -> Codec | None:
+        """The only one of `compressors`; None without any.
+
+        Raises
+        ------
+        ArgumentError
+            If there are several, as format 3 allows.
+        """
+        found = self._stages.compressors
+        if len(found) > 1:
+            raise ArgumentError(
+                f"array {self.name!r} has {len(found)} compressors: see compressors"
+            )
+        return found[0] if found else None
+
+    @property
+    def compression(self) -> str | None:
+        """The name of `compressor` in format 2, such as ``"blosc"``; None without any."""
+        codec = self.compressor
+        return None if codec is None else codec.get_config()["id"]
+
+    @property
+    def compression_opts(self) -> dict[str, Any] | None:
+        """The parameters of `compressor`, its name among them; None without any."""
+        codec = self.compressor
+        return None if codec is None else codec.get_config()
+
+    @property
+    def _stages(self) -> Stages:
+        from tessarr.metadata.codec_roles import stages
+
+        return stages(self.metadata)
+
+    # What is stored
+
+    @property
+    def nchunks_initialized(self) -> int:
+        """The number of `chunks` that are stored; all chunks of a stored shard count.
+
+        Costs one listing.
+        """
+        from tessarr.flow import measure
+        from tessarr.store.wrappers.transformer_adapter import chunk_store
+
+        store, path = chunk_store(self._store, self._path, self.metadata.storage_transformers)
+        return run_flow(measure.stored_chunks(path, self.metadata), store)
+
+    @property
+    def nbytes_stored(self) -> int:
+        """The bytes of everything that is stored, metadata included.
+
+        Costs one listing, and one request per key for its size.
+        """
+        from tessarr.flow import measure
+
+        return run_flow(measure.stored_bytes(self._path), self._store)
+
+    @property
+    def initialized(self) -> int:
+        """The same as `nchunks_initialized`."""
+        return self.nchunks_initialized
+
+    @property
+    def info(self) -> ArrayInfo:
+        """What there is to say about the array, as a table to print; costs one listing.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.zeros((100, 100), chunks=(10, 10), dtype="i4", zarr_format=2).info
+        Array((100, 100), int32, chunks=(10, 10), order=C)
+          nbytes: 39.1K; nbytes_stored: ...; ratio: ...; initialized: 0/100
+          compressor: Blosc(cname='lz4', clevel=5, shuffle=1...)
+          store: MemoryStore
+        """
+        from tessarr.node.info import ArrayInfo
+
+        return ArrayInfo(
+            **self._told(),
+            stored_bytes=self.nbytes_stored,
+            chunk_count=self.nchunks,
+            stored_chunk_count=self.nchunks_initialized,
+        )
+
+    def info_complete(self) -> ArrayInfo:
+        """Return `info`, which always counts what is stored."""
+        return self.info
+
+    def info_items(self) -> list[tuple[str, str]]:
+        """Return `info` as labels and values, as zarr-python 2.18 has it."""
+        return self.info.items()
+
+    def digest(self, hashname: str = "sha1") -> bytes:
+        """Return a checksum of everything that is stored: chunks, metadata and attributes.
+
+        Parameters
+        ----------
+        hashname
+            An algorithm of `hashlib`.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such algorithm.
+
+        Notes
+        -----
+        Two arrays of one digest are the same. Arrays of the same elements have different
+        ones if these are stored in another way. Costs one listing, and reads all chunks as
+        they are stored, without decoding them.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a, b = tessarr.zeros(3), tessarr.zeros(3)
+        >>> a.digest() == b.digest(), len(a.hexdigest("sha256"))
+        (True, 64)
+        """
+        from tessarr.array.digest import digest
+
+        return digest(self._store, self._path, self.metadata, hashname)
+
+    def hexdigest(self, hashname: str = "sha1") -> str:
+        """Return `digest` in hexadecimal digits."""
+        return self.digest(hashname).hex()

@@ -1,0 +1,412 @@
+"""Growing, shrinking and appending, so that a failure leaves the array as it was.
+
+The stored shape is what makes chunks part of an array, and it is replaced in
+one atomic step. Growing first removes what is stored beyond the old shape, which a
+killed program or another library may have left there. Shrinking comes first in the shape,
+then removes the elements outside it. Appending writes the data beyond the stored
+shape, then grows.
+
+Whoever does one of these holds the key ``.shape`` of the array meanwhile, under
+which nothing is ever stored: two that append at once would write to the same
+place, and what one appends another could be about to remove. It is not the key
+of the document, so that attributes can be edited while a long append goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+
+from tessarr._engine import MemoryStore
+from tessarr.array.clear_outside import (
+    clear_exposed,
+    delete_outside,
+    fill_of,
+    trim_edges,
+    write_region,
+)
+from tessarr.errors import ArgumentError, StoreError
+from tessarr.flow import edit
+from tessarr.flow.open import prefix_of
+from tessarr.flow.run import run_flow
+from tessarr.format.chunk_shape import normalize_shape
+from tessarr.format.validation import Problems
+from tessarr.indexing import axis_number, basic, broadcast_value, has_dtype, objects
+from tessarr.indexing.assigned_values import converted, plain_values
+from tessarr.metadata.node import check_codecs
+from tessarr.node.synchronizer import held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.array.clear_outside import StoredArray as _Array
+    from tessarr.flow.copies import Keeper
+    from tessarr.flow.run import Seen
+    from tessarr.indexing import Selection
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.types import Shape
+
+__all__ = [
+    "again",
+    "append",
+    "lengths",
+    "reshaped",
+    "resize",
+    "set_fill_value",
+    "shrinks",
+]
+
+Accept: TypeAlias = "Callable[[ArrayMeta], None]"
+"""Makes the array what its stored metadata has become."""
+
+T = TypeVar("T")
+
+
+def lengths(shape: tuple[Any, ...], rank: int) -> Shape:
+    """Return the shape that the arguments of `Array.resize` mean.
+
+    Examples
+    --------
+    >>> lengths((2, 3), 2), lengths(((2, 3),), 2), lengths((5,), 1)
+    ((2, 3), (2, 3), (5,))
+    """
+    given = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence | np.ndarray) else shape
+    new = normalize_shape(given)
+    if len(new) != rank:
+        raise ArgumentError(
+            f"cannot resize an array of {rank} dimensions to shape {new} of {len(new)}",
+            kind="shape_mismatch",
+        )
+    return new
+
+
+def resize(
+    array: _Array,
+    change: Callable[[Shape], Shape],
+    *,
+    trim: bool,
+    accept: Accept,
+    delete: bool = True,
+    clear: bool = False,
+    keepers: list[Keeper] | None = None,
+    seen: Seen | None = None,
+    below: Store | None = None,
+    check: Accept | None = None,
+) -> None:
+    """Store another shape, then remove what is outside of it.
+
+    Parameters
+    ----------
+    array
+        The array.
+    change
+        Gives the new shape, from the one that is stored.
+    trim
+        Whether what is outside within kept chunks is removed, too.
+    clear
+        Whether elements that become part of the array are removed first, where any are stored;
+        with `trim` those within kept chunks, too.
+    accept
+        Makes the array what its stored metadata has become.
+    delete
+        Whether chunks that are all outside are removed.
+    keepers
+        The groups above that keep copies of metadata, where that is known.
+    seen
+        What is known of the document.
+    below
+        The store below caches, where these need not forget what may have changed meanwhile.
+    check
+        Raises if what is stored now is not what may be resized.
+    """
+    old = new = array.metadata
+    cleared: ArrayMeta | None = None
+
+    def changed(found: ArrayMeta) -> ArrayMeta:
+        nonlocal old, new
+        if check is not None:
+            check(found)
+        if cleared is not None and found.shape not in {cleared.shape, new.shape}:
+            raise _overtaken(array.path, cleared, found)
+        old = _current(array, found, accept)
+        new = reshaped(old, change(old.shape))
+        if old is found:
+            return new
+        return found.resized(new.shape, new.chunk_grid)
+
+    def store_shape() -> None:
+        nonlocal cleared, new
+        if clear:
+            cleared = _refreshed(array, accept)
+            new = reshaped(cleared, change(cleared.shape))
+            _clear(array, cleared, new, edges=trim)
+        run_flow(edit.shape(array.path, old.zarr_format, changed, keepers, seen), array._store)
+
+    def work() -> None:
+        if clear:
+            _until_not_overtaken(store_shape)
+        else:
+            store_shape()
+        accept(new)
+        if not delete or not shrinks(old, new):
+            return
+        delete_outside(array._store, array.path, old, new)
+        if trim:
+            trim_edges(array, old, new)
+
+    _alone(array, work, below)
+
+
+def again(
+    array: _Array, change: Callable[[Shape], Shape], check: Accept, overtaken: Accept
+) -> Callable[[bytes | None], bytes | None]:
+    """Return what makes the document of a resized array of another one that others have stored.
+
+    Parameters
+    ----------
+    array, change, check
+        As for `resize`; the array as it was before.
+    overtaken
+        Told of the metadata that are found, where others have changed the shape: there may be
+        chunks to be removed that the array did not have.
+    """
+    old = array.metadata
+    name = "zarr.json" if old.zarr_format == 3 else ".zarray"
+
+    def changed(found: ArrayMeta) -> ArrayMeta:
+        check(found)
+        new = reshaped(found, change(found.shape))
+        if found.shape != old.shape:
+            overtaken(found)
+        return new
+
+    def make(document: bytes | None) -> bytes | None:
+        store = MemoryStore() if document is None else MemoryStore({name: document})
+        run_flow(edit.shape("", old.zarr_format, changed, []), store)
+        return store.get(name)
+
+    return make
+
+
+def shrinks(old: ArrayMeta, new: ArrayMeta) -> bool:
+    """Tell whether an array gets shorter along any axis."""
+    return any(after < before for after, before in zip(new.shape, old.shape, strict=True))
+
+
+def append(array: _Array, data: Any, axis: int, *, part_bytes: int | None, accept: Accept) -> Shape:
+    """Store data behind the end of an axis, then the shape that covers it.
+
+    Parameters
+    ----------
+    array, data, axis
+        As for `Array.append`.
+    part_bytes
+        If the data is not in memory, how much of it may be.
+    accept
+        Makes the array what its stored metadata has become.
+    """
+    return _alone(array, lambda: _append(array, data, axis, part_bytes, accept))
+
+
+def set_fill_value(array: _Array, value: Any, *, accept: Accept) -> None:
+    """Store another fill value: what all chunks read as that are not stored."""
+    _alone(array, lambda: _set_fill_value(array, value, accept))
+
+
+def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
+    from tessarr.metadata.build import fill_bytes
+
+    meta = _refreshed(array, accept)
+    form, fill = meta.zarr_format, None
+    if value is not None:
+        fill = meta.data_type.storable_fill(fill_bytes(meta.data_type, value), form)
+    elif form == 3:
+        fill = meta.data_type.default_fill()
+    stated = None if fill is None else meta.data_type.fill_to_json(fill, form)
+    run_flow(edit.fill_value(array.path, form, stated), array._store)
+    accept(replace(meta, fill_value=fill))
+
+
+def _alone(array: _Array, work: Callable[[], T], below: Store | None = None) -> T:
+    """Do `work` while nobody else changes the shape of the array in this way."""
+    prefix = prefix_of(array.path)
+    document = "zarr.json" if array.metadata.zarr_format == 3 else ".zarray"
+    with held(array.synchronizer, [prefix + document]):
+        store = array._store if below is None else below
+        return store.hold(prefix + ".shape", work)
+
+
+class _OvertakenError(StoreError):
+    """Somebody else has changed the shape in the meantime."""
+
+
+def _overtaken(path: str, old: ArrayMeta, found: ArrayMeta) -> _OvertakenError:
+    return _OvertakenError(
+        f"array {path!r} was resized from {old.shape} to {found.shape} by another writer in "
+        "the meantime: open it again",
+        retryable=True,
+        path=path,
+    )
+
+
+def _until_not_overtaken(work: Callable[[], T]) -> T:
+    while True:
+        try:
+            return work()
+        except _OvertakenError:
+            continue
+
+
+def _clear(array: _Array, old: ArrayMeta, new: ArrayMeta, *, edges: bool) -> None:
+    """Remove what is stored of elements that become part of the array."""
+
+    def confirm() -> None:
+        found = run_flow(edit.stored(array.path, old.zarr_format), array._store)
+        if found.shape != old.shape:
+            raise _overtaken(array.path, old, found)
+
+    clear_exposed(array, old, new, edges=edges, confirm=confirm)
+
+
+def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept: Accept) -> Shape:
+    # What is behind the end is nobody else's as long as it is held. Where that excludes only
+    # those of this process, it is ours as soon as the shape covers it: then that comes first.
+    last = array._store.is_exclusive
+    while True:
+        old = _refreshed(array, accept)
+        axis = axis_number(axis, len(old.shape))
+        values = _behind(old, data, axis, part_bytes)
+        end, count = old.shape[axis], int(values.shape[axis])
+        new = reshaped(old, tuple(n + count * (i == axis) for i, n in enumerate(old.shape)))
+        grown = partial(_grown, path=array.path, old=old, new=new)
+        grow = partial(edit.shape, array.path, old.zarr_format, grown)
+        try:
+            if not last:
+                # Not the edges: others may have grown the array and written there since its shape
+                # was read, and the data covers all that becomes part of it.
+                _clear(array, old, new, edges=False)
+                run_flow(grow(), array._store)
+            break
+        except _OvertakenError:
+            continue
+
+    def along(start: int | None, stop: int | None) -> tuple[slice, ...]:
+        return tuple(slice(start, stop) if i == axis else slice(None) for i in range(old.rank))
+
+    try:
+        for start, stop in _parts(new, axis, end, count, part_bytes):
+            part = values if part_bytes is None else _values(old, values[along(start, stop)])
+            chosen = basic(along(end + start, end + stop), new.shape)
+            ready = broadcast_value(part, chosen, old.data_type.numpy, old.fill_element)
+            write_region(array, new, chosen, ready, store_fill=array.write_empty_chunks)
+        if last:
+            run_flow(grow(), array._store)
+    except BaseException as error:
+        _undo_append(array, old, new, basic(along(end, None), new.shape), error)
+        raise
+    accept(new)
+    return new.shape
+
+
+def _behind(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any:
+    """Return what is to be appended, if it has a shape that fits; all in memory, or in parts."""
+    values = _values(old, data) if part_bytes is None else data
+    others = [i for i in range(old.rank) if i != axis]
+    if len(values.shape) != old.rank or any(values.shape[i] != old.shape[i] for i in others):
+        raise ArgumentError(
+            f"cannot append data of shape {values.shape} along axis {axis} "
+            f"of an array of shape {old.shape}",
+            kind="shape_mismatch",
+        )
+    return values
+
+
+def _values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
+    data_type = meta.data_type
+    value = plain_values(data_type.given(data), data_type.numpy, meta.fill_element)
+    if data_type.elements is not None:
+        return objects(value, meta.rank)
+    return np.asarray(value) if has_dtype(value) else converted(value, data_type.numpy)
+
+
+def _parts(
+    meta: ArrayMeta, axis: int, end: int, count: int, part_bytes: int | None
+) -> Iterator[tuple[int, int]]:
+    """Yield the bounds of what is appended at a time: up to the end of a chunk, where it can."""
+    if part_bytes is None:
+        yield 0, count
+        return
+    row_bytes = prod(meta.shape) // meta.shape[axis] * meta.data_type.item_bytes if count else 1
+    rows = max(part_bytes // max(row_bytes, 1), 1)
+    cut = meta.chunk_grid.cuts[axis]
+    start = 0
+    while start < count:
+        stop = min(start + rows, count)
+        border = cut.start(cut.cell(end + stop)) - end
+        if stop < count and border > start:
+            stop = border
+        yield start, stop
+        start = stop
+
+
+def _undo_append(
+    array: _Array,
+    old: ArrayMeta,
+    new: ArrayMeta,
+    behind: Selection,
+    error: BaseException,
+) -> None:
+    """Remove what was stored behind the end, unless it has become somebody else's."""
+    form, stored = old.zarr_format, old if array._store.is_exclusive else new
+    try:
+        if run_flow(edit.stored(array.path, form), array._store).shape == stored.shape:
+            fill = np.broadcast_to(fill_of(old), behind.buffer_shape)
+            write_region(array, new, behind, fill)
+            if stored is new:
+                shrunk = partial(_grown, path=array.path, old=new, new=old)
+                run_flow(edit.shape(array.path, form, shrunk), array._store)
+    except Exception as second:  # noqa: BLE001 (the first error is what matters)
+        error.add_note(f"what had been stored behind the end could not be removed: {second}")
+
+
+def _refreshed(array: _Array, accept: Accept) -> ArrayMeta:
+    """Return the metadata with the shape and the chunks that are stored now."""
+    found = run_flow(edit.stored(array.path, array.metadata.zarr_format), array._store)
+    return _current(array, found, accept)
+
+
+def _current(array: _Array, found: ArrayMeta, accept: Accept) -> ArrayMeta:
+    """Return the metadata of the array with the shape and the chunks of those that were found."""
+    meta = array.metadata
+    if (found.shape, found.chunk_grid) != (meta.shape, meta.chunk_grid):
+        if found.rank != meta.rank:
+            raise ArgumentError(f"array {array.path!r} was replaced by another: open it again")
+        meta = meta.resized(found.shape, found.chunk_grid)
+        accept(meta)
+    return meta
+
+
+def reshaped(meta: ArrayMeta, shape: Shape) -> ArrayMeta:
+    """Return the metadata of an array with another shape, and chunk grid if it takes one."""
+    problems = Problems()
+    grid = meta.chunk_grid.resized(shape, meta.parts).fit(shape, "chunks", problems)
+    if grid is not None and grid != meta.chunk_grid:
+        check_codecs(meta.codecs, grid, meta.chunk_spec, "codecs", problems)
+    problems.check_arguments(f"resize to shape {shape}")
+    assert grid is not None
+    return meta.resized(shape, grid)
+
+
+def _grown(found: ArrayMeta, *, path: str, old: ArrayMeta, new: ArrayMeta) -> ArrayMeta:
+    """Return those that were found with the new shape, if they have the old one still."""
+    if found.shape != old.shape:
+        raise _overtaken(path, old, found)
+    return found.resized(new.shape, new.chunk_grid)

@@ -1,0 +1,212 @@
+"""What a command line names: a node, by the path of a folder or a file, or by a URL.
+
+A node inside of a hierarchy may be named in one go, ``data.zarr/temperature``. The
+hierarchy is looked for above it then, so that what is kept of the node further up (its copy in
+consolidated metadata) is changed with it, and a wrong name can be told from a wrong folder.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+from tessarr.api.open import open as open_node
+from tessarr.array import Array
+from tessarr.errors import ArgumentError, NotFoundError, TessarrError
+from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.flow.walk import BELOW
+from tessarr.format.node_path import join
+from tessarr.format.suggestions import did_you_mean
+from tessarr.group import Group
+from tessarr.metadata.node import GroupMeta
+from tessarr.store.mapping import expand_user
+from tessarr.store.resolve import locate
+from tessarr.store.url import is_url
+
+if TYPE_CHECKING:
+    import argparse
+
+    from tessarr.flow.open import Node as NodeMeta
+    from tessarr.store import Store
+    from tessarr.store.resolve import Mode
+
+__all__ = ["PLACE", "add_json", "add_node", "array_at", "node_at", "place", "store_at"]
+
+PLACE: Final = "a folder, a file or a URL, also of a node inside of it: data.zarr/a/b"
+
+_GROUPS: Final = ("zarr.json", ".zgroup")
+
+
+def add_node(parser: argparse.ArgumentParser, what: str = "") -> None:
+    """Add the arguments that name a node."""
+    parser.add_argument("path", metavar="PATH", help=(f"{what}: " if what else "") + PLACE)
+    parser.add_argument("--node", metavar="NAME", help="the path of a node inside of PATH")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add the option that asks for JSON."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def place(text: str, node: str | None = None, *, far: bool = False) -> tuple[str, str]:
+    """Return the hierarchy that is meant, and the path of the node in it.
+
+    Parameters
+    ----------
+    text
+        The path of a folder or a file, or a URL.
+    node
+        What comes after it.
+    far
+        Whether to look for the hierarchy above what a URL names, too, with a request or
+        two per level; for those who change something, or wonder where it is.
+
+    Examples
+    --------
+    >>> place("memory://name/a", "b")
+    ('memory://name/a', 'b')
+    """
+    below = (node or "").strip("/")
+    if is_url(text):
+        parts = urlsplit(text) if text.lower().startswith("file:") else None
+        if parts is not None and parts.netloc in {"", "localhost"}:
+            root, above = _split(unquote(parts.path, errors="surrogateescape"))
+        else:
+            root, above = _climbed(text) if far else (text, "")
+        return (root if above else text), join(above, below) if below else above
+    root, above = _split(str(expand_user(text)))
+    return root, join(above, below) if below else above
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split the path of a node into that of its hierarchy and the rest."""
+    whole = Path(os.path.abspath(text))  # noqa: PTH100 (a link stays where it is)
+    root = next((folder for folder in (whole, *whole.parents) if folder.exists()), whole)
+    if root.is_dir():
+        # Of what does not exist the folder above has to be a node: others are no business of it.
+        if not _is_node(root):
+            return text, ""
+        while root.parent != root and _is_group(root.parent):
+            root = root.parent
+    if root == whole:
+        return text, ""
+    above = whole.relative_to(root).parts
+    given = Path(text)
+    short = given.parents[len(above) - 1] if len(given.parts) > len(above) else root
+    return str(short), "/".join(above)
+
+
+def _climbed(url: str) -> tuple[str, str]:
+    """Split the URL of a node into that of its hierarchy and the rest."""
+    root = url.rstrip("/")
+    names: list[str] = []
+    while "::" not in root:
+        above, _, name = root.rpartition("/")
+        if not above.partition("://")[2]:
+            break
+        try:
+            store, at = locate(above, "r", None)
+            if not isinstance(run_flow(open_flow.find(at), store), GroupMeta):
+                break
+        except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
+            break
+        names.insert(0, name)
+        root = above
+    return (root, "/".join(names)) if names else (url, "")
+
+
+def _is_group(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in _GROUPS)
+
+
+def _is_node(folder: Path) -> bool:
+    return _is_group(folder) or (folder / ".zarray").is_file()
+
+
+def store_at(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
+    """Return the store that is meant, and the path of the node in it; nothing is opened."""
+    root, path = place(text, node, far=mode != "r")
+    return locate(root, mode, path)
+
+
+def node_at(text: str, node: str | None = None, mode: Mode = "r", **settings: Any) -> Array | Group:
+    """Open the node that is meant, which has to exist.
+
+    Raises
+    ------
+    NotFoundError
+        With the names that are like the wrong one.
+    """
+    root, path = place(text, node, far=mode != "r")
+    try:
+        return open_node(root, mode, path=path, **settings)
+    except NotFoundError as error:
+        hint = _hint(*place(text, node, far=True))
+        if not hint:
+            raise
+        message = f"{error.message.partition(BELOW)[0]}{hint}"
+        raise NotFoundError(message, kind=error.kind, path=error.path) from error
+
+
+def array_at(text: str, node: str | None = None, mode: Mode = "r") -> Array:
+    """Open the array that is meant, which has to exist."""
+    found = node_at(text, node, mode)
+    if isinstance(found, Array):
+        return found
+    arrays = [name for name, _ in found.arrays()]
+    hint = f"; arrays in it are {_listed(arrays)}" if arrays else ""
+    raise ArgumentError(f"{text!r} is a group, and an array is needed{hint}")
+
+
+def _hint(root: str, path: str) -> str:
+    """Return what may have been meant, where there is no node."""
+    try:
+        if not is_url(root) and not Path(root).exists():
+            folder = Path(root).absolute().parent
+            names = sorted(found.name for found in folder.iterdir()) if folder.is_dir() else []
+            return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
+        store, at = locate(root, "r", None)
+        parent = run_flow(open_flow.find(at), store)
+        if parent is None and not path and not is_url(root):
+            return _inside(Path(root))
+        for name in path.split("/") if path else ():
+            if parent is None or not isinstance(group := _bound(parent, store, at), Group):
+                return ""
+            child = run_flow(open_flow.find(join(at, name)), store)
+            if child is None:
+                where = f"{group.path}/" if group.path else ""
+                return _alike(name, list(group), where) or f"; it has {_listed(list(group))}"
+            parent, at = child, join(at, name)
+    except (TessarrError, OSError):
+        return ""  # the hint is no reason for another error
+    return ""
+
+
+def _inside(folder: Path) -> str:
+    """Return what a folder has that was meant, perhaps, in place of the folder."""
+    if not folder.is_dir():
+        return ""
+    found = [
+        str(inside)
+        for inside in sorted(folder.iterdir())
+        if (inside.is_dir() and _is_node(inside)) or inside.suffix in {".zip", ".ozx", ".zarr"}
+    ]
+    return f"; in this folder there are {_listed(found)}" if found else ""
+
+
+def _bound(meta: NodeMeta, store: Store, at: str) -> Array | Group:
+    from tessarr.group import bind
+
+    return bind(meta, store, at, read_only=True)
+
+
+def _alike(name: str, names: list[str], prefix: str) -> str:
+    return did_you_mean(name, names, count=3, prefix="" if prefix == "./" else prefix)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(map(repr, names[:8])) + more if names else "no members"

@@ -1,0 +1,258 @@
+"""How the command prints: tables, JSON, and a progress bar."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
+from time import monotonic
+from typing import Any, Final, Literal, Self, TextIO, TypeVar
+
+from tessarr.node.info import human_bytes
+
+__all__ = ["Progress", "as_json", "columns", "duration", "progress", "say", "table"]
+
+T = TypeVar("T")
+
+_WIDTH: Final = 24
+_REDRAWN_S: Final = 0.1
+_RATE_S: Final = 10.0
+"""The rate that is shown is that of the last seconds: work slows down and speeds up."""
+
+
+def table(rows: Sequence[tuple[str, str]]) -> str:
+    """Return rows of two columns; a name that repeats is written once.
+
+    Examples
+    --------
+    >>> print(table([("shape", "3 × 4"), ("codec", "a"), ("codec", "b")]))
+    shape  3 × 4
+    codec  a
+           b
+    """
+    width = max(len(name) for name, _ in rows)
+    lines = []
+    before = None
+    for name, value in rows:
+        lines.append(f"{'' if name == before else name:<{width}}  {value}")
+        before = name
+    return "\n".join(lines)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of any number of columns; a word that begins with ">" stands at the right.
+
+    Examples
+    --------
+    >>> print(columns([("name", ">size"), ("a", ">5"), ("long name", ">12345")]))
+    name        size
+    a              5
+    long name  12345
+    """
+    if not rows:
+        return ""
+    widths = [
+        max(len(cell.removeprefix(">")) for cell in column) for column in zip(*rows, strict=True)
+    ]
+    lines = []
+    for row in rows:
+        cells = [
+            cell[1:].rjust(width) if cell.startswith(">") else cell.ljust(width)
+            for cell, width in zip(row, widths, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def as_json(value: object) -> str:
+    """Return a value as JSON for programs to read; numbers that JSON lacks are text.
+
+    Examples
+    --------
+    >>> as_json([float("nan"), 1.0]).split()
+    ['[', '"NaN",', '1.0', ']']
+    """
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    escaped = not encoding.lower().startswith("utf")
+    try:
+        return json.dumps(value, indent=2, ensure_ascii=escaped, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), indent=2, ensure_ascii=escaped)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    # What the token of Python's own JSON is, as text.
+    return json.dumps(value) if isinstance(value, float) and not isfinite(value) else value
+
+
+def duration(seconds: float) -> str:
+    """Return a time to read.
+
+    Examples
+    --------
+    >>> duration(0.25), duration(7.2), duration(75), duration(3725)
+    ('0.2 s', '7 s', '1:15 min', '1:02 h')
+    """
+    if seconds < 2:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    if minutes < 60:
+        return f"{minutes}:{rest:02d} min"
+    return f"{minutes // 60}:{minutes % 60:02d} h"
+
+
+_bars: list[Progress] = []
+"""The bars that are drawn now."""
+
+
+def say(text: str) -> None:
+    """Print a line now, also while a bar is drawn."""
+    for bar in _bars:
+        bar.clear()
+    print(text, flush=True)
+
+
+class Progress:
+    """A bar on a terminal, with rate and time left; nothing where stderr is no terminal.
+
+    It is told of progress from any thread, by `add` or by being called.
+
+    Parameters
+    ----------
+    label
+        What is being done.
+    total
+        How much there is to do; None while that is not known.
+    unit
+        "bytes" to show sizes, else numbers of things are shown.
+    stream
+        Where to draw; by default stderr.
+
+    Examples
+    --------
+    >>> with Progress("copying", 1000, "bytes") as bar:
+    ...     bar.add(400)
+    ...     bar(1000, 1000)
+    """
+
+    def __init__(
+        self,
+        label: str,
+        total: int | None = None,
+        unit: Literal["bytes", "items"] = "items",
+        stream: TextIO | None = None,
+    ) -> None:
+        self._label = label
+        self._total = total
+        self._bytes = unit == "bytes"
+        self._stream: TextIO = sys.stderr if stream is None else stream
+        self._live = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._done = 0
+        self._drawn = float("-inf")
+        self._past: deque[tuple[float, int]] = deque()
+        self._lock = threading.Lock()
+        self._full, self._rest = ("█", "░") if _shows(self._stream, "█░") else ("#", "-")
+
+    def __enter__(self) -> Self:
+        if self._live:
+            _bars.append(self)
+        self._past.append((monotonic(), 0))
+        self._draw()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.clear()
+        if self._live:
+            _bars.remove(self)
+
+    def add(self, amount: int = 1) -> None:
+        """Tell that so much more is done."""
+        with self._lock:
+            self._done += amount
+            self._draw()
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        """Tell how much is done, and how much there is."""
+        with self._lock:
+            self._done = done
+            self._total = self._total if total is None else total
+            self._draw()
+
+    def clear(self) -> None:
+        """Take the bar off the terminal; it comes back with the next progress."""
+        if self._live:
+            self._drawn = float("-inf")
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+    def _draw(self) -> None:
+        now = monotonic()
+        if not self._live or (now - self._drawn < _REDRAWN_S and self._done != self._total):
+            return
+        self._drawn = now
+        self._past.append((now, self._done))
+        while len(self._past) > 2 and now - self._past[1][0] > _RATE_S:
+            self._past.popleft()
+        width = shutil.get_terminal_size().columns - 1
+        self._stream.write(f"\r{self._line()[:width]}\x1b[K")
+        self._stream.flush()
+
+    def _line(self) -> str:
+        begun, before = self._past[0]
+        seconds = self._past[-1][0] - begun
+        rate = (self._done - before) / seconds if seconds > 0 else 0.0
+        parts = [self._amount(self._done)]
+        if self._total is not None:
+            full = _WIDTH * min(self._done, self._total) // max(self._total, 1)
+            bar = self._full * full + self._rest * (_WIDTH - full)
+            share = 100 * self._done // max(self._total, 1)
+            parts = [f"{bar} {share:3d} %", f"{parts[0]} of {self._amount(self._total)}"]
+        if rate > 0:
+            parts.append(
+                f"{self._amount(round(rate)) if self._bytes or rate > 99 else f'{rate:.2g}'}/s"
+            )
+            if self._total is not None and self._done < self._total:
+                parts.append(f"{duration((self._total - self._done) / rate)} left")
+        return "  ".join([self._label, *parts])
+
+    def _amount(self, amount: int) -> str:
+        return human_bytes(amount) if self._bytes else f"{amount:,}"
+
+
+def _shows(stream: TextIO, text: str) -> bool:
+    try:
+        text.encode(getattr(stream, "encoding", None) or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def progress(
+    label: str, items: Iterable[T], total: int | None = None, stream: TextIO | None = None
+) -> Iterator[T]:
+    """Yield items, and show on a terminal how far that has come.
+
+    Parameters
+    ----------
+    label
+        What is being done.
+    items, total
+        The items, and how many, where that is known.
+    stream
+        Where to draw; by default stderr.
+    """
+    with Progress(label, total, stream=stream) as bar:
+        for item in items:
+            yield item
+            bar.add()

@@ -1,0 +1,410 @@
+"""Convert arrays and hierarchies to another format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from tessarr.array import bind
+from tessarr.array.create import create_array
+from tessarr.errors import ArgumentError, ExistsError, Problem, UnsupportedError
+from tessarr.flow import convert as convert_flow
+from tessarr.flow import create, edit
+from tessarr.flow.consolidate import consolidate
+from tessarr.flow.open import exists, prefix_of
+from tessarr.flow.run import run_flow
+from tessarr.format.chunk_grid import RegularGrid
+from tessarr.format.node_path import join
+from tessarr.metadata.convert import words
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.options import current
+from tessarr.store.resolve import locate
+from tessarr.transfer import move, plan_of, run, source_of, target_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.array import Array
+    from tessarr.flow.convert import Step
+    from tessarr.store import Store
+    from tessarr.store.url import StoreLike
+    from tessarr.types import JSONObject, ZarrFormat
+
+__all__ = ["Conversion", "ConvertedNode", "convert"]
+
+_SMALL_BYTES: Final = 1 << 20
+"""An array of so many is read and written at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConvertedNode:
+    """What a conversion does to one node.
+
+    Parameters
+    ----------
+    path
+        Its path in the store.
+    kind
+        "array", "group" or "unreadable".
+    before
+        Its format; None if it cannot be read.
+    problems
+        What has no equivalent, each with its place in the old metadata.
+    notes
+        What is said in another way, or not any more; no value of the array changes by it.
+    renames_chunks
+        Whether chunks have other keys in the new format.
+    """
+
+    path: str
+    kind: str
+    before: int | None
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...]
+    renames_chunks: bool
+
+    def asdict(self) -> JSONObject:
+        """Return it as plain JSON."""
+        return {
+            "path": self.path,
+            "kind": self.kind,
+            "before": self.before,
+            "problems": [
+                {"location": problem.loc, "message": problem.message} for problem in self.problems
+            ],
+            "notes": list(self.notes),
+            "renames_chunks": self.renames_chunks,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What a conversion does, or did; print it.
+
+    Parameters
+    ----------
+    to
+        The format.
+    nodes
+        All nodes, the one at the top first.
+    done
+        Whether it was done: not if that was only tried.
+    """
+
+    to: ZarrFormat
+    nodes: tuple[ConvertedNode, ...]
+    done: bool
+
+    @property
+    def possible(self) -> bool:
+        """Whether nothing is in the way."""
+        return not any(node.problems for node in self.nodes)
+
+    def asdict(self) -> JSONObject:
+        """Return it as plain JSON."""
+        return {
+            "to": self.to,
+            "possible": self.possible,
+            "done": self.done,
+            "nodes": [node.asdict() for node in self.nodes],
+        }
+
+    def __str__(self) -> str:
+        lines = []
+        for node in self.nodes:
+            change = (
+                f"format {node.before}, stays"
+                if node.before == self.to
+                else f"format {node.before or '?'} → {self.to}"
+            )
+            lines.append(f"/{node.path}: {node.kind}, {change}")
+            lines += [f"    no equivalent: {problem}" for problem in node.problems]
+            lines += [f"    note: {note}" for note in node.notes]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def convert(
+    store: StoreLike,
+    target: StoreLike = None,
+    *,
+    to: ZarrFormat,
+    path: str | None = None,
+    dry_run: bool = False,
+    keep: bool = False,
+    move_chunks: bool = False,
+    recode: bool = False,
+    overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Conversion:
+    """Convert an array, or a group with all that is below, to another format.
+
+    In place only metadata is written: format 3 can say what chunks of format 2 and 1 are,
+    and the other way round for what both formats have. In place, a node that a symbolic link
+    leads to is converted, too, once for all links. To a target everything is copied, chunks
+    as they are stored.
+
+    Parameters
+    ----------
+    store
+        What to convert, as for `tessarr.open`.
+    target
+        Where to; by default in place.
+    to
+        The format: 2 or 3.
+    path
+        The path of the node in the store; by default the root.
+    dry_run
+        Only find out what would be done, and what is in the way.
+    keep
+        In place: leave the old metadata where it is. The node is then what format 3 says.
+    move_chunks
+        In place: store chunks under other keys, where the format needs that, and
+        delete the old ones. By default that is in the way.
+    recode
+        To a target: read and write arrays that have no equivalent, with new codecs.
+    overwrite
+        Delete what is at the target.
+    progress
+        To a target: called with the bytes that are done and their total, from time to time.
+
+    Returns
+    -------
+    Conversion
+        What was done to each node.
+
+    Raises
+    ------
+    NotFoundError
+        If there is no node.
+    UnsupportedError
+        If something has no equivalent (kind ``no_equivalent``); nothing has changed then.
+        ``dry_run=True`` gives all of it as values.
+    ExistsError
+        If there is a node at the target.
+
+    Notes
+    -----
+    Nothing is stored before all has been checked. In place, new documents are stored
+    beside the old ones, which are deleted when all are there: whenever it is
+    interrupted, every node can be read, and converting again finishes it. A copy that
+    fails is removed.
+
+    ``_ARRAY_DIMENSIONS``, by which xarray names axes in format 2, becomes `dimension_names`,
+    and the reverse. Consolidated metadata is made anew where it was.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array("memory://old", data=[1, 2, 3], zarr_format=2)
+    >>> tessarr.convert("memory://old", to=3)
+    /: array, format 2 → 3
+    >>> tessarr.open("memory://old").zarr_format, tessarr.open("memory://old")[:]
+    (3, array([1, 2, 3]))
+    """
+    if to not in (2, 3):
+        raise ArgumentError(f"to={to!r} is not a format to convert to: 2 or 3")
+    in_place = target is None
+    if recode and in_place:
+        raise ArgumentError("recode=True needs a target: chunks are not replaced in place")
+    source, at = locate(store, "r" if dry_run or not in_place else "r+", path)
+    steps = run_flow(convert_flow.plan(at, to, in_place=in_place), source)
+    for step in steps:
+        if step.renamed and in_place and not move_chunks:
+            what = "chunks have other keys in the new format: give a target, or move_chunks=True"
+            step.problems.append(Problem("/chunk_key_encoding", what, "no_equivalent"))
+    recoded = {step.path for step in steps if recode and _can_be_recoded(step, to)}
+    result = Conversion(to, tuple(_told(step, recoded) for step in steps), not dry_run)
+    if dry_run:
+        return result
+    if not result.possible:
+        raise UnsupportedError(
+            f"cannot convert to format {to}; nothing has changed:\n{_hindrances(result)}",
+            kind="no_equivalent",
+            path=at,
+        )
+    if in_place:
+        run_flow(convert_flow.apply(steps, to, keep=keep), source)
+    else:
+        goal, goal_at = locate(target, "w", None, to)
+        _copy(
+            steps,
+            to,
+            source=source,
+            path=at,
+            goal=goal,
+            goal_path=goal_at,
+            recoded=recoded,
+            overwrite=overwrite,
+            progress=progress,
+        )
+    return result
+
+
+def _told(step: Step, recoded: set[str]) -> ConvertedNode:
+    again = step.path in recoded
+    notes = [f"{problem}: read and written anew" for problem in step.problems if again]
+    return ConvertedNode(
+        step.path,
+        step.kind,
+        step.before,
+        () if again else tuple(step.problems),
+        (*step.notes, *notes),
+        step.renamed,
+    )
+
+
+def _hindrances(result: Conversion) -> str:
+    lines = [f"  /{node.path}: {problem}" for node in result.nodes for problem in node.problems]
+    return "\n".join([*lines[:20], *([f"  and {len(lines) - 20} more"] if len(lines) > 20 else [])])
+
+
+# To a target
+
+
+_OF_STORAGE = ("/codecs", "/chunk", "/compressor", "/compression", "/filters", "/dtype", "/order")
+
+
+def _can_be_recoded(step: Step, to: ZarrFormat) -> bool:
+    """Tell whether all that is in the way is how values are stored."""
+    places = [problem.loc for problem in step.problems]
+    return (
+        isinstance(step.old, ArrayMeta)
+        and step.old.data_type.refusal(to) is None
+        and bool(places)
+        and all(loc.startswith(_OF_STORAGE) for loc in places)
+    )
+
+
+def _copy(
+    steps: list[Step],
+    to: ZarrFormat,
+    *,
+    source: Store,
+    path: str,
+    goal: Store,
+    goal_path: str,
+    recoded: set[str],
+    overwrite: bool,
+    progress: Callable[[int, int], object] | None,
+) -> None:
+    """Copy nodes and their chunks; what fails is removed again."""
+    if source == goal and (path == goal_path or _is_inside(path, goal_path)):
+        raise ArgumentError("the target is what is to be converted, or inside of it")
+    if run_flow(exists(goal_path, v1=True), goal) and not overwrite:
+        place = f"path {goal_path!r} of {goal}" if goal_path else f"the root of {goal}"
+        raise ExistsError(
+            f"there is a node at {place} already: give overwrite=True to replace it with "
+            "everything below it",
+            kind="node_exists",
+            path=goal_path,
+        )
+    places = {step.path: _goal(step.path, path, goal_path) for step in steps}
+    told = _Told(progress, sum(map(_size_bytes, steps)))
+    begun = False
+    try:
+        for step in steps:
+            at = places[step.path]
+            within = None if step is steps[0] else goal_path
+            if step.path in recoded:
+                assert isinstance(step.old, ArrayMeta)
+                values = bind(step.old, source, step.path, read_only=True)
+                replaces = overwrite and not begun
+                anew = _anew(values, goal, at, to, within=within, overwrite=replaces)
+                begun = True
+                _copy_values(values, anew, told)
+            else:
+                assert step.new is not None
+                new = step.new
+                if isinstance(new, GroupMeta):  # its copies are made anew when all is there
+                    new = replace(new, consolidated=None)
+                flow = create.create(at, new, overwrite=overwrite and not begun, within=within)
+                run_flow(flow, goal)
+                begun = True
+                _copy_chunks(source, step, goal, at, told)
+            begun = True
+        for step in reversed(steps):
+            if step.consolidated:
+                run_flow(consolidate(places[step.path], zarr_format=to), goal)
+    except BaseException:
+        if begun:
+            run_flow(edit.delete(goal_path), goal)
+        raise
+
+
+def _is_inside(path: str, other: str) -> bool:
+    return other.startswith(prefix_of(path))
+
+
+def _goal(at: str, path: str, goal_path: str) -> str:
+    """Return where the node at `at`, which is below `path`, is at the target."""
+    below = at[len(path) :].strip("/")
+    return join(goal_path, below) if below else goal_path
+
+
+def _size_bytes(step: Step) -> int:
+    old = step.old
+    return prod(old.shape) * old.data_type.item_bytes if isinstance(old, ArrayMeta) else 0
+
+
+class _Told:
+    """Tells how much is done, of all arrays."""
+
+    def __init__(self, progress: Callable[[int, int], object] | None, total: int) -> None:
+        self._progress = progress
+        self._total = total
+        self._before = 0
+
+    def of(self, size_bytes: int, count: int) -> Callable[[int], None]:
+        """Return what is called as often as an array has parts, all of one size."""
+        start = self._before
+        self._before += size_bytes
+        done = 0
+
+        def one(_: int) -> None:
+            nonlocal done
+            done += 1
+            if self._progress is not None:
+                self._progress(start + size_bytes * done // count, self._total)
+
+        return one
+
+
+def _copy_chunks(source: Store, step: Step, goal: Store, path: str, told: _Told) -> None:
+    cut = len(prefix_of(step.path))
+    keys = run_flow(convert_flow.chunk_keys(step), source)
+    pairs = [(old, join(path, new[cut:])) for old, new in keys]
+    done = told.of(_size_bytes(step), len(pairs))
+    move(source, goal, pairs, memory_bytes=current().copy_bytes, done=done)
+
+
+def _anew(
+    old: Array, goal: Store, path: str, to: ZarrFormat, *, within: str | None, overwrite: bool
+) -> Array:
+    """Create an array for the same values with the codecs of a new one."""
+    attributes, names = words(old.metadata, to)
+    return create_array(
+        goal,
+        path,
+        shape=old.shape,
+        dtype=old.metadata.data_type.ordered("native"),
+        chunks=old.chunks if isinstance(old.metadata.chunk_grid, RegularGrid) else None,
+        fill_value=old.fill_value,
+        dimension_names=names,
+        attributes=attributes,
+        zarr_format=to,
+        within=within,
+        overwrite=overwrite,
+    )
+
+
+def _copy_values(old: Array, new: Array, told: _Told) -> None:
+    if old.nbytes <= _SMALL_BYTES:
+        new[...] = old
+        told.of(old.nbytes, 1)(0)
+        return
+    source, target = source_of(old, new.shape), target_of(new)
+    plan = plan_of(source, target)
+    run(source, target, plan, done=told.of(old.nbytes, plan.count))

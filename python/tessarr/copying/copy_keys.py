@@ -1,0 +1,131 @@
+"""`copy_store`: copy keys with their values, whatever they mean."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tessarr.copying.log import log_to, summary
+from tessarr.errors import ArgumentError, ExistsError
+from tessarr.format.node_path import check_path, node_path
+from tessarr.store.url import open_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tessarr.copying.log import LogLike
+    from tessarr.store import Store
+    from tessarr.store.url import StoreLike
+
+__all__ = ["copy_store"]
+
+
+def copy_store(  # noqa: PLR0917 (the order of zarr-python)
+    source: StoreLike,
+    dest: StoreLike,
+    source_path: str = "",
+    dest_path: str = "",
+    excludes: str | Iterable[str] | None = None,
+    includes: str | Iterable[str] | None = None,
+    flags: int = 0,
+    if_exists: str = "raise",
+    dry_run: bool = False,  # noqa: FBT002
+    log: LogLike = None,
+) -> tuple[int, int, int]:
+    """Copy all keys of a store, or those below a path, to another store, as they are.
+
+    Nothing is decoded, so this is the fastest copy, and one of everything: also of arrays with
+    codecs that are not installed.
+
+    Parameters
+    ----------
+    source, dest
+        From where and to where, as for `tessarr.open`.
+    source_path, dest_path
+        Copy only what is below a path; put it below a path.
+    excludes, includes
+        Regular expressions: keys in which one of `excludes` is found are left out, unless one of
+        `includes` is found, too.
+    flags
+        For `re.compile`.
+    if_exists : {"raise", "replace", "skip"}
+        What to do about a key that is there. With "raise" nothing has been copied then.
+    dry_run
+        Only say what would be copied.
+    log
+        Where to write a line for each key: a function, a path of a file, or what has ``write``.
+
+    Returns
+    -------
+    tuple of int
+        The number of keys that were copied, of those that were skipped, and of the bytes copied.
+
+    Raises
+    ------
+    ExistsError
+        With "raise", if a key exists.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array("memory://from", path="a", data=[1, 2, 3])
+    >>> tessarr.copy_store("memory://from", "memory://to", log=print)
+    copy a/c/0
+    copy a/zarr.json
+    copy zarr.json
+    all done: 3 copied, 0 skipped, ... bytes copied
+    (3, 0, ...)
+    """
+    if if_exists not in ("raise", "replace", "skip"):
+        raise ArgumentError(f"if_exists={if_exists!r} is not 'raise', 'replace' or 'skip'")
+    wanted = _Wanted(_patterns(excludes, flags), _patterns(includes, flags))
+    here, prefix = _place(source, source_path, "r")
+    there, goal = _place(dest, dest_path, "r" if dry_run else "a")
+    pairs = [(key, goal + key[len(prefix) :]) for key in here.list(prefix) if wanted(key)]
+    exists = {new for _, new in pairs if if_exists != "replace" and there.size(new) is not None}
+    if exists and if_exists == "raise":
+        raise ExistsError(
+            f"{len(exists)} of the keys are at the target already, such as {min(exists)!r}: give "
+            "if_exists='replace' or 'skip'",
+            key=min(exists),
+        )
+    copied = copied_bytes = 0
+    with log_to(log) as say:
+        for key, new in pairs:
+            what = key if key == new else f"{key} -> {new}"
+            if new in exists:
+                say(f"skip {what}")
+                continue
+            say(f"copy {what}")
+            copied += 1
+            value = None if dry_run else here.get(key)
+            if value is not None:
+                there.put(new, value)
+                copied_bytes += len(value)
+        skipped = len(exists)
+        say(summary(copied, skipped, None if dry_run else copied_bytes))
+    return copied, skipped, copied_bytes
+
+
+class _Wanted:
+    """Tells whether a key is to be copied."""
+
+    def __init__(self, excludes: list[re.Pattern[str]], includes: list[re.Pattern[str]]) -> None:
+        self._excludes = excludes
+        self._includes = includes
+
+    def __call__(self, key: str) -> bool:
+        excluded = any(pattern.search(key) for pattern in self._excludes)
+        return not excluded or any(pattern.search(key) for pattern in self._includes)
+
+
+def _patterns(given: str | Iterable[str] | None, flags: int) -> list[re.Pattern[str]]:
+    texts = [given] if isinstance(given, str) else given or ()
+    return [re.compile(text, flags) for text in texts]
+
+
+def _place(store: StoreLike, path: str, mode: Any) -> tuple[Store, str]:
+    check_path(path)
+    opened, at = open_store(store, mode)
+    whole = "/".join(part for part in (at, path.strip("/")) if part)
+    return opened, f"{node_path(whole)}/" if whole else ""

@@ -1,0 +1,231 @@
+"""The work of a copy, node by node: chunks as they are stored, or read and written anew."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from math import prod
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tessarr import transfer
+from tessarr.array import bind
+from tessarr.copying.report import Skipped
+from tessarr.copying.source import Stored
+from tessarr.copying.two_pass import pieces_for
+from tessarr.errors import ArgumentError, DataError
+from tessarr.flow import create, edit
+from tessarr.flow.open import find
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import join
+from tessarr.metadata.node import ArrayMeta
+from tessarr.options import current
+from tessarr.store import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tessarr.copying.journal import Journal
+    from tessarr.copying.plan import Step
+    from tessarr.copying.source import Origin
+    from tessarr.store import Store
+
+__all__ = ["Work"]
+
+_SELDOM: Final = 2.0
+"""Two steps cost as much as this many decodes of each chunk, or less."""
+
+_MOST_CELLS: Final = 1 << 26
+
+
+@dataclass(slots=True)
+class Work:
+    """Does what is to be done for nodes, and tells how far it is.
+
+    Parameters
+    ----------
+    origin
+        What is copied.
+    goal, path
+        Where to.
+    memory_bytes
+        How much may be in memory at a time.
+    scratch
+        A folder for what is copied in two steps.
+    progress
+        Told the bytes that are done, and `total`.
+    """
+
+    origin: Origin
+    goal: Store
+    path: str
+    memory_bytes: int
+    scratch: str | None
+    progress: Callable[[int, int], object] | None
+    total: int = 0
+    done: int = 0
+
+    def decodes(self, step: Step) -> float:
+        """Return how often a chunk of the source is read, on average."""
+        if step.as_stored or not isinstance(step.new, ArrayMeta):
+            return 1.0
+        _, _, plan = self._planned(step, step.new)
+        often = self._in_two_steps(plan, step.new)
+        return 1.0 if often else plan.decodes
+
+    def do(self, step: Step, journal: Journal) -> None:
+        """Copy one node."""
+        at = join(self.path, step.name) if step.name else self.path
+        before = self.done
+        if not self._is_there(at, step):
+            if self._copy_elements(step, at, journal):
+                within = None if at == self.path else self.path
+                run_flow(create.create(at, step.new, within=within), self.goal)
+                journal.forget(step.name)  # its metadata says that it is complete
+            journal.save(now=True)
+        self._tell(before + step.size_bytes - self.done)
+
+    def _copy_elements(self, step: Step, at: str, journal: Journal) -> bool:
+        """Copy the elements of an array; return whether that is possible.
+
+        An array of an HDF5 file that cannot be read, or has an element that cannot be stored, is
+        left out and reported: the file may have others.
+        """
+        if step.as_stored:
+            self._move(step, at, journal)
+        elif isinstance(step.new, ArrayMeta):
+            try:
+                self._recode(step, step.new, journal)
+            except (DataError, ArgumentError) as error:
+                if not step.name or isinstance(self.origin, Stored):
+                    raise
+                self.origin.skipped.append(Skipped(step.name, error.message))
+                run_flow(edit.delete(at), self.goal)
+                journal.forget(step.name)
+                return False
+        return True
+
+    def _is_there(self, at: str, step: Step) -> bool:
+        """Tell whether a node is complete: it is when it has a document."""
+        found = run_flow(find(at, zarr_format=step.new.zarr_format), self.goal)
+        return found is not None
+
+    def _move(self, step: Step, at: str, journal: Journal) -> None:
+        old, new = step.old, step.new
+        assert isinstance(self.origin, Stored)
+        assert isinstance(new, ArrayMeta)
+        source = join(self.origin.path, step.name) if step.name else self.origin.path
+        pairs = transfer.renamed(self.origin.keys_of(step.name), source, old, at, new)
+        runs = journal.runs(step.name, len(pairs), "as stored")
+        share = step.size_bytes // max(len(pairs), 1)
+
+        def done(number: int) -> None:
+            runs.add(number)
+            journal.save()
+            self._tell(share)
+
+        missing = list(runs.missing(len(pairs)))
+        self._tell(share * (len(pairs) - len(missing)))
+        transfer.move(
+            self.origin.store,
+            self.goal,
+            pairs,
+            memory_bytes=self.memory_bytes,
+            numbers=missing,
+            done=done,
+        )
+
+    def _recode(self, step: Step, new: ArrayMeta, journal: Journal) -> None:
+        source, target, plan = self._planned(step, new)
+        if not self._in_two_steps(plan, new):
+            self._transfer(step, new, source, target, plan, journal)
+            return
+        with TemporaryDirectory(prefix="tessarr-", dir=self.scratch) as folder:
+            pieces = pieces_for(
+                target.shape, new.data_type, source.cuts(), target.cuts(), self.memory_bytes // 3
+            )
+            held = bind(pieces, LocalStore(folder), "", read_only=False)
+            goal = transfer.target_of(held)
+            transfer.run(source, goal, transfer.plan_of(source, goal, self.memory_bytes))
+            source = transfer.source_of(held)
+            plan = transfer.plan_of(source, target, self.memory_bytes)
+            self._transfer(step, new, source, target, plan, journal)
+
+    def _planned(
+        self, step: Step, new: ArrayMeta
+    ) -> tuple[transfer.Source, transfer.Target, transfer.Plan]:
+        at = join(self.path, step.name) if step.name else self.path
+        array = self.origin.array(step.name, step.old)
+        source = transfer.source_of(array, ranges=step.ranges)
+        target = transfer.target_of(bind(new, self.goal, at, read_only=False))
+        return source, target, transfer.plan_of(source, target, self.memory_bytes)
+
+    def _in_two_steps(self, plan: transfer.Plan, new: ArrayMeta) -> bool:
+        fixed = new.data_type.elements is None
+        return self.scratch is not None and fixed and plan.decodes > _SELDOM
+
+    def _transfer(  # noqa: PLR0917 (of what `_recode` has)
+        self,
+        step: Step,
+        new: ArrayMeta,
+        source: transfer.Source,
+        target: transfer.Target,
+        plan: transfer.Plan,
+        journal: Journal,
+    ) -> None:
+        cut = hashlib.sha256(repr(plan.cuts).encode()).hexdigest()[:16]
+        runs = journal.runs(step.name, plan.count, cut)
+        item_bytes = new.data_type.item_bytes
+
+        def size_of(number: int) -> int:
+            return prod(stop - start for start, stop in plan.region(number)) * item_bytes
+
+        def done(number: int) -> None:
+            runs.add(number)
+            journal.save()
+            self._tell(size_of(number))
+
+        missing = list(runs.missing(plan.count))
+        self._tell(step.size_bytes - sum(map(size_of, missing)))
+        numbers = _not_empty(self.origin, step, new, plan, missing)
+        transfer.run(source, target, plan, numbers=numbers, done=done)
+
+    def _tell(self, more_bytes: int) -> None:
+        self.done += more_bytes
+        if self.progress is not None:
+            self.progress(self.done, self.total)
+
+
+def _not_empty(
+    origin: Origin, step: Step, new: ArrayMeta, plan: transfer.Plan, numbers: list[int]
+) -> Iterable[int]:
+    """Return the regions in which a chunk of the source is stored; the others are fill."""
+    old = step.old
+    if (
+        not isinstance(origin, Stored)
+        or old.fill_value is None
+        or old.storage_transformers
+        or old.data_type.item_bytes != new.data_type.item_bytes
+        or old.fill_value != new.fill_value
+        or old.data_type.numpy != new.data_type.numpy
+        or prod(old.grid_shape) > _MOST_CELLS
+        or any(start or step_ != 1 for start, step_, _ in step.ranges)
+        or current().write_empty_chunks
+    ):
+        return numbers
+    stored = np.zeros(old.grid_shape, bool)
+    path = join(origin.path, step.name) if step.name else origin.path
+    cells = [cell for _, cell in transfer.chunk_keys(origin.keys_of(step.name), path, old)]
+    if cells:
+        stored[tuple(np.array(cells).T)] = True
+
+    def is_stored(number: int) -> bool:
+        bounds = zip(plan.region(number), old.chunk_grid.cuts, strict=True)
+        place = tuple(
+            slice(cuts.cell(start), cuts.cell(stop - 1) + 1) for (start, stop), cuts in bounds
+        )
+        return bool(stored[place].any())
+
+    return [number for number in numbers if is_stored(number)]

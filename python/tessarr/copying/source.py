@@ -1,0 +1,250 @@
+"""Where a copy comes from: nodes in a store of Zarr, or those of another library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from tessarr.api.open import open as open_node
+from tessarr.array import Array, bind
+from tessarr.copying import hdf5, netcdf, netcdf3
+from tessarr.copying.journal import fingerprint
+from tessarr.copying.member_filter import EVERYTHING, Choice
+from tessarr.errors import ArgumentError, DataError, NotFoundError, TessarrError
+from tessarr.flow import walk
+from tessarr.flow.open import prefix_of
+from tessarr.flow.run import run_flow
+from tessarr.group import Group
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.store import file_signatures
+from tessarr.store.adapt import close
+from tessarr.store.mapping import expand_user
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tessarr.copying.report import CopiedLink, Skipped
+    from tessarr.store import Store
+    from tessarr.types import ZarrFormat
+
+__all__ = ["Foreign", "Origin", "Stored", "origin_of"]
+
+
+@dataclass
+class Stored:
+    """An array or a group of Zarr, with all that is below.
+
+    Parameters
+    ----------
+    store, path
+        Where.
+    meta
+        Of the node itself.
+    """
+
+    store: Store
+    path: str
+    meta: ArrayMeta | GroupMeta
+    links: list[CopiedLink] = field(default_factory=list, init=False)
+    skipped: list[Skipped] = field(default_factory=list, init=False)
+
+    @property
+    def zarr_format(self) -> ZarrFormat:
+        """The format of the node; 2 for one of format 1."""
+        return self.meta.zarr_format
+
+    @property
+    def is_consolidated(self) -> bool:
+        """Whether the group keeps copies of metadata."""
+        if not isinstance(self.meta, GroupMeta):
+            return False
+        if self.zarr_format == 2:
+            return self.store.size(prefix_of(self.path) + ".zmetadata") is not None
+        return self.meta.consolidated is not None
+
+    def nodes(self, choice: Choice = EVERYTHING) -> dict[str, Any]:
+        """Return the metadata of the nodes of a choice by path from the top one, which is "".
+
+        Raises
+        ------
+        MetadataError, UnsupportedError
+            If that of one of them cannot be read.
+        ArgumentError
+            If no node is included.
+        """
+        found: dict[str, Any] = {"": self.meta}
+        if isinstance(self.meta, GroupMeta):
+            prefix = len(prefix_of(self.path))
+            below = run_flow(walk.members(self.path, self.zarr_format, max_depth=None), self.store)
+            found.update((path[prefix:], meta) for path, meta in below.items())
+        taken = choice.among(found)
+        for meta in taken.values():
+            if isinstance(meta, TessarrError):
+                raise meta
+        return taken
+
+    def array(self, path: str, meta: ArrayMeta) -> Array:
+        """Return one of the arrays."""
+        return bind(meta, self.store, self._at(path), read_only=True)
+
+    def keys_of(self, path: str) -> list[str]:
+        """Return the keys of a node and all below."""
+        prefix = prefix_of(self._at(path))
+        return [key for key in self._keys if key.startswith(prefix)]
+
+    def fingerprint(self) -> str | None:
+        """Return a hash of all that is stored, as far as that is cheap to know."""
+        return fingerprint(self.store, prefix_of(self.path), self._keys)
+
+    def close(self) -> None:
+        """Close the store, if it is of a kind that has to be closed."""
+        close(self.store)
+
+    @cached_property
+    def _keys(self) -> list[str]:
+        return self.store.list(prefix_of(self.path))
+
+    def _at(self, path: str) -> str:
+        return "/".join(part for part in (self.path, path) if part)
+
+
+@dataclass
+class Foreign:
+    """An array or a group of another library, such as h5py or Dask.
+
+    Parameters
+    ----------
+    node
+        It has a shape, or keys.
+    zarr_format
+        What format it is of; None if of no format of Zarr.
+    """
+
+    node: Any
+    zarr_format: ZarrFormat | None = None
+    _top: Any = field(default=None, init=False)
+    links: list[CopiedLink] = field(default_factory=list, init=False)
+    skipped: list[Skipped] = field(default_factory=list, init=False)
+
+    @property
+    def is_consolidated(self) -> bool:
+        """Whether the copy keeps copies of metadata: that of a netCDF file does."""
+        return self._top is not None and netcdf.is_netcdf(self._top)
+
+    def nodes(self, choice: Choice = EVERYTHING) -> dict[str, Any]:
+        """Return the nodes of a choice by path from the top one, which is "".
+
+        Raises
+        ------
+        UnsupportedError
+            If the top one is an array that cannot be copied.
+        ArgumentError
+            If no node is included.
+        """
+        if hasattr(self.node, "shape"):
+            hdf5.check(self.node)
+            return choice.among({"": hdf5.dataset_of(self.node)})
+        contents = hdf5.contents_of(self.node)
+        self._top = contents.nodes[""]
+        taken = choice.among(contents.nodes)
+        self.links = [link for link in contents.links if link.path in taken]
+        self.skipped = [skipped for skipped in contents.skipped if choice.takes(skipped.path)]
+        return taken
+
+    def array(self, path: str, node: Any) -> Any:
+        """Return one of the arrays."""
+        return node
+
+    def fingerprint(self) -> str | None:
+        """Return a hash of the file that it is in; None for what is in none."""
+        import os
+
+        file = getattr(getattr(self.node, "file", self.node), "filename", None)
+        if not isinstance(file, str | os.PathLike) or not os.path.isfile(file):  # noqa: PTH113
+            return None
+        status = os.stat(file)  # noqa: PTH116 (as it is given)
+        return f"{status.st_size} {status.st_mtime_ns} {getattr(self.node, 'name', '')}"
+
+    def close(self) -> None:
+        """Close the file of h5py that it is in."""
+        file: Any = getattr(self.node, "file", None)
+        if file is not None:
+            file.close()
+
+
+Origin: TypeAlias = "Stored | Foreign"
+
+
+def origin_of(source: Any, path: str | None) -> Origin:
+    """Return what is to be copied.
+
+    Parameters
+    ----------
+    source
+        An array or group of Tessarr, h5py or zarr-python; an array of another library; a file
+        of HDF5, of netCDF, or of NumPy (``.npy``); or a store, as for `tessarr.open`.
+    path
+        Of the node in it.
+    """
+    form = file_signatures.format_of(source)
+    if form is not None:
+        source = _OPENERS[form](expand_user(source))
+    node = source
+    if isinstance(source, Array | Group):
+        if path and isinstance(source, Group):
+            node = source[path]
+        elif path:
+            raise ArgumentError(f"there is nothing at path {path!r} of an array")
+    elif form is not None or _is_foreign(source):
+        try:
+            node = _below(source, path) if path else source
+        except BaseException:
+            if form is not None and hasattr(source, "close"):
+                source.close()
+            raise
+    else:
+        node = open_node(source, "r", path=path, use_consolidated=False)
+    if isinstance(node, Array | Group):
+        return Stored(node._store, node.path, node.metadata)
+    zarr_format: Any = getattr(getattr(node, "metadata", None), "zarr_format", None)
+    return Foreign(node, zarr_format)
+
+
+def _below(source: Any, path: str) -> Any:
+    if hasattr(source, "shape"):
+        raise ArgumentError(f"there is nothing at path {path!r} of an array")
+    try:
+        return source[path]
+    except KeyError as error:
+        raise NotFoundError(
+            f"there is no array or group at path {path!r} of {source!r}",
+            kind="node_not_found",
+            path=path,
+        ) from error
+
+
+def _mapped(path: Any) -> np.ndarray[Any, Any]:
+    """Open a file of NumPy's own format; what is read of it is read then."""
+    import numpy as np
+
+    try:
+        found: np.ndarray[Any, Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except ValueError as error:
+        raise DataError(f"cannot read {str(path)!r} as a file of NumPy: {error}") from error
+    return found
+
+
+_OPENERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "HDF5": hdf5.open_file,
+    "NumPy": _mapped,
+    "netCDF-3": netcdf3.open_file,
+}
+
+
+def _is_foreign(source: Any) -> bool:
+    if hasattr(source, "shape") and hasattr(source, "dtype"):
+        return True
+    top = type(source).__module__.partition(".")[0]
+    return top in ("h5py", "zarr") and hasattr(source, "attrs") and hasattr(source, "keys")

@@ -1,0 +1,150 @@
+"""The results of work that goes on in the engine.
+
+Apart from the rest, because the standard library's futures take as long to import
+as Tessarr does.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+from _queue import Empty, SimpleQueue
+from collections.abc import Callable, Generator
+from concurrent.futures._base import PENDING
+from contextlib import suppress
+from operator import attrgetter
+from threading import Condition, get_ident, main_thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tessarr.format.registry import call_public
+from tessarr.store.fsspec.event_loop import take
+
+__all__ = ["Future"]
+
+T = TypeVar("T")
+
+# Futures with callbacks: they live until the callbacks are called.
+_with_callbacks: set[concurrent.futures.Future[Any]] = set()
+
+
+class _Condition(Condition):
+    """One that a signal does not leave held: no code of Python runs where it begins and ends."""
+
+    if not TYPE_CHECKING:
+        __enter__ = property(attrgetter("_lock.__enter__"))
+        __exit__ = property(attrgetter("_lock.__exit__"))
+
+
+class Future(concurrent.futures.Future[T]):
+    """The result of work that the engine does.
+
+    Wait for it with `.result(timeout)` in a thread, or with `await` in a
+    coroutine. `cancel()` takes work out of the queue that no thread has begun. A read whose
+    result has no use leaves the queue, too: the program has dropped the future, which has no
+    callback, and the read fills no `out`. A write is done though its future is dropped.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array(None, shape=(4,), dtype="u1", fill_value=7)
+    >>> a.read(slice(1, 3)).result()
+    array([7, 7], dtype=uint8)
+    """
+
+    def __init__(self, finish: Callable[[Any], T] | None = None) -> None:
+        super().__init__()
+        self._condition.__class__ = _Condition
+        self._finish = finish
+        self._work: Callable[[], object] | None = None  # does it here, if nobody has begun it
+        self._leave: Callable[[object], bool] | None = None  # takes it out of the queue
+        self.set_running_or_notify_cancel()
+
+    def _told(self, result: Any, error: BaseException | None) -> None:
+        """Complete the work (called by the engine, in a thread where no signal raises errors)."""
+        if error is None:
+            self.set_result(result)
+        else:
+            self.set_exception(error)
+
+    def set_result(self, result: Any) -> None:
+        """Complete the work."""
+        try:
+            value = result if self._finish is None else self._finish(result)
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+            self.set_exception(error)
+        else:
+            super().set_result(value)
+
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[T]], object]) -> None:
+        """Call a function with this future when the work is done, or at once if it is.
+
+        The work is done though the program drops the future.
+
+        Parameters
+        ----------
+        fn
+            What is called.
+        """
+        if self not in _with_callbacks:
+            _with_callbacks.add(self)
+            super().add_done_callback(_with_callbacks.discard)
+        super().add_done_callback(fn)
+
+    def cancel(self) -> bool:
+        """Take the work out of the queue, unless a thread has begun it.
+
+        Returns
+        -------
+        bool
+            Whether it is cancelled. Nothing was read or written then, and `result` raises
+            `concurrent.futures.CancelledError`.
+        """
+        if self._leave is None or not self._leave(self):
+            return self.cancelled()
+        self._work = self._leave = None
+        self._state = PENDING  # no thread runs it, or will
+        done = super().cancel()
+        self.set_running_or_notify_cancel()
+        return done
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result and return it, or raise the error.
+
+        Parameters
+        ----------
+        timeout
+            The most seconds to wait.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer.
+        """
+        self._wait(timeout)
+        return super().result(0)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the end, as `result` does, and return the error; None if there is a result."""
+        self._wait(timeout)
+        return super().exception(0)
+
+    def _wait(self, timeout: float | None) -> None:
+        """Wait for the end, or for some time."""
+        # What tells others that it is done would be torn by a signal.
+        here = timeout is None and get_ident() != main_thread().ident
+        if here and self._work is not None and not self.done():
+            self._work()
+        if not self.done():
+            ends: SimpleQueue[Any] = SimpleQueue()
+            super().add_done_callback(ends.put)  # who waits keeps the future
+            with suppress(Empty):
+                take(ends, None if timeout is None else max(0.0, timeout))
+
+    def __await__(self) -> Generator[Any, None, T]:
+        import asyncio
+
+        return asyncio.wrap_future(self).__await__()
+
+
+call_public("tessarr", Future)
+# `tessarr` loads it late: doctest finds the examples here.
+__test__ = {"Future": Future}

@@ -1,0 +1,1 @@
+"""What both formats share: extension registry, JSON, validation, chunk grids, keys and messages."""

@@ -1,0 +1,514 @@
+"""Chunk grids: how an array is cut into chunks. An extension point of format 3.
+
+Theory
+------
+A grid is the product of the `Cuts` of its axes: where one axis is cut says
+nothing of where another is. An axis is cut in *runs* of chunks of one length, the
+last of which goes on for ever, so that it takes no memory for each chunk, and a
+regular axis is a single run. Chunks that reach over the edge of the array are
+stored whole; those that begin behind it do not exist (yet).
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from tessarr.errors import ArgumentError
+from tessarr.format.registry import Registry
+from tessarr.format.validation import (
+    ABSENT,
+    INT64_MAX,
+    Members,
+    Problems,
+    describe,
+    is_integer,
+    pointer,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tessarr.types import ChunkLengths, JSONObject, Shape
+
+__all__ = [
+    "ChunkGrid",
+    "Cuts",
+    "RectilinearGrid",
+    "RegularGrid",
+    "find_grid",
+    "grid_of",
+    "register",
+]
+
+Run = tuple[int, int]
+"""The length of a chunk, and how many of it follow each other."""
+
+MOST_LISTED: Final = 1 << 24
+"""So many chunks along one axis may have lengths that differ; more are a mistake or an attack."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where one axis is cut: runs of chunks of one length, the last of which goes on.
+
+    Parameters
+    ----------
+    runs : tuple of (int, int)
+        Lengths of chunks, each with the number of chunks that have it; both at least 1.
+
+    Examples
+    --------
+    >>> cuts = Cuts(((10, 3), (5, 1)))
+    >>> cuts.count(33), cuts.lengths(33), cuts.start(4), cuts.length(4), cuts.cell(29)
+    (4, (10, 10, 10, 3), 35, 5, 2)
+    """
+
+    runs: tuple[Run, ...]
+    _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _cells: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        starts, cells = [0], [0]
+        for length, count in self.runs[:-1]:
+            starts.append(starts[-1] + length * count)
+            cells.append(cells[-1] + count)
+        object.__setattr__(self, "_starts", tuple(starts))
+        object.__setattr__(self, "_cells", tuple(cells))
+
+    @property
+    def even(self) -> bool:
+        """Whether all chunks have one length."""
+        return len(self.runs) == 1
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest chunk."""
+        if len(self.runs) == 1:  # by far the most
+            return self.runs[0][0]
+        return max(length for length, _ in self.runs)
+
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """All lengths, the longest first."""
+        return tuple(sorted({length for length, _ in self.runs}, reverse=True))
+
+    def cell(self, index: int) -> int:
+        """Return the number of the chunk that holds `index`."""
+        if len(self.runs) == 1:  # by far the most
+            return index // self.runs[0][0]
+        run = _place(self._starts, index)
+        return self._cells[run] + (index - self._starts[run]) // self.runs[run][0]
+
+    def start(self, cell: int) -> int:
+        """Return where chunk `cell` begins."""
+        if len(self.runs) == 1:
+            return cell * self.runs[0][0]
+        run = _place(self._cells, cell)
+        return self._starts[run] + (cell - self._cells[run]) * self.runs[run][0]
+
+    def length(self, cell: int) -> int:
+        """Return the length of chunk `cell`, also where it reaches over the edge."""
+        return self.runs[_place(self._cells, cell)][0]
+
+    def count(self, size: int) -> int:
+        """Return how many chunks an axis of `size` has."""
+        return self.cell(size - 1) + 1 if size else 0
+
+    def lengths(self, size: int) -> tuple[int, ...]:
+        """Return how long each chunk is inside an axis of `size`; their sum is `size`."""
+        whole: list[int] = []
+        left = size
+        for place, (length, count) in enumerate(self.runs):
+            last = place == len(self.runs) - 1
+            here = left // length if last else min(left // length, count)
+            whole += repeat(length, here)
+            left -= here * length
+            if left and (last or here < count):
+                return (*whole, left)
+        return tuple(whole)
+
+
+def _place(firsts: tuple[int, ...], value: int) -> int:
+    """Return the number of the run that holds `value`, given what each begins with."""
+    from bisect import bisect_right
+
+    return bisect_right(firsts, value) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkGrid(ABC):
+    """How an array is cut into chunks: the extension point, and what all grids can do.
+
+    A class of your own has a `name`, `from_json`, `to_json` and `cuts`; the rest has
+    defaults.
+    """
+
+    name: ClassVar[str] = ""
+    lengths_member: ClassVar[str] = ""
+    """The member of the configuration in which faults of lengths are."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, configuration: Members) -> ChunkGrid | None:
+        """Return the grid of a ``configuration``, or None and problems."""
+
+    @abstractmethod
+    def to_json(self) -> JSONObject:
+        """Return the grid as metadata of format 3 states it."""
+
+    @property
+    @abstractmethod
+    def cuts(self) -> tuple[Cuts, ...]:
+        """How each axis is cut."""
+
+    @property
+    def rank(self) -> int:
+        """The number of axes."""
+        return len(self.cuts)
+
+    def fit(self, shape: Shape, loc: str, problems: Problems) -> ChunkGrid | None:
+        """Return the grid for an array of `shape`, or None and problems where it does not fit."""
+        rank = self.rank
+        if rank != len(shape):
+            what = f"{rank} chunk lengths for an array of {len(shape)} dimensions"
+            problems.add(loc, what, "mismatch")
+            return None
+        if math.prod(self.grid_shape(shape)) > INT64_MAX:
+            problems.add(loc, "more than 2**63 - 1 chunks", "too_large")
+            return None
+        return self
+
+    def resized(self, shape: Shape, parts: Shape) -> ChunkGrid:
+        """Return the grid once the array has another shape; by default the same.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            The new shape.
+        parts : tuple of int
+            What each chunk is a multiple of: the shape of a subchunk, else 1 along each axis.
+        """
+        return self
+
+    def grid_shape(self, shape: Shape) -> Shape:
+        """Return the number of chunks along each axis of an array of `shape`."""
+        return tuple(c.count(size) for c, size in zip(self.cuts, shape, strict=True))
+
+    def lengths(self, shape: Shape) -> ChunkLengths:
+        """Return per axis the length of all chunks, or a tuple of them where they differ."""
+        pairs = zip(self.cuts, shape, strict=True)
+        return tuple(c.longest if c.even else c.lengths(size) for c, size in pairs)
+
+    def regular(self) -> RegularGrid | None:
+        """Return the regular grid that is the same, where there is one."""
+        cuts = self.cuts
+        return RegularGrid(tuple(c.longest for c in cuts)) if all(c.even for c in cuts) else None
+
+    def shapes(self) -> Iterator[Shape]:
+        """Yield shapes that stand for those of all chunks.
+
+        The first has the longest chunk along each axis; the others have each
+        other length once.
+        """
+        cuts = self.cuts
+        longest = tuple(c.longest for c in cuts)
+        yield longest
+        for axis, c in enumerate(cuts):
+            for length in c.distinct[1:]:
+                yield (*longest[:axis], length, *longest[axis + 1 :])
+
+
+@lru_cache(1024)
+def _evenly(length: int) -> Cuts:
+    return Cuts(((length, 1),))
+
+
+@dataclass(frozen=True, slots=True)
+class RegularGrid(ChunkGrid):
+    """Chunks of one shape; those at the upper edges reach over the edge (Zarr core 3.1).
+
+    Parameters
+    ----------
+    chunk_shape : tuple of int
+        Lengths of a chunk, at least 1 each.
+
+    Examples
+    --------
+    >>> RegularGrid((4, 4)).grid_shape((10, 8))
+    (3, 2)
+    """
+
+    name = "regular"
+    lengths_member = "chunk_shape"
+    chunk_shape: Shape
+
+    @classmethod
+    def from_json(cls, configuration: Members) -> ChunkGrid | None:
+        value = configuration.get("chunk_shape")
+        if isinstance(value, list) and any(isinstance(item, list) for item in value):
+            # zarr-python 3.2 stored rectilinear grids by this name.
+            before = len(configuration.problems)
+            what = "lists of lengths, taken for the grid 'rectilinear'"
+            configuration.problems.tolerate(configuration.at("chunk_shape"), what)
+            axes = _read_axes(configuration, "chunk_shape")
+            configuration.done()
+            return None if len(configuration.problems) > before else RectilinearGrid(axes)
+        chunk_shape = configuration.chunk_lengths("chunk_shape", 0)
+        configuration.done()
+        return None if chunk_shape is None else cls(chunk_shape)
+
+    def to_json(self) -> JSONObject:
+        return {"name": self.name, "configuration": {"chunk_shape": list(self.chunk_shape)}}
+
+    @property
+    def cuts(self) -> tuple[Cuts, ...]:
+        return tuple(map(_evenly, self.chunk_shape))
+
+    def shapes(self) -> Iterator[Shape]:
+        yield self.chunk_shape
+
+    @property
+    def rank(self) -> int:
+        return len(self.chunk_shape)
+
+    def regular(self) -> RegularGrid:
+        return self
+
+    def fit(self, shape: Shape, loc: str, problems: Problems) -> RegularGrid | None:
+        grid = self
+        if 0 in self.chunk_shape:
+            lengths = list(self.chunk_shape)
+            for axis, (length, chunk) in enumerate(zip(shape, self.chunk_shape, strict=False)):
+                if chunk == 0 and length == 0:
+                    problems.tolerate(pointer(loc, axis), "a chunk length of 0")
+                    lengths[axis] = 1
+                elif chunk == 0:
+                    problems.add(pointer(loc, axis), "0 is less than 1")
+                    return None
+            grid = RegularGrid(tuple(lengths))
+        return None if ChunkGrid.fit(grid, shape, loc, problems) is None else grid
+
+    def grid_shape(self, shape: Shape) -> Shape:
+        pairs = zip(shape, self.chunk_shape, strict=True)
+        return tuple([-(-length // chunk) for length, chunk in pairs])
+
+
+@dataclass(frozen=True, slots=True)
+class RectilinearGrid(ChunkGrid):
+    """Chunks whose lengths are listed, axis by axis (zarr-extensions, chunk grid "rectilinear").
+
+    Parameters
+    ----------
+    chunk_shapes : tuple of int or tuple of (int, int)
+        Per axis the one length of all chunks, or runs: lengths, each with the number of
+        chunks in a row that have it. The sum of these is at least the length of the array.
+
+    Examples
+    --------
+    >>> grid = RectilinearGrid.of([[10, 20, 20, 5], 4])
+    >>> grid
+    RectilinearGrid(chunk_shapes=(((10, 1), (20, 2), (5, 1)), 4))
+    >>> grid.grid_shape((52, 10)), grid.lengths((52, 10))
+    ((4, 3), ((10, 20, 20, 2), 4))
+    >>> grid.to_json()["configuration"]["chunk_shapes"]
+    [[10, [20, 2], 5], 4]
+    """
+
+    name = "rectilinear"
+    lengths_member = "chunk_shapes"
+    chunk_shapes: tuple[int | tuple[Run, ...], ...]
+
+    @classmethod
+    def of(cls, chunk_shapes: Sequence[Any]) -> RectilinearGrid:
+        """Return the grid of lengths, or lists of lengths or of (length, number), per axis.
+
+        Raises
+        ------
+        ArgumentError
+            Where an axis is neither.
+        """
+        problems = Problems()
+        plain = [_plain(axis) for axis in chunk_shapes]
+        grid = cls.from_json(Members({"kind": "inline", "chunk_shapes": plain}, "", problems))
+        if grid is None or problems.defects:  # what is read leniently is not taken from users
+            faults = [*map(str, problems.found), *problems.defects]
+            raise ArgumentError("; ".join(faults))
+        return grid
+
+    @classmethod
+    def from_json(cls, configuration: Members) -> RectilinearGrid | None:
+        before = len(configuration.problems)
+        configuration.choice("kind", ("inline",))
+        axes = _read_axes(configuration, "chunk_shapes")
+        configuration.done()
+        return None if len(configuration.problems) > before else cls(axes)
+
+    def to_json(self) -> JSONObject:
+        shapes = [_axis_to_json(axis) for axis in self.chunk_shapes]
+        return {"name": self.name, "configuration": {"kind": "inline", "chunk_shapes": shapes}}
+
+    @property
+    def cuts(self) -> tuple[Cuts, ...]:
+        return tuple(
+            Cuts(((axis, 1),)) if isinstance(axis, int) else Cuts(axis)
+            for axis in self.chunk_shapes
+        )
+
+    def fit(self, shape: Shape, loc: str, problems: Problems) -> ChunkGrid | None:
+        before = len(problems)
+        for axis, (length, runs) in enumerate(zip(shape, self.chunk_shapes, strict=False)):
+            if isinstance(runs, int):
+                continue
+            covered, at = _sum(runs), pointer(loc, axis)
+            if covered < length:
+                what = f"chunks of {covered} in sum do not cover {length}, the length of the array"
+                problems.add(at, what, "mismatch")
+            elif covered > INT64_MAX:
+                problems.add(at, "chunks of more than 2**63 - 1 in sum", "too_large")
+            elif len(runs) > 1 and sum(count for _, count in runs) > MOST_LISTED:
+                what = f"more than {MOST_LISTED} chunks of different lengths"
+                problems.add(at, what, "too_large")
+        if len(problems) > before:
+            return None
+        return ChunkGrid.fit(self, shape, loc, problems)
+
+    def resized(self, shape: Shape, parts: Shape) -> RectilinearGrid:
+        """Return the grid with one more chunk along each axis that outgrows its list.
+
+        The new chunk is as long as what is added; if sharded, rounded up to whole
+        subchunks. Where the array shrinks the lists stay, for it may grow again.
+        """
+        axes: list[int | tuple[Run, ...]] = []
+        for length, part, runs in zip(shape, parts, self.chunk_shapes, strict=True):
+            more = 0 if isinstance(runs, int) else length - _sum(runs)
+            if isinstance(runs, int) or more <= 0:
+                axes.append(runs)
+            else:
+                axes.append(_joined([*runs, (-(-more // part) * part, 1)]))
+        return RectilinearGrid(tuple(axes))
+
+
+def _read_axes(configuration: Members, name: str) -> tuple[int | tuple[Run, ...], ...]:
+    """Return what the member `name` says of each axis; if there are problems anything."""
+    value = configuration.require(name)
+    problems, loc = configuration.problems, configuration.at(name)
+    if not isinstance(value, list):
+        if value is not ABSENT:
+            problems.add(loc, f"{describe(value)} is not a list of lengths", "wrong_type")
+        return ()
+    axes: list[int | tuple[Run, ...]] = []
+    for position, axis in enumerate(value):
+        at = pointer(loc, position)
+        if isinstance(axis, list):
+            if not axis:
+                problems.add(at, "no chunks")
+            axes.append(_joined(_read_runs(axis, at, problems)))
+        elif _check_length(axis, at, problems):
+            axes.append(axis)
+    return tuple(axes)
+
+
+def _read_runs(axis: list[Any], loc: str, problems: Problems) -> Iterator[Run]:
+    for position, item in enumerate(axis):
+        at = pointer(loc, position)
+        if isinstance(item, list):
+            if len(item) != 2:
+                problems.add(at, f"{describe(item)} is not a length and a number of chunks")
+            else:
+                length = _mended(item[0], pointer(at, 0), problems)
+                good = _check_length(length, pointer(at, 0), problems)
+                if _check_length(item[1], pointer(at, 1), problems) and good:
+                    yield length, item[1]
+        else:
+            length = _mended(item, at, problems)
+            if _check_length(length, at, problems):
+                yield length, 1
+
+
+def _mended(value: Any, loc: str, problems: Problems) -> Any:
+    """Return a length as an integer, where zarr-python stored true or 4.0."""
+    if value is True or (isinstance(value, float) and value >= 1 and value.is_integer()):
+        problems.tolerate(loc, f"{describe(value)}, taken for {int(value)}")
+        return int(value)
+    return value
+
+
+def _check_length(value: object, loc: str, problems: Problems) -> bool:
+    if not is_integer(value):
+        problems.add(loc, f"{describe(value)} is not an integer", "wrong_type")
+    elif value < 1:
+        problems.add(loc, f"{describe(value)} is less than 1")
+    elif value > INT64_MAX:
+        problems.add(loc, f"{describe(value)} is more than 2**63 - 1", "too_large")
+    else:
+        return True
+    return False
+
+
+def _joined(runs: Iterator[Run] | Sequence[Run]) -> tuple[Run, ...]:
+    """Return runs of which no two in a row have the same length."""
+    joined: list[Run] = []
+    for length, count in runs:
+        if joined and joined[-1][0] == length:
+            joined[-1] = length, joined[-1][1] + count
+        else:
+            joined.append((length, count))
+    return tuple(joined)
+
+
+def _sum(runs: tuple[Run, ...]) -> int:
+    return sum(length * count for length, count in runs)
+
+
+def _axis_to_json(axis: int | tuple[Run, ...]) -> Any:
+    if isinstance(axis, int):
+        return axis
+    return [length if count == 1 else [length, count] for length, count in axis]
+
+
+def _plain(value: Any) -> Any:
+    """Return a user's integers and sequences as those of JSON; others as they are."""
+    if isinstance(value, bool | str | bytes):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        return [_plain(item) for item in value] if isinstance(value, Iterable) else value
+
+
+def grid_of(lengths: ChunkLengths) -> ChunkGrid:
+    """Return the grid of one chunk length per axis, or of lists of them.
+
+    Examples
+    --------
+    >>> grid_of((10, 5))
+    RegularGrid(chunk_shape=(10, 5))
+    """
+    if all(isinstance(length, int) for length in lengths):
+        return RegularGrid(tuple(lengths))
+    return RectilinearGrid.of(lengths)
+
+
+_grids: Registry[type[ChunkGrid]] = Registry("chunk grid", "tessarr.chunk_grids")
+
+
+def register(grid: type[ChunkGrid]) -> type[ChunkGrid]:
+    """Register a chunk grid by its name; a class decorator."""
+    _grids.add(grid.name, grid)
+    return grid
+
+
+def find_grid(name: str) -> type[ChunkGrid] | None:
+    """Return the chunk grid called `name`, or None."""
+    return _grids.find(name)
+
+
+register(RegularGrid)
+register(RectilinearGrid)

@@ -1,0 +1,510 @@
+"""What a group makes: groups and arrays, by the names that h5py and zarr-python have for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.array import Array
+from tessarr.errors import ArgumentError, ExistsError, NotFoundError
+from tessarr.flow import open as open_flow
+from tessarr.flow.run import run_flow
+from tessarr.format.node_path import join, node_path
+from tessarr.group.members import Members
+from tessarr.metadata.node import GroupMeta
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Self
+
+    from tessarr.dtype.names import DataTypeLike
+    from tessarr.flow.open import Node as NodeMeta
+    from tessarr.store import Store
+    from tessarr.types import ShapeLike, ZarrFormat
+
+__all__ = ["Making", "metas_of"]
+
+
+class Making(Members):
+    """The half of a group that adds members."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _opened: Mapping[str, Any]
+
+    # Groups
+
+    def create_group(
+        self,
+        name: str,
+        overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
+        *,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Create a group, and the groups between, in the format of this one.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        overwrite
+            Delete what is there, with everything below it. By default that is an
+            error.
+        attributes
+            Its attributes.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at that path.
+        """
+        self._check_writable()
+        from tessarr.flow import create
+        from tessarr.metadata.attributes import attributes_of
+        from tessarr.node.replace import replace_node
+
+        path = self._new(name)
+        form = self._meta.zarr_format
+        meta = GroupMeta(form, attributes_of(attributes))
+        store, within = self._store, self._path
+        if not overwrite or not replace_node(store, path, meta, within=within):
+            flow = create.create(path, meta, overwrite=overwrite, within=within, store=store)
+            run_flow(flow, store)
+        created = self._bind(path, meta)
+        assert isinstance(created, type(self))
+        self._note_new(created)
+        return created
+
+    def create_groups(self, *names: str, **settings: Any) -> tuple[Self, ...]:
+        """Create several groups, as `create_group` does each of them.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.create_group(None).create_groups("a", "b/c")
+        (Group(/a, zarr_format=3), Group(/b/c, zarr_format=3))
+        """
+        return tuple([self.create_group(name, **settings) for name in names])
+
+    def require_group(
+        self,
+        name: str,
+        overwrite: bool = False,  # noqa: FBT002 (where zarr-python 2 has it)
+    ) -> Self:
+        """Return the group `name`; create it if there is no node.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        overwrite
+            Delete what is there, with everything below it, and create the group anew.
+
+        Raises
+        ------
+        NotFoundError
+            If there is an array.
+        """
+        if overwrite:
+            return self.create_group(name, overwrite=True)
+        if self._is_below_deleted(name):
+            return self.create_group(name)
+        try:
+            return self.get_group(name)
+        except NotFoundError:
+            try:
+                return self.create_group(name)
+            except ExistsError:  # somebody else was faster, or it is an array
+                return self.get_group(name)
+
+    def require_groups(self, *names: str) -> tuple[Self, ...]:
+        """Return several groups, as `require_group` does each of them."""
+        return tuple([self.require_group(name) for name in names])
+
+    def create_hierarchy(
+        self, nodes: Mapping[str, Any], *, overwrite: bool = False
+    ) -> Iterator[tuple[str, Array | Self]]:
+        """Create several nodes, and the groups between: all of them, or none.
+
+        Parameters
+        ----------
+        nodes
+            What is to be created, by path from here. A mapping with a ``shape`` is an
+            array, with settings as `create_array` takes them; None, or a mapping with
+            nothing but ``attributes``, is a group. Nodes, their metadata, and documents as JSON
+            (those of zarr-python, too) say what they say: nodes like these are created,
+            without their values.
+        overwrite
+            Delete what is there, with everything below it. By default that is an error.
+
+        Returns
+        -------
+        iterator of (str, Array or Group)
+            The new nodes, by path, sorted; the groups between, too. They exist already.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at one of the paths, or an array above one; nothing has changed.
+        ArgumentError, MetadataError
+            If what is to be created is not valid; nothing has changed.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> made = g.create_hierarchy({"a": None, "a/b": {"shape": (3,), "dtype": "i2"}})
+        >>> dict(made)
+        {'a': Group(/a, zarr_format=3), 'a/b': Array(/a/b, (3,), int16, chunks=(3,), order=C)}
+        """
+        self._check_writable()
+        metas = metas_of(nodes, self._store, self._path, self._meta.zarr_format)
+        if self._path in metas:
+            raise ArgumentError(f"cannot create group {self.name!r} in itself", path=self._path)
+        from tessarr.flow import create
+
+        flow = create.create_all(metas, overwrite=overwrite, within=self._path, store=self._store)
+        made = {}
+        for path, meta in run_flow(flow, self._store).items():
+            node = made[path[len(open_flow.prefix_of(self._path)) :]] = self._bind(path, meta)
+            self._note_new(node)
+        return iter(made.items())
+
+    # Arrays
+
+    def create_array(
+        self,
+        name: str,
+        shape: ShapeLike | None = None,
+        dtype: DataTypeLike | None = None,
+        data: Any = None,
+        **settings: Any,
+    ) -> Array:
+        """Create an array, and the groups between, in the format of this group.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        shape, dtype, data, **settings
+            As for `tessarr.create_array`. It has the format of the group.
+
+        Raises
+        ------
+        ExistsError
+            If there is a node at that path, and `overwrite` is false.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.create_array("a/b", shape=(4, 6), dtype="i2", chunks=(2, 3))
+        Array(/a/b, (4, 6), int16, chunks=(2, 3), order=C)
+        """
+        from tessarr.array.create import create_array
+
+        self._check_writable()
+        given = self._settings({**settings, "shape": shape, "dtype": dtype, "data": data})
+        created = create_array(self._store, self._new(name), within=self._path, **given)
+        self._note_new(created)
+        return created
+
+    def _settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return settings of a new array as this group completes them."""
+        settings = {**self._opened, **given}
+        if settings.pop("storage_options", None):
+            raise TypeError("storage_options are of the store, which the group has opened already")
+        form = settings.pop("zarr_version", None) or settings.get("zarr_format")
+        if form not in (None, self._meta.zarr_format):
+            raise ArgumentError(
+                f"an array of format {form} cannot be in a group of format {self.zarr_format}"
+            )
+        return {**settings, "zarr_format": self._meta.zarr_format}
+
+    def create_dataset(
+        self,
+        name: str,
+        shape: ShapeLike | None = None,
+        dtype: DataTypeLike | None = None,
+        data: Any = None,
+        **settings: Any,
+    ) -> Array:
+        """Create an array: what h5py and zarr-python 2 call `create_array`.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.create_dataset("foo", data=[1, 2, 3])[:]
+        array([1, 2, 3])
+        """
+        return self.create_array(name, shape, dtype, data, **settings)
+
+    def create(self, name: str, shape: ShapeLike | None = None, **settings: Any) -> Array:
+        """Create an array, as `create_array` does."""
+        return self.create_array(name, shape, **settings)
+
+    def require_array(
+        self,
+        name: str,
+        shape: ShapeLike,
+        dtype: DataTypeLike | None = None,
+        exact: bool = False,  # noqa: FBT002 (where h5py has it)
+        **settings: Any,
+    ) -> Array:
+        """Return the array `name`; create it if there is no node.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        shape, dtype
+            What it has to have. A data type fits if it can be cast safely to that of
+            the array: what has it can be stored there.
+        exact
+            Whether the data type has to be the same.
+        **settings
+            For a new array, as for `create_array`.
+
+        Raises
+        ------
+        TypeError
+            If there is an array, and it has another shape, or its data type does not fit.
+        NotFoundError
+            If there is a group.
+        """
+        if settings.pop("overwrite", False):
+            return self.create_array(name, shape, dtype, overwrite=True, **settings)
+        found = None if self._is_below_deleted(name) else self.get(name)
+        if found is None:
+            try:
+                return self.create_array(name, shape, dtype, **settings)
+            except ExistsError:  # somebody else was faster
+                found = self[name]
+        if not isinstance(found, Array):
+            raise open_flow.missing(self._child(name), "array", other=True)
+        from tessarr.format.chunk_shape import normalize_shape
+
+        wanted = normalize_shape(shape)
+        if found.shape != wanted:
+            raise TypeError(
+                f"shapes do not match: array {found.name!r} has shape {found.shape}, not {wanted}"
+            )
+        if dtype is not None and not _fits(found, dtype, exact=exact):
+            how = "do not match exactly" if exact else "cannot be safely cast"
+            raise TypeError(
+                f"dtypes {how}: array {found.name!r} has data type {found.dtype}, not {dtype}"
+            )
+        return found
+
+    require_dataset = require_array
+
+    def empty(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array whose elements mean nothing before they are written."""
+        return self.create_array(name, shape, fill_value=None, **settings)
+
+    def zeros(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array that reads as 0."""
+        return self.create_array(name, shape, **settings)
+
+    def ones(self, name: str, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array that reads as 1."""
+        return self.create_array(name, shape, fill_value=1, **settings)
+
+    def full(self, name: str, fill_value: Any, shape: ShapeLike, **settings: Any) -> Array:
+        """Create an array that reads as `fill_value`.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> tessarr.create_group(None).full("a", 7, shape=3, dtype="u1")[:]
+        array([7, 7, 7], dtype=uint8)
+        """
+        return self.create_array(name, shape, fill_value=fill_value, **settings)
+
+    def array(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array that holds `data`, with its chunks if it has any."""
+        from tessarr.array.like import chunks_of
+
+        return self.create_array(name, data=data, **{"chunks": chunks_of(data), **settings})
+
+    def full_like(self, name: str, data: Any, fill_value: Any = "keep", **settings: Any) -> Array:
+        """Create an array like another one that reads as `fill_value`.
+
+        Parameters
+        ----------
+        name
+            Its name, or its path from here.
+        data, fill_value, **settings
+            The other array, and what is to be otherwise: as for `tessarr.full_like`.
+
+        Examples
+        --------
+        >>> import numpy as np, tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.full_like("a", np.zeros(3, "u1"), 7)[:]
+        array([7, 7, 7], dtype=uint8)
+        """
+        from tessarr.array.like import filled_like
+
+        return self.create_array(name, **filled_like(data, fill_value, self._settings(settings)))
+
+    def zeros_like(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array like another one that reads as 0, as `full_like` does."""
+        return self.full_like(name, data, "auto", **settings)
+
+    def ones_like(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array like another one that reads as 1, as `full_like` does."""
+        return self.full_like(name, data, 1, **settings)
+
+    def empty_like(self, name: str, data: Any, **settings: Any) -> Array:
+        """Create an array like another one whose elements mean nothing yet."""
+        return self.full_like(name, data, None, **settings)
+
+    def create_dataset_like(self, name: str, other: Any, **settings: Any) -> Array:
+        """Create an array like another one, without its values: what h5py calls `full_like`."""
+        return self.full_like(name, other, **settings)
+
+    # As in a dictionary
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        """Store values as the array `name`, in the place of what is there.
+
+        An array of Tessarr is copied with all that it says of itself.
+        """
+        if isinstance(value, Members):
+            raise TypeError(
+                f"cannot assign group {value.name!r}: to copy it is tessarr.copy, to move it move"
+            )
+        if not isinstance(value, Array):
+            self.array(name, value, overwrite=True)
+            return
+        from tessarr.array.like import settings_like
+        from tessarr.metadata.attributes import copied_attributes
+
+        settings = settings_like(value, self._settings({"overwrite": True}), whole=True)
+        with copied_attributes():
+            self.create_array(name, data=value, **settings)
+
+    def update(
+        self, other: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **values: Any
+    ) -> None:
+        """Store several arrays, as ``group[name] = value`` does each of them.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> g = tessarr.create_group(None)
+        >>> g.update({"a/b": [1, 2]}, c=3.5)
+        >>> g["a/b"][:], g["c"][()]
+        (array([1, 2]), np.float64(3.5))
+        """
+        for name, value in dict(other, **values).items():
+            self[name] = value
+
+    def setdefault(self, name: str, value: Any) -> Array | Self:
+        """Return the member `name`; where there is none, values are stored as that array."""
+        found = self.get(name)
+        if found is not None:
+            return found
+        return self.create_array(name, data=value)
+
+    def _new(self, name: str) -> str:
+        """Return the path of a member that is to be: never that of this group, nor one above."""
+        path = self._child(name)
+        if not path or f"{self._path}/".startswith(f"{path}/"):
+            raise ExistsError(
+                f"cannot create {name!r} in group {self.name!r}: that is the group itself, or one "
+                "above it",
+                kind="node_exists",
+                path=path,
+            )
+        return path
+
+    def _is_below_deleted(self, name: str) -> bool:
+        """Tell whether the deletion of a group between this one and a member has begun."""
+        path = self._child(name)
+        below = path[len(open_flow.prefix_of(self._path)) :]
+        if "/" not in below or self._store.read_only:
+            return False
+        from tessarr.flow.create import is_below_deleted
+
+        return run_flow(is_below_deleted(path, self._path), self._store)
+
+    def _note_new(self, node: Array | Self) -> None:
+        """Note that a node is new, for groups that were opened by consolidated metadata."""
+        if self._copies is not None and self._copies.covers(node.path):
+            node._copies = self._copies
+            self._copies.remove(node.path)
+            node._note_change()
+
+
+def metas_of(
+    nodes: Mapping[str, Any], store: Store, base: str, zarr_format: ZarrFormat
+) -> dict[str, NodeMeta]:
+    """Return the metadata of nodes that are to be, by whole path.
+
+    Parameters
+    ----------
+    nodes
+        As for `Making.create_hierarchy`.
+    store, base
+        Where they are to be, and the path from which their paths are.
+    zarr_format
+        Which they have to have.
+    """
+    metas: dict[str, NodeMeta] = {}
+    if not isinstance(nodes, Mapping):
+        raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
+    for name, value in nodes.items():
+        below = node_path(name, zarr_format)
+        path = join(base, below) if below else base
+        if path in metas:
+            raise ArgumentError(f"{path!r} is there twice", path=path)
+        metas[path] = _meta_of(value, store, path, zarr_format)
+    return metas
+
+
+def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> NodeMeta:
+    """Return the metadata of a node that is to be, from whatever says what it is."""
+    from tessarr.metadata.attributes import attributes_of
+    from tessarr.metadata.from_user import meta_of
+
+    found = meta_of(value, path)
+    if found is None:
+        settings = {"attributes": None} if value is None else dict(value)
+        if settings.keys() == {"attributes"}:
+            return GroupMeta(zarr_format, attributes_of(settings["attributes"]))
+        if "shape" not in settings or settings.get("data") is not None:
+            raise TypeError(
+                f"cannot create {path!r} from {value!r}: an array has a shape and no data yet, a "
+                "group has nothing but attributes"
+            )
+        from tessarr.array.create import Plan
+
+        given: dict[str, Any] = {"zarr_format": zarr_format, **settings}
+        found = Plan.of(store, **given).meta
+    if found.zarr_format != zarr_format:
+        raise ArgumentError(
+            f"cannot create {path!r} of format {found.zarr_format} in a hierarchy of format "
+            f"{zarr_format}",
+            path=path,
+        )
+    return found
+
+
+def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
+    """Tell whether elements of a data type can be stored safely in `array`."""
+    from tessarr import dtype as dtypes
+
+    has = array.metadata.data_type
+    if dtype is object or dtype == np.dtype(object):
+        return has.numpy == np.dtype(object)
+    wanted = dtypes.of(dtype)
+    if has.elements is not None or wanted.elements is not None:
+        return has.name == wanted.name
+    same = array.dtype == wanted.numpy
+    return same or (not exact and np.can_cast(wanted.numpy, array.dtype))

@@ -1,0 +1,61 @@
+"""The index space: domains, transforms and dimension expressions, as TensorStore has them.
+
+Positions are integers of any sign, dimensions may have labels, and everything that is indexed
+gives a view, by a value that is composed cheaply. `tessarr.index_space.lower` makes one call of
+the engine of a view.
+"""
+
+from __future__ import annotations
+
+from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
+from tessarr.format.registry import call_public
+from tessarr.index_space.dim_expression import DimExpression, DimSelection, d
+from tessarr.index_space.index_domain import IndexDomain
+from tessarr.index_space.index_transform import IndexTransform
+from tessarr.index_space.indexable import Assignable, Bracket, Bracketed, Indexable
+from tessarr.index_space.intervals import INFINITE, Box, Dim
+from tessarr.index_space.lower import lower
+from tessarr.index_space.output_index_map import (
+    OutputIndexMap,
+    OutputIndexMaps,
+    OutputIndexMethod,
+)
+
+__all__ = [
+    "INFINITE",
+    "Assignable",
+    "Behind",
+    "Blocks",
+    "Box",
+    "Bracket",
+    "Bracketed",
+    "Cells",
+    "Dim",
+    "DimExpression",
+    "DimSelection",
+    "IndexDomain",
+    "IndexTransform",
+    "Indexable",
+    "Layers",
+    "OutputIndexMap",
+    "OutputIndexMaps",
+    "OutputIndexMethod",
+    "Seen",
+    "View",
+    "d",
+    "lower",
+]
+
+call_public(
+    "tessarr.tensorstore",
+    Dim,
+    DimExpression,
+    DimSelection,
+    Indexable,
+    IndexDomain,
+    IndexTransform,
+    OutputIndexMap,
+    OutputIndexMaps,
+    OutputIndexMethod,
+    type(d),
+)

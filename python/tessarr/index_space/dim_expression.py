@@ -1,0 +1,255 @@
+"""Dimension expressions: which dimensions, and what is done with them, as a value.
+
+``d["x", "y"].translate_to[0].label["u", "v"]`` is a value that is applied to any view by brackets.
+A selection names dimensions by number (counted from the end where negative), by label, or by
+a slice of numbers; each act goes on with the dimensions that came of the act before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tessarr.errors import SelectionError
+from tessarr.index_space.dimension_names import Name, names_of
+from tessarr.index_space.indexable import Bracket, refuse
+from tessarr.index_space.operations import (
+    Operation,
+    operation,
+    pickled,
+    restored,
+    shown,
+    written,
+)
+
+if TYPE_CHECKING:
+    from tessarr._engine import View
+    from tessarr.index_space.indexing_terms import Mode
+
+__all__ = ["DimExpression", "DimSelection", "d"]
+
+
+class DimExpression:
+    """A selection of dimensions and acts upon them, to be applied by brackets.
+
+    Examples
+    --------
+    >>> from tessarr.index_space import IndexDomain
+    >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[d["y"].translate_to[10].label["z"]]
+    { "x": [0, 3), "z": [10, 14) }
+    """
+
+    __slots__ = ("__weakref__", "_acts", "_names")
+    __iter__ = None
+
+    _names: tuple[Name, ...]
+    _acts: tuple[Operation, ...]
+
+    def __init__(self, names: tuple[Name, ...], acts: tuple[Operation, ...] = ()) -> None:
+        self._names = names
+        self._acts = acts
+
+    def _apply_to(self, view: View, mode: Mode = "default") -> View:
+        """Return the view after all acts."""
+        refuse(mode, self)
+        return view.after(self._names, self._acts)
+
+    def _by(self, name: str, key: Any) -> DimExpression:
+        return DimExpression(self._names, (*self._acts, operation(name, key)))
+
+    def __getitem__(self, key: Any) -> DimExpression:
+        """Index the dimensions as brackets do.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain, IndexTransform
+        >>> IndexTransform(IndexDomain(shape=[3, 4, 5]))[d[0, 2][1, 2:]].domain
+        { [0, 4), [2, 5) }
+        """
+        return self._by("", key)
+
+    @property
+    def oindex(self) -> Bracket[DimExpression]:
+        """Index the dimensions by arrays of which each is for itself.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexTransform
+        >>> IndexTransform(3)[d[0, 2].oindex[[5, 7], [1, 2, 3]]].domain
+        { [0, 2), (-inf*, +inf*), [0, 3) }
+        """
+        return Bracket(self, "oindex")
+
+    @property
+    def vindex(self) -> Bracket[DimExpression]:
+        """Index the dimensions by arrays that are taken together.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexTransform
+        >>> IndexTransform(3)[d[1, 2].vindex[[5, 7], [1, 2]]].domain
+        { [0, 2), (-inf*, +inf*) }
+        """
+        return Bracket(self, "vindex")
+
+    @property
+    def label(self) -> Bracket[DimExpression]:
+        """Give the dimensions labels.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[1, 0].label["x", "y"]]
+        { "y": [0, 3), "x": [0, 4) }
+        """
+        return Bracket(self, "label")
+
+    @property
+    def translate_to(self) -> Bracket[DimExpression]:
+        """Move the dimensions to an origin.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4], labels=["x", "y"])[d["y"].translate_to[10]]
+        { "x": [0, 3), "y": [10, 14) }
+        """
+        return Bracket(self, "translate_to")
+
+    @property
+    def translate_by(self) -> Bracket[DimExpression]:
+        """Move the dimensions by so much.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[:].translate_by[2]]
+        { [2, 5), [2, 6) }
+        """
+        return Bracket(self, "translate_by")
+
+    @property
+    def translate_backward_by(self) -> Bracket[DimExpression]:
+        """Move the dimensions back by so much.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[0].translate_backward_by[2]]
+        { [-2, 1), [0, 4) }
+        """
+        return Bracket(self, "translate_backward_by")
+
+    @property
+    def stride(self) -> Bracket[DimExpression]:
+        """Keep the multiples of a stride.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain, IndexTransform
+        >>> view = IndexTransform(IndexDomain(shape=[10]))[d[0].stride[3]]
+        >>> view.domain, view([2])
+        ({ [0, 4) }, (6,))
+        """
+        return Bracket(self, "stride")
+
+    @property
+    def transpose(self) -> Bracket[DimExpression]:
+        """Move the dimensions to other places.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> domain = IndexDomain(shape=[3, 4, 5], labels=["x", "y", "z"])
+        >>> domain[d["z"].transpose[0]], domain[d["y", "x"].transpose[[0, 1]]].labels
+        ({ "z": [0, 5), "x": [0, 3), "y": [0, 4) }, ('y', 'x', 'z'))
+        """
+        return Bracket(self, "transpose")
+
+    @property
+    def mark_bounds_implicit(self) -> Bracket[DimExpression]:
+        """Say whether bounds are implicit.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4])[d[1].mark_bounds_implicit[:True]]
+        { [0, 3), [0, 4*) }
+        """
+        return Bracket(self, "mark_bounds_implicit")
+
+    @property
+    def diagonal(self) -> DimExpression:
+        """Walk the dimensions together, as one that stands first.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain, IndexTransform
+        >>> view = IndexTransform(IndexDomain(shape=[3, 5]))[d[0, 1].diagonal]
+        >>> view.domain, view([2])
+        ({ [0, 3) }, (2, 2))
+        """
+        return self._by("diagonal", None)
+
+    def __getstate__(self) -> tuple[tuple[Name, ...], list[Operation]]:
+        return self._names, [*map(pickled, self._acts)]
+
+    def __setstate__(self, state: tuple[tuple[Name, ...], list[Operation]]) -> None:
+        self._names, acts = state
+        self._acts = tuple(map(restored, acts))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, DimExpression):
+            return NotImplemented
+        return (self._names, self._acts) == (other._names, other._acts)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"d[{shown(self._names)}]{''.join(map(written, self._acts))}"
+
+
+class DimSelection(DimExpression):
+    """Which dimensions: ``d[0, "x", 2:]``, of which acts follow.
+
+    Examples
+    --------
+    >>> d[0, ["x", d[2:]]]
+    d[0,'x',2:]
+    """
+
+    __slots__ = ()
+
+    def _apply_to(self, view: View, mode: Mode = "default") -> View:
+        """Refuse to be applied: there is no act."""
+        raise SelectionError(f"{self!r} only names dimensions: an act has to follow")
+
+    @property
+    def _named(self) -> tuple[Name, ...]:
+        """What was named: numbers, labels and slices of numbers."""
+        return self._names
+
+
+class _Dimensions:
+    """What `d` is: brackets with names of dimensions begin an expression.
+
+    Examples
+    --------
+    >>> d["x", -1, :2].label["a", "b", "c", "d"]
+    d['x',-1,:2].label['a','b','c','d']
+    """
+
+    __slots__ = ()
+    __iter__ = None
+
+    def __getitem__(self, selection: Any) -> DimSelection:
+        return DimSelection(names_of(selection))
+
+    def __repr__(self) -> str:
+        return "d"
+
+    def __reduce__(self) -> str:
+        return "d"
+
+
+d = _Dimensions()
+"""Begins a dimension expression: ``d["x"]``, ``d[0, -1]``, ``d[:2]``."""

@@ -1,0 +1,256 @@
+"""The domain of a view: `IndexDomain`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tessarr._engine import View
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.index_space.dimension_names import names_of
+from tessarr.index_space.indexable import refuse
+from tessarr.index_space.indexable_base import Placed
+from tessarr.index_space.intervals import INFINITE, Dim
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import EllipsisType
+
+    from tessarr.index_space.indexing_terms import Mode
+    from tessarr.types import JSONObject
+
+__all__ = ["IndexDomain", "view_of"]
+
+
+class IndexDomain(Placed):
+    """A box of positions: an interval, with its label, per dimension.
+
+    Parameters
+    ----------
+    rank : int or sequence of Dim, optional
+        The number of dimensions, or these themselves.
+    inclusive_min, exclusive_max, inclusive_max, shape, labels
+        The dimensions by their parts.
+    implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
+        Which bounds are implicit: by default those that are not given.
+    dimensions : sequence of Dim, optional
+        The dimensions themselves.
+    json : dict, optional
+        All of it as JSON.
+
+    Raises
+    ------
+    TypeError
+        If something is of another type, or more than one of these is given that say all.
+    ArgumentError
+        If it is no domain.
+
+    Examples
+    --------
+    >>> domain = IndexDomain(shape=[3, 4], labels=["x", "y"])
+    >>> domain["y"], domain.translate_by[5]
+    (Dim(inclusive_min=0, exclusive_max=4, label="y"), { "x": [5, 8), "y": [5, 9) })
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        rank: Any = None,
+        *,
+        inclusive_min: Iterable[int] | None = None,
+        implicit_lower_bounds: Iterable[bool] | None = None,
+        exclusive_max: Iterable[int] | None = None,
+        inclusive_max: Iterable[int] | None = None,
+        shape: Iterable[int] | None = None,
+        implicit_upper_bounds: Iterable[bool] | None = None,
+        labels: Iterable[str | None] | None = None,
+        dimensions: Iterable[Dim] | EllipsisType = ...,
+        json: JSONObject | EllipsisType = ...,
+    ) -> None:
+        lower, upper = implicit_lower_bounds, implicit_upper_bounds
+        parts = (rank, inclusive_min, exclusive_max, inclusive_max, shape, labels, lower, upper)
+        super().__init__(view_of(View.stated, parts, dimensions, json))
+
+    @classmethod
+    def _shaped(cls, shape: Sequence[int]) -> IndexDomain:
+        """Return the domain of a shape, from the origin on.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none.
+        """
+        return cls._of_view(View.said(None, None, None, None, shape, None, None, None))
+
+    @classmethod
+    def _of(cls, dims: Sequence[Dim]) -> IndexDomain:
+        """Return the domain of dimensions.
+
+        Raises
+        ------
+        ArgumentError
+            If two have one label.
+        """
+        return cls._of_view(View(dims))
+
+    def _apply_to(self, view: View, mode: Mode = "default") -> View:
+        """Return the part of a view that is in the domain."""
+        refuse(mode, self)
+        return view.restricted(self._view)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Return a dimension by its number or label, several as a domain, or part of the domain.
+
+        Raises
+        ------
+        SelectionError
+            If there is no such dimension.
+        ArgumentError
+            If one of several is none, or is named twice.
+
+        Examples
+        --------
+        >>> domain = IndexDomain(shape=[3, 4, 5], labels=["x", "y", "z"])
+        >>> domain["y"].size, domain[["z", 0]]
+        (4, { "z": [0, 5), "x": [0, 3) })
+        >>> domain[IndexDomain(shape=[2, 1, 5])]
+        { "x": [0, 2), "y": [0, 1), "z": [0, 5) }
+        """
+        if hasattr(key, "_apply_to") and not hasattr(key, "_named"):
+            return self._indexed(key, "default")
+        names = names_of(key)
+        if isinstance(key, (str, bytes)) or hasattr(key, "__index__"):
+            return self._view.dim(self._view.chosen(names)[0])
+        try:
+            return self._of([self._dims[k] for k in self._view.chosen(names)])
+        except SelectionError as error:
+            raise ArgumentError(str(error)) from error
+
+    inclusive_min = Placed.origin
+    inclusive_max = Placed._inclusive_max
+    exclusive_max = Placed._exclusive_max
+    labels = Placed._labels
+
+    @property
+    def index_exp(self) -> tuple[slice, ...]:
+        """The slices that select the domain of a NumPy array; infinite bounds are left out.
+
+        Raises
+        ------
+        ArgumentError
+            If a bound is negative: NumPy would count it from the end.
+
+        Examples
+        --------
+        >>> IndexDomain(inclusive_min=[1], shape=[4]).index_exp
+        (slice(1, 5, None),)
+        """
+        if any(-INFINITE < dim.inclusive_min < 0 or dim.exclusive_max < 0 for dim in self._dims):
+            raise ArgumentError(f"{self} has negative bounds, which slices count from the end")
+        return tuple(
+            slice(
+                None if dim.inclusive_min == -INFINITE else dim.inclusive_min,
+                None if dim.exclusive_max > INFINITE else dim.exclusive_max,
+            )
+            for dim in self._dims
+        )
+
+    def hull(self, other: IndexDomain) -> IndexDomain:
+        """Return the smallest domain that contains both.
+
+        Raises
+        ------
+        ArgumentError
+            If ranks or labels do not agree.
+
+        Examples
+        --------
+        >>> IndexDomain(shape=[3]).hull(IndexDomain(inclusive_min=[7], shape=[2]))
+        { [0, 9) }
+        """
+        return self._after(self._view.hull(_viewed(other)))
+
+    def intersect(self, other: IndexDomain) -> IndexDomain:
+        """Return the positions of both.
+
+        Raises
+        ------
+        ArgumentError
+            If ranks or labels do not agree.
+
+        Examples
+        --------
+        >>> IndexDomain(shape=[3, 9]).intersect(IndexDomain(inclusive_min=[1, 4], shape=[8, 8]))
+        { [1, 3), [4, 9) }
+        """
+        return self._after(self._view.intersect(_viewed(other)))
+
+    def to_json(self) -> JSONObject:
+        """Return the domain as JSON.
+
+        Examples
+        --------
+        >>> IndexDomain(shape=[3], labels=["x"], implicit_upper_bounds=[True]).to_json()
+        {'exclusive_max': [[3]], 'inclusive_min': [0], 'labels': ['x']}
+        """
+        return self._view.json(alone=True)
+
+    def __eq__(self, other: object) -> bool:
+        return self._view == other._view if isinstance(other, IndexDomain) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __len__(self) -> int:
+        return self._view.rank
+
+    def __iter__(self) -> Iterator[Dim]:
+        return iter(self._view.dims())
+
+    def __repr__(self) -> str:
+        return self._view.dims_text()
+
+
+def _viewed(other: object) -> View:
+    """Return the view of another domain."""
+    if not isinstance(other, IndexDomain):
+        raise TypeError(f"{brief(other)} is not a domain")
+    return other._view
+
+
+def view_of(
+    stated: Callable[[JSONObject], View],
+    parts: tuple[Any, ...],
+    dimensions: Any,
+    json: JSONObject | EllipsisType,
+) -> View:
+    """Return the view that arguments say.
+
+    Parameters
+    ----------
+    stated
+        Makes it of JSON.
+    parts
+        The rank, or what dimensions may be; lower and upper bounds, last indices, the shape,
+        labels, and which bounds are implicit.
+    dimensions
+        A domain, or dimensions; ``...`` if none are given.
+    json
+        All as JSON, or ``...``.
+
+    Raises
+    ------
+    TypeError
+        If something is of another type, or more than one of these is given that say all.
+    """
+    rank = parts[0]
+    if dimensions is ... and json is ... and (rank is None or hasattr(rank, "__index__")):
+        return View.said(*parts)
+    forms = [json is not ..., dimensions is not ..., *[one is not None for one in parts]]
+    if sum(forms) > 1:
+        raise TypeError("give the rank and bounds, or dimensions, or JSON, and one of these only")
+    if json is not ...:
+        return stated(json)
+    given = rank if dimensions is ... else dimensions
+    return given._view if isinstance(given, IndexDomain) else View(given)

@@ -1,0 +1,263 @@
+"""Everything that is indexed by positions has the same brackets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+
+from tessarr._engine import Bracket
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError, SelectionError, TessarrError
+from tessarr.index_space.dimension_names import names_of
+from tessarr.index_space.indexing_terms import parsed
+from tessarr.index_space.operations import operation
+
+if TYPE_CHECKING:
+    from tessarr._engine import View
+    from tessarr.index_space.indexing_terms import Mode
+
+__all__ = ["Assignable", "Bracket", "Bracketed", "Indexable", "coded", "uncoded"]
+
+
+class _Written(Protocol):
+    """What was begun to be written."""
+
+    def result(self) -> Any: ...
+
+
+class _Writable(Protocol):
+    """A view that is written to."""
+
+    def write(self, value: Any, /) -> _Written: ...
+
+
+OUTSIDE: Final = "OUT_OF_RANGE"
+"""TensorStore's code of positions that are outside, where programs look for it."""
+
+E = TypeVar("E", bound=TessarrError)
+W_co = TypeVar("W_co", covariant=True, bound=_Writable)
+
+
+class Assignable(Bracket[W_co]):
+    """Brackets that are also assigned to: ``view.oindex[...] = values``."""
+
+    __slots__ = ()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self[key].write(value).result()
+
+
+def coded(error: TessarrError, to: type[E]) -> E:
+    """Return an error of a class, with TensorStore's code in its text where that has one."""
+    if error.kind != "out_of_bounds":
+        return error if isinstance(error, to) else to(error.message, kind=error.kind)
+    return to(f"{OUTSIDE}: {uncoded(error)}", kind=error.kind)
+
+
+def uncoded(error: TessarrError) -> str:
+    """Return the text of an error without TensorStore's code."""
+    return error.message.removeprefix(f"{OUTSIDE}: ")
+
+
+def refuse(mode: Mode, key: object) -> None:
+    """Raise an error if something stands in brackets that only plain ones may have."""
+    if mode != "default":
+        raise SelectionError(f"{mode} takes indices: not {brief(key)}")
+
+
+class Bracketed:
+    """What has dimensions, and the acts upon them: something else is made, no data is touched."""
+
+    __slots__ = ()
+    __iter__: Any = None  # brackets take positions that are below 0, and no end is met
+
+    def _as_view(self) -> View:
+        """Return what acts of indexing are applied to."""
+        raise NotImplementedError
+
+    def _after(self, view: View) -> Self:
+        """Return the same after acts of indexing."""
+        raise NotImplementedError
+
+    def _indexed(self, key: Any, mode: Mode) -> Self:
+        before = self._as_view()
+        try:
+            view = before.at(key, mode)
+            if view is None:
+                apply = getattr(key, "_apply_to", None)  # of an expression, a domain, a transform
+                if apply is not None:
+                    view = apply(before, mode)
+                else:
+                    view = before.after(None, ((mode, parsed(key)),))
+        except SelectionError as error:
+            raise coded(error, SelectionError) from error.__cause__
+        return self._after(view)
+
+    def _by(self, name: str, key: Any) -> Self:
+        if name == "oindex" or name == "vindex":  # noqa: PLR1714 (no set of names is made)
+            return self._indexed(key, name)  # type: ignore[arg-type]
+        before = self._as_view()
+        try:
+            view = before.by(name, key)
+            if view is None:
+                view = before.after(None, (operation(name, key),))
+        except SelectionError as error:  # no brackets with indices
+            raise coded(error, ArgumentError) from error
+        return self._after(view)
+
+    def __getitem__(self, key: Any) -> Self:
+        """Return a view of some positions.
+
+        Parameters
+        ----------
+        key
+            As NumPy has them: integers, slices, ``...``, ``None`` (`newaxis`), arrays of
+            integers or of booleans; or an expression of `d`, an `IndexDomain`, an
+            `IndexTransform`. Integers below 0 are positions, too.
+
+        Raises
+        ------
+        SelectionError
+            If a position is outside of explicit bounds, or there are too many.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain, IndexTransform
+        >>> view = IndexTransform(IndexDomain(shape=[10, 4]))
+        >>> view[2:5, 3].domain, view[[7, 1]].domain, view[IndexDomain(shape=[2, 2])].domain
+        ({ [2, 5) }, { [0, 2), [0, 4) }, { [0, 2), [0, 2) })
+        """
+        return self._indexed(key, "default")
+
+    @property
+    def oindex(self) -> Bracket[Self]:
+        """Index by arrays of which each is for itself: the outer product.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexTransform
+        >>> IndexTransform(2).oindex[[5, 7], [1, 2, 3]].domain
+        { [0, 2), [0, 3) }
+        """
+        return Bracket(self, "oindex")
+
+    @property
+    def vindex(self) -> Bracket[Self]:
+        """Index by arrays that are taken together; their dimensions come first.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexTransform
+        >>> view = IndexTransform(2).vindex[[5, 7, 9], [1, 2, 3]]
+        >>> view.domain, view([1])
+        ({ [0, 3) }, (7, 2))
+        """
+        return Bracket(self, "vindex")
+
+    @property
+    def label(self) -> Bracket[Self]:
+        """Give the dimensions labels: ``view.label["x", "y"]``.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).label["x", "y"]
+        { "x": [0, 3), "y": [0, 4) }
+        """
+        return Bracket(self, "label")
+
+    @property
+    def translate_to(self) -> Bracket[Self]:
+        """Move the domain so that it begins at a position.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(inclusive_min=[5, 6], shape=[3, 4]).translate_to[0, 100]
+        { [0, 3), [100, 104) }
+        """
+        return Bracket(self, "translate_to")
+
+    @property
+    def translate_by(self) -> Bracket[Self]:
+        """Move the domain by so much.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).translate_by[10, -1]
+        { [10, 13), [-1, 3) }
+        """
+        return Bracket(self, "translate_by")
+
+    @property
+    def translate_backward_by(self) -> Bracket[Self]:
+        """Move the domain back by so much.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4]).translate_backward_by[10, -1]
+        { [-10, -7), [1, 5) }
+        """
+        return Bracket(self, "translate_backward_by")
+
+    @property
+    def mark_bounds_implicit(self) -> Bracket[Self]:
+        """Say whether bounds are implicit: ``[True]``, or ``[lower:upper]``.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> domain = IndexDomain(shape=[3])
+        >>> domain.mark_bounds_implicit[True], domain.mark_bounds_implicit[False:True]
+        ({ [0*, 3*) }, { [0, 3*) })
+        """
+        return Bracket(self, "mark_bounds_implicit")
+
+    def transpose(self, axes: Any = None) -> Self:
+        """Put the dimensions in another order; by default the reverse one.
+
+        Raises
+        ------
+        ArgumentError
+            If not all dimensions are named, each once.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> domain = IndexDomain(shape=[3, 4, 5], labels=["x", "y", "z"])
+        >>> domain.transpose([1, "z", 0]), domain.transpose().shape
+        ({ "y": [0, 4), "z": [0, 5), "x": [0, 3) }, (5, 4, 3))
+        """
+        if axes is None:
+            return self.T
+        view = self._as_view()
+        try:
+            return self._after(view.permuted(view.chosen(names_of(axes))))
+        except SelectionError as error:
+            raise coded(error, ArgumentError) from error
+
+    @property
+    def T(self) -> Self:  # noqa: N802 (as NumPy calls it)
+        """The view with its dimensions in reverse order.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexDomain
+        >>> IndexDomain(shape=[3, 4], labels=["x", "y"]).T
+        { "y": [0, 4), "x": [0, 3) }
+        """
+        return self._after(self._as_view().reversed())
+
+
+class Indexable(Bracketed):
+    """What has an element at each position: handles, their specs, and transforms.
+
+    Examples
+    --------
+    >>> from tessarr.index_space import IndexDomain, IndexTransform
+    >>> isinstance(IndexTransform(2), Indexable), isinstance(IndexDomain(2), Indexable)
+    (True, False)
+    """
+
+    __slots__ = ()

@@ -1,0 +1,36 @@
+"""What has positions of its own: domains and transforms."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Self
+
+from tessarr._engine import PlacedBase, View
+from tessarr.index_space.indexable import Bracketed
+
+__all__ = ["Placed", "placed"]
+
+placed: Final = PlacedBase._placed
+
+
+class Placed(PlacedBase, Bracketed):
+    """A view of the engine, and what it says of its positions.
+
+    What is private here has one name in domains, and another in transforms.
+    """
+
+    __slots__ = ()
+
+    ndim = PlacedBase.rank
+
+    @classmethod
+    def _of_view(cls, view: View) -> Self:
+        """Return the domain, or the transform, that the engine has."""
+        return placed(cls, view)
+
+    @classmethod
+    def _restored(cls, dims: Any, maps: Any) -> Self:
+        return placed(cls, View.restored(dims, maps))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        kept = getattr(self, "__dict__", None)  # of a class that a user derived
+        return type(self)._restored, self._view.plain(), kept

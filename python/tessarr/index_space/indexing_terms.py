@@ -1,0 +1,174 @@
+"""What stands in brackets: integers, slices, index arrays, ``newaxis``.
+
+In an index space there is no counting from the end, and a slice keeps its origin; for the
+meaning of NumPy's keys on arrays see `tessarr.indexing.normalize`. The engine reads most keys
+itself; here is what it is given of all others, and what is kept of a key for later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr._safe_repr import brief
+from tessarr.errors import SelectionError
+from tessarr.index_space.dimension_names import integer
+from tessarr.index_space.intervals import INFINITE
+
+__all__ = ["IndexArray", "Key", "Mode", "parsed"]
+
+Mode: TypeAlias = Literal["default", "oindex", "vindex"]
+
+_KINDS: Final = (
+    "only integers, slices, an ellipsis, newaxis (None) and arrays of integers or booleans "
+    "are indices"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexArray:
+    """An array of integers, or of booleans that tell where it is true."""
+
+    values: npt.NDArray[Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, IndexArray):
+            return NotImplemented
+        same = self.values.dtype == other.values.dtype
+        return same and np.array_equal(self.values, other.values)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Key(NamedTuple):
+    """What stood in brackets: its terms, and whether it was a single one."""
+
+    terms: tuple[Any, ...]
+    single: bool = False
+
+    def __str__(self) -> str:
+        text = ",".join(map(_shown, self.terms))
+        if not text:
+            return "()"
+        return text if self.single or len(self.terms) > 1 else f"{text},"
+
+
+def parsed(key: Any) -> Key:
+    """Return the terms of what stood in brackets.
+
+    Raises
+    ------
+    SelectionError
+        If something is no index.
+    """
+    terms = _terms(key)
+    single = len(terms) == 1 and not isinstance(key, tuple) and _is_for_any(key, terms[0])
+    return Key(tuple(terms), single)
+
+
+def _is_for_any(key: Any, term: Any) -> bool:
+    """Whether what stood alone is done to any number of dimensions.
+
+    An ellipsis and slices of vectors tell how many they are for; arrays may leave dimensions:
+    booleans do even without axes.
+    """
+    if isinstance(term, IndexArray):
+        return term.values.ndim == 0 and term.values.dtype != bool
+    if isinstance(key, slice):
+        return not any(map(_is_vector, _sides(key)))
+    return term is not Ellipsis
+
+
+def _shown(term: Any) -> str:
+    if isinstance(term, slice):
+        parts = ["" if part is None else str(part) for part in (term.start, term.stop)]
+        return ":".join(parts if term.step is None else [*parts, str(term.step)])
+    if isinstance(term, IndexArray):
+        return repr(term.values)
+    return "..." if term is Ellipsis else repr(term)
+
+
+def _terms(key: Any) -> list[Any]:
+    parts = key if isinstance(key, tuple) else (key,)
+    terms: list[Any] = []
+    for part in parts:
+        terms += _term(part)
+    if sum(1 for term in terms if term is Ellipsis) > 1:
+        raise SelectionError("an index can have one ellipsis only")
+    return terms
+
+
+def _term(part: Any) -> list[Any]:
+    if part is None or part is Ellipsis:
+        return [part]
+    if isinstance(part, slice):
+        return _slices(part)
+    if isinstance(part, (bool, np.bool_)):
+        return [IndexArray(np.asarray(part))]
+    if isinstance(part, str):
+        raise SelectionError(f"{_KINDS}: not {brief(part)}")
+    if hasattr(part, "__index__") and not _has_axes(part):
+        return [_index(part)]
+    try:
+        values = np.asarray(part)
+    except ValueError as error:
+        raise SelectionError(f"{_KINDS}: {error}") from None
+    except Exception as error:  # what a method of the object raises
+        raise SelectionError(f"{_KINDS}: not {brief(part)}") from error
+    if values.dtype == bool:
+        return [IndexArray(values.copy(order="C"))]
+    if values.size == 0 and not hasattr(part, "dtype"):
+        values = values.astype(np.int64)  # an empty list tells no type
+    if not np.issubdtype(values.dtype, np.integer):
+        raise SelectionError(f"{_KINDS}: not an array of {values.dtype}")
+    if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
+        raise SelectionError(f"index {values.max()} is beyond the range of indices")
+    return [IndexArray(values.astype(np.int64, order="C"))]
+
+
+def _has_axes(part: Any) -> bool:
+    """Whether something is an array for NumPy, which one of ours without axes is not."""
+    return isinstance(part, np.ndarray) or getattr(part, "ndim", 0) > 0
+
+
+def _index(value: Any) -> int:
+    try:
+        return integer(value)
+    except TypeError as error:
+        raise SelectionError(f"{_KINDS}: {error}") from None
+
+
+def _slices(part: slice) -> list[slice]:
+    """Part a slice of tuples, such as ``(1, 2):(3, 4)``, into one for each dimension."""
+    sides = _sides(part)
+    counts = {len(side) for side in sides if _is_vector(side)}
+    if not counts:
+        return [_slice(*sides)]
+    if len(counts) > 1:
+        raise SelectionError(f"{part}: vectors of different lengths")
+    count = counts.pop()
+    columns = [list(side) if _is_vector(side) else [side] * count for side in sides]
+    return [_slice(*row) for row in zip(*columns, strict=True)]
+
+
+def _slice(start: Any, stop: Any, step: Any) -> slice:
+    each = _end(step)
+    return slice(_end(start), _end(stop), None if each == 1 else each)
+
+
+def _sides(part: slice) -> tuple[Any, Any, Any]:
+    return part.start, part.stop, part.step
+
+
+def _is_vector(side: Any) -> bool:
+    if isinstance(side, np.ndarray):
+        return side.ndim > 0
+    return isinstance(side, Sequence) and not isinstance(side, (str, bytes))
+
+
+def _end(value: Any) -> int | None:
+    return None if value is None else integer(value)

@@ -1,0 +1,136 @@
+"""How positions of a view become positions of what it views: output index maps.
+
+Theory
+------
+A view has a box of positions; what it views has dimensions of its own. For each of these an
+*output index map* tells the index that belongs to a position: always the same one (*constant*),
+``offset + stride * position[k]`` for one dimension ``k`` of the view (*single input dimension*),
+or ``offset + stride * array[position]`` (*array*). An index array has one axis for each
+dimension of the view, of length 1 where it does not vary along it, and begins at the view's lower
+bounds.
+
+All three forms are closed under composition, so that a view of a view is a view, and costs as
+much as one. The engine composes them (`rust/engine/src/index_space`); here are the values that
+users see.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr._engine import OutputIndexMap
+from tessarr.errors import SelectionError
+from tessarr.index_space.dimension_names import integer
+from tessarr.index_space.intervals import INFINITE, Box, Dim
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = [
+    "OutputIndexMap",
+    "OutputIndexMaps",
+    "OutputIndexMethod",
+    "position",
+]
+
+
+class OutputIndexMethod(Enum):
+    """The form of an output index map.
+
+    Examples
+    --------
+    >>> OutputIndexMap(offset=5).method
+    <OutputIndexMethod.constant: 0>
+    """
+
+    constant = 0
+    single_input_dimension = 1
+    array = 2
+
+    def __index__(self) -> int:
+        return self.value
+
+    __int__ = __index__
+
+    def __str__(self) -> str:
+        return f"OutputIndexMethod.{self.name}"
+
+
+WHOLE: Final = (-INFINITE, INFINITE + 1)
+"""All indices, as a half-open interval."""
+
+
+class OutputIndexMaps(tuple[OutputIndexMap, ...]):
+    """The output index maps of a transform: a tuple of them that looks like a list.
+
+    Examples
+    --------
+    >>> from tessarr.index_space import IndexTransform
+    >>> maps = IndexTransform(2)[5, 0::3].output
+    >>> maps.rank, maps[0].offset, [one.stride for one in maps]
+    (2, 5, [None, 3])
+    """
+
+    __slots__ = ()
+
+    @property
+    def rank(self) -> int:
+        """The number of maps: the rank of what is viewed.
+
+        Examples
+        --------
+        >>> from tessarr.index_space import IndexTransform
+        >>> IndexTransform(3)[0].output.rank
+        3
+        """
+        return len(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, (tuple, list)) and tuple.__eq__(self, tuple(other))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return list(tuple.__getitem__(self, key))
+        return tuple.__getitem__(self, integer(key))
+
+    def __repr__(self) -> str:
+        return f"[{', '.join(map(repr, self))}]"
+
+
+def position(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
+    """Return the indices that a map gives to all positions, with axes of length 1 where constant.
+
+    Raises
+    ------
+    SelectionError
+        If an index array has an item outside of its bounds.
+    """
+    if one.index_array is not None:
+        check_range(one.index_array, one._within)
+        return one.offset + one._factor * one.index_array
+    if one.input_dimension is None:
+        return np.full((1,) * len(dims), one.offset, np.int64)
+    along = dims[one.input_dimension]
+    shape = [1] * len(dims)
+    shape[one.input_dimension] = along.size
+    indices = np.arange(along.inclusive_min, along.exclusive_max, dtype=np.int64)
+    return (one.offset + one._factor * indices).reshape(shape)
+
+
+def check_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:
+    """Raise an error if an item of an index array is not in a half-open interval."""
+    if array.size == 0 or within == WHOLE:
+        return
+    least, most = int(array.min()), int(array.max())
+    if least < within[0] or most >= within[1]:
+        bad = least if least < within[0] else most
+        bounds = Dim._of(*within)
+        raise SelectionError(f"index {bad} is outside of {bounds}")

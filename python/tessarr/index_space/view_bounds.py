@@ -1,0 +1,65 @@
+"""Whether all positions of a view are inside of what is viewed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tessarr.errors import SelectionError
+from tessarr.index_space.intervals import Box
+from tessarr.index_space.output_index_map import OutputIndexMap, check_range
+
+__all__ = ["check_inside", "extent"]
+
+
+def check_inside(
+    maps: Sequence[OutputIndexMap], dims: Box, target: Box, *, arrays: bool = True
+) -> None:
+    """Raise an error if a position is outside of the dimensions of what is viewed.
+
+    Parameters
+    ----------
+    maps, dims
+        The view.
+    target
+        The dimensions of what is viewed.
+    arrays
+        Whether the items of index arrays are looked at, too.
+
+    Raises
+    ------
+    SelectionError
+    """
+    if any(dim.empty for dim in dims):
+        return
+    for k, (one, goal) in enumerate(zip(maps, target, strict=True)):
+        reach = (goal.inclusive_min, goal.exclusive_max)
+        if one.index_array is not None:
+            if not arrays:
+                continue
+            check_range(one.index_array, one._within)
+        least, beyond = extent(one, dims)
+        most = beyond - 1
+        if least < reach[0] or most >= reach[1]:
+            bad = least if least < reach[0] else most
+            raise SelectionError(f"dimension {k}: index {bad} is outside of {goal}")
+
+
+def extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
+    """Return the smallest half-open interval that all indices of a map are in.
+
+    Parameters
+    ----------
+    one
+        The map.
+    dims
+        The dimensions that it starts from; none may be empty.
+    """
+    if one.index_array is not None:
+        ends = (int(one.index_array.min()), int(one.index_array.max()))
+    elif one.input_dimension is not None:
+        along = dims[one.input_dimension]
+        ends = (along.inclusive_min, along.inclusive_max)
+    else:
+        ends = (0, 0)
+    least, most = sorted(one.offset + one._factor * end for end in ends)
+    return least, most + 1

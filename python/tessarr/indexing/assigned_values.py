@@ -1,0 +1,455 @@
+"""Fits to a selection the value that is stored there, or the array that it is read to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr._engine import empty
+from tessarr.errors import ArgumentError, CastError, TessarrError, TooLargeError
+from tessarr.indexing.selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from tessarr.indexing.array_likes import Fill
+    from tessarr.types import Shape
+
+__all__ = [
+    "broadcast_value",
+    "converted",
+    "empty",
+    "has_dtype",
+    "is_of_value",
+    "objects",
+    "plain_values",
+    "read_target",
+    "writable",
+]
+
+_PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, list, tuple})
+_SCALARS: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
+_DEEPEST: Final = 32
+"""As many axes as the element that is looked for may have."""
+
+_LISTS: Final = (list, tuple, range)
+_NESTED: Final = (*_LISTS, np.ndarray)
+_INTERFACES: Final = ("__array__", "__array_interface__", "__array_struct__")
+
+
+def _no_fill() -> None:
+    """Return that there is no fill value."""
+
+
+def broadcast_value(
+    value: object, selection: Selection, dtype: np.dtype[Any], fill: Fill = _no_fill
+) -> npt.NDArray[Any]:
+    """Convert and broadcast a value as the assignment ``a[key] = value`` of NumPy does.
+
+    Parameters
+    ----------
+    value : array_like
+        Anything that NumPy makes an array of.
+    selection : Selection
+        What is assigned to.
+    dtype : numpy.dtype
+        The data type of the array.
+    fill : callable
+        Returns the fill value of the array, which masked elements become, or None.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of `dtype` and `Selection.buffer_shape`; not to be written to. It is a view of `value`
+        where the type is the same, and strides of broadcast axes are 0. It is copied only if an
+        index array of several dimensions meets a value that is not contiguous.
+
+    Raises
+    ------
+    ArgumentError
+        Kind ``shape_mismatch``, with both shapes, if the value does not broadcast to
+        `Selection.shape` (leading axes of length 1 are dropped from it, as NumPy does). Kind
+        ``cannot_cast`` for values that have no meaning in `dtype`, such as a word as an integer:
+        a `TooLargeError` (OverflowError) if a Python number does not fit `dtype`, a `CastError`
+        (TypeError) if an element cannot be converted, such as a complex number to float. The
+        message has the element and its index.
+
+    Warns
+    -----
+    TessarrWarning
+        If numbers are outside the range of an integer type, text is longer than `dtype` allows,
+        or a unit, a time zone or "not a time" cannot be stored.
+    numpy.exceptions.ComplexWarning
+        If imaginary parts are lost.
+
+    Notes
+    -----
+    The policy for types is NumPy's for assignments, so that a script does not change its meaning
+    when an ``ndarray`` becomes a stored array: an array is cast whatever its type (``unsafe``:
+    fractions are cut off, integers wrap around), while Python's own numbers are checked one by
+    one. A warning reports what NumPy loses silently, because the stored values may be the only
+    ones left. It takes the least and the largest value, and only where the types differ so.
+
+    Examples
+    --------
+    >>> from tessarr.indexing import default
+    >>> v = broadcast_value([1.5, 2], default((slice(2), None), (4, 2)), np.dtype("i4"))
+    >>> v.tolist(), v.strides
+    ([[1, 2], [1, 2]], (0, 4))
+    """
+    if type(value) is not np.ndarray and not (
+        # Such an element may be an object of any class.
+        selection.scalar and dtype.kind in "OT" and not _is_masked_scalar(value)
+    ):
+        value = plain_values(value, dtype, fill)
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        array: npt.NDArray[Any] = np.asarray(value)
+    elif dtype.kind in "OT":
+        array = _single(value) if selection.scalar else objects(value, len(selection.shape))
+    else:
+        array = converted(value, dtype)
+    while array.ndim > len(selection.shape) and array.shape[0] == 1:
+        array = array[0, ...]  # without the ellipsis the last one would become a scalar
+    if array.shape == selection.shape:
+        return selection.buffer(array)
+    try:
+        wide = np.broadcast_to(array, selection.shape)
+    except ValueError:
+        raise ArgumentError(
+            f"cannot assign a value of shape {np.shape(array)} to a selection of shape "
+            f"{selection.shape}",
+            kind="shape_mismatch",
+        ) from None
+    return selection.buffer(wide)
+
+
+def _is_masked_scalar(value: object) -> bool:
+    return isinstance(value, np.ma.MaskedArray) and not value.ndim
+
+
+def plain_values(value: Any, dtype: np.dtype[Any], fill: Fill) -> Any:
+    """Return a value without mask and unit: masked elements are the fill value."""
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    from tessarr.indexing.array_likes import (
+        check_elements,
+        element_kinds,
+        fill_masked,
+        mask_listed,
+        numbers_only,
+        values_in_memory,
+    )
+
+    kinds = {kind}
+    if kind is list or kind is tuple:
+        kinds = element_kinds(value)
+        value = mask_listed(value, kinds)
+    if dtype.kind not in "OTV":
+        check_elements(kinds, dtype)
+    value = numbers_only(value, dtype)
+    if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
+        value = values_in_memory(value)
+    if isinstance(value, np.ma.MaskedArray):
+        convert = converted if dtype.kind not in "OT" else _as_objects
+        return fill_masked(value, dtype, fill, convert)
+    return value
+
+
+def _as_objects(values: npt.NDArray[Any], _: np.dtype[Any]) -> npt.NDArray[Any]:
+    return objects(values, values.ndim)
+
+
+def converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Convert a value as an assignment of NumPy does, and warn of what is lost.
+
+    Raises
+    ------
+    ArgumentError
+        Of kind ``cannot_cast``: also a `TooLargeError` or a `CastError`.
+    """
+    try:
+        if isinstance(value, np.generic) or has_dtype(value) or dtype.kind in "SU":
+            value = value if isinstance(value, np.generic) else np.asarray(value)
+            value = _warned_of_loss(value, dtype)
+        elif value is None and dtype.kind != "V":
+            from tessarr.indexing.array_likes import check_elements
+
+            check_elements({type(None)}, dtype)
+        with np.errstate(invalid="ignore", over="call", call=_warn_of_overflow):
+            if isinstance(value, np.generic):
+                # NumPy refuses some scalars in an assignment that `asarray` would wrap around.
+                single = np.empty((), dtype)
+                single[()] = value
+                return single
+            return np.asarray(value, dtype=dtype)
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
+        if isinstance(error, TessarrError) or is_of_value(error):
+            raise
+        raise _refusal(value, dtype, error) from error
+
+
+def _warn_of_overflow(*_: object) -> None:
+    from tessarr.format.user_warnings import warn_user
+
+    warn_user("numbers are stored as infinity: they do not fit the data type", RuntimeWarning)
+
+
+def is_of_value(error: BaseException) -> bool:
+    """Tell whether an error was raised by a method of the value, rather than by NumPy."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is not None
+
+
+def _refusal(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentError:
+    """Return the error that a value cannot be converted: which element, where, and why."""
+    from tessarr._safe_repr import brief
+
+    made: type[ArgumentError] = ArgumentError
+    reason = str(error)
+    if isinstance(error, TypeError):
+        made = CastError
+    elif isinstance(error, OverflowError):
+        made = TooLargeError
+        if dtype.kind in "iu":
+            limits = np.iinfo(dtype)
+            reason = f"it is not from {limits.min} to {limits.max}"
+    element, index = _first_refused(value, dtype)
+    at = f" at index {index}" if index else ""
+    return made(
+        f"cannot convert the value to {dtype}: {brief(element)}{at}: {reason}", kind="cannot_cast"
+    )
+
+
+def _first_refused(value: object, dtype: np.dtype[Any]) -> tuple[object, tuple[int, ...]]:
+    """Return the first element that cannot be converted, and its index; else the whole value."""
+    if isinstance(value, np.ndarray) or type(value) in _LISTS:
+        for index, element in np.ndenumerate(objects(value, _DEEPEST)):
+            try:
+                np.asarray(element, dtype=dtype)
+            except (ValueError, TypeError, OverflowError, RuntimeError):
+                return element, index
+    return value, ()
+
+
+def has_dtype(value: object) -> bool:
+    """Tell whether NumPy makes of a value an array whose type is the value's own.
+
+    Arrays, buffers and what looks like an array have one; elements, and lists of them, have none.
+
+    Examples
+    --------
+    >>> [has_dtype(value) for value in (np.ones(2), bytearray(2), [1.5, 2], np.int8(1), b"text")]
+    [True, True, False, False, False]
+    """
+    if type(value) in _PLAIN or isinstance(value, np.generic):  # the first is quick
+        return False
+    if any(hasattr(value, name) for name in _INTERFACES):
+        return True
+    if isinstance(value, str | bytes):
+        return False
+    try:
+        memoryview(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):
+        return False
+    return True
+
+
+def _warned_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
+    """Warn where numbers wrap around, text is cut off, or the meaning of elements is lost.
+
+    Returns the value, without the imaginary parts that are lost.
+    """
+    values = np.asarray(value)
+    if not values.size or np.can_cast(values.dtype, dtype):
+        return value
+    from tessarr.format.user_warnings import warn_user
+    from tessarr.indexing.array_likes import check_elements
+
+    kind, wanted = values.dtype.kind, dtype.kind
+    loss = None
+    if kind == "O" and wanted != "V":
+        check_elements(set(map(type, values.flat)), dtype)
+    elif kind == "c" and wanted in "iuf":
+        if np.imag(values).any():
+            what = f"the imaginary parts of complex numbers are not stored in an array of {dtype}"
+            warn_user(what, np.exceptions.ComplexWarning)
+        return _warned_of_loss(np.real(value), dtype)
+    elif kind in "mM" and wanted in "biufc":
+        loss = _timeless(values, dtype)
+    elif kind in "iuf" and wanted in "iu":
+        loss = _beyond(values, np.iinfo(dtype))
+    elif kind in "SU" and wanted in "SU":
+        length = int(np.char.str_len(values).max())
+        if length > dtype.itemsize // np.dtype(f"{wanted}1").itemsize:
+            loss = f"text of length {length} does not fit {dtype}: it is cut off"
+    if loss is not None:
+        warn_user(f"{loss}, as NumPy does in an assignment")
+    return value
+
+
+def _timeless(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
+    """Return what is lost of times in numbers; refuse NaT, which NumPy makes the least number."""
+    if np.isnat(values).any():
+        raise CastError(
+            f"cannot convert NaT to {dtype}: it would become a number; replace it first, or "
+            "create the array with the data type of the times",
+        )
+    return f"{values.dtype} is stored as numbers of {dtype}, without its unit"
+
+
+def _beyond(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
+    low, high = values.min().item(), values.max().item()
+    # What follows the point is cut off before; NaN is in no range.
+    if limits.min - 1 < low <= high < limits.max + 1:
+        return None
+    if low != low:  # noqa: PLR0124 (NaN is)
+        return f"NaN is stored as a number of {limits.dtype} that depends on the processor"
+    return f"numbers from {low} to {high} do not fit {limits.dtype}: they wrap around"
+
+
+def objects(value: object, rank: int) -> npt.NDArray[Any]:
+    """Return values as an array of objects of at most `rank` axes.
+
+    Elements may be sequences themselves, so nested lists are not followed further down. What they
+    have to be is checked by the engine, one by one.
+
+    Examples
+    --------
+    >>> objects([[1, 2], [3]], 1), objects("text", 1)
+    (array([list([1, 2]), list([3])], dtype=object), array('text', dtype=object))
+    """
+    if isinstance(value, np.ndarray):
+        return value if value.dtype.kind in "OT" else value.astype(object)
+    if not isinstance(value, _LISTS):
+        # Text, and containers of their own that NumPy knows how to read.
+        if hasattr(value, "__array__"):
+            from tessarr.indexing.array_likes import values_in_memory
+
+            return objects(values_in_memory(value), rank)
+        return _single(value)
+    shape: list[int] = []
+    items: list[Any] = [value]
+    while len(shape) < rank and all(isinstance(item, _NESTED) for item in items):
+        lengths = {len(item) for item in items}
+        if len(lengths) != 1:
+            break
+        shape += lengths
+        items = [element for item in items for element in item]
+    return np.fromiter(items, object, len(items)).reshape(shape)
+
+
+def _single(value: object) -> npt.NDArray[Any]:
+    """Return one element, whatever it is, as an array of rank 0."""
+    single = np.empty(1, object)
+    single[0] = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    return single.reshape(())
+
+
+def read_target(
+    selection: Selection, dtype: np.dtype[Any], out: Any
+) -> tuple[npt.NDArray[Any], Callable[[npt.NDArray[Any]], Any]]:
+    """Return the buffer that the engine is to fill, and what makes the result of it.
+
+    Parameters
+    ----------
+    selection
+        What is read.
+    dtype
+        The data type of the array.
+    out
+        Where the user wants it: see `writable`. It has the selection's shape, any strides, and
+        a type that NumPy casts `dtype` to (``same_kind``). None for a new array.
+
+    Raises
+    ------
+    ArgumentError
+        If `out` does not fit.
+
+    Notes
+    -----
+    What the engine cannot fill itself is read to a buffer first: `out` of another type, of
+    joint axes that the user has apart, of axes that repeat, and stored arrays.
+
+    Examples
+    --------
+    >>> from tessarr.indexing import default
+    >>> buffer, finish = read_target(default((1, None), (2, 3)), np.dtype("u1"), None)
+    >>> buffer.shape, finish(buffer).shape
+    ((3,), (1, 3))
+    """
+    if out is None:
+        return empty(selection.buffer_shape, dtype), selection.result
+    place = writable(out)
+    _check(place, selection.shape, dtype)
+    if isinstance(place, np.ndarray) and place.dtype == dtype:
+        buffer = selection.buffer(place)
+        if buffer.size == place.size and (not place.size or np.may_share_memory(buffer, place)):
+            return buffer, lambda _: out
+
+    def copy(filled: npt.NDArray[Any]) -> Any:
+        values = filled.reshape(selection.shape) if selection.scalar else selection.result(filled)
+        if isinstance(place, np.ndarray):
+            np.copyto(place, values, casting="same_kind")
+        else:
+            place[...] = values
+        return out
+
+    return empty(selection.buffer_shape, dtype), copy
+
+
+def writable(out: Any) -> Any:
+    """Return what to fill in order to fill what a user gives as `out`.
+
+    Parameters
+    ----------
+    out
+        A NumPy array; an object with such memory as NumPy can use (a buffer, an array of
+        another library on the processor); or an array that is stored, with a shape, a data
+        type and assignment.
+
+    Returns
+    -------
+    numpy.ndarray or object
+        An array of the same memory, or `out`.
+
+    Raises
+    ------
+    ArgumentError
+        If it is nothing of this.
+
+    Examples
+    --------
+    >>> memory = bytearray(2)
+    >>> writable(memory)[:] = 65
+    >>> memory
+    bytearray(b'AA')
+    """
+    if isinstance(out, np.ndarray):
+        return out
+    try:
+        return np.asarray(memoryview(out))
+    except (TypeError, ValueError, BufferError):
+        pass
+    if hasattr(out, "__array_interface__"):
+        return np.asarray(out)
+    if all(hasattr(out, name) for name in ("shape", "dtype", "__setitem__")):
+        if hasattr(out, "__dlpack__") and not hasattr(out, "store"):
+            return np.from_dlpack(out)
+        return out
+    raise ArgumentError(f"out is no array that can be written to, but {type(out).__name__}")
+
+
+def _check(place: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+    of_numpy = isinstance(place, np.ndarray)
+    castable = not of_numpy or np.can_cast(dtype, place.dtype, "same_kind")
+    if tuple(place.shape) != shape or not castable:
+        raise ArgumentError(
+            f"out has shape {place.shape} and data type {place.dtype}, "
+            f"but the selection has shape {shape} and data type {dtype}",
+            kind="shape_mismatch" if castable else "cannot_cast",
+        )
+    if of_numpy and not place.flags.writeable:
+        raise ArgumentError("out is not writable")

@@ -1,0 +1,78 @@
+"""Which chunks a selection touches."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.format.chunk_grid import Cuts
+    from tessarr.indexing.selection import AxisSelection, Range
+    from tessarr.types import Shape
+
+__all__ = ["cells"]
+
+
+def cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape]:
+    """Yield the cells of a grid that hold any of the selected elements, each once.
+
+    Parameters
+    ----------
+    axes
+        What is selected along each axis of an array: see `Selection`; at least one element.
+    cuts
+        How these axes are cut.
+
+    Examples
+    --------
+    >>> from tessarr.format.chunk_grid import RegularGrid
+    >>> from tessarr.indexing import outer, points
+    >>> cuts = RegularGrid((4, 4)).cuts
+    >>> list(cells(outer((slice(3, 9, 4), [0, 5, 1]), (10, 10)).axes, cuts))
+    [(0, 0), (0, 1), (1, 0), (1, 1)]
+    >>> list(cells(points(([9, 3, 2], [0, 5, 6]), (10, 10)).axes, cuts))
+    [(0, 1), (2, 0)]
+    """
+    joint: list[int] = []
+    columns: list[npt.NDArray[np.int64]] = []
+    single: list[tuple[int, Sequence[int]]] = []
+    for axis, (chosen, cut) in enumerate(zip(axes, cuts, strict=True)):
+        if isinstance(chosen, np.ndarray):
+            single.append((axis, np.unique(_cells(chosen, cut)).tolist()))
+        elif len(chosen) == 3:
+            single.append((axis, _of_range(chosen, cut)))
+        else:
+            joint.append(axis)
+            columns.append(_cells(chosen[0], cut))
+    together: list[list[int]] = [[]]
+    if columns:
+        together = np.unique(np.stack(columns, 1), axis=0).tolist()
+    cell = [0] * len(cuts)
+    for of_joint in together:
+        for axis, place in zip(joint, of_joint, strict=True):
+            cell[axis] = place
+        for others in product(*(places for _, places in single)):
+            for (axis, _), place in zip(single, others, strict=True):
+                cell[axis] = place
+            yield tuple(cell)
+
+
+def _cells(indices: npt.NDArray[np.int64], cut: Cuts) -> npt.NDArray[np.int64]:
+    if cut.even:
+        return indices // cut.longest
+    return np.fromiter(map(cut.cell, indices.tolist()), np.int64, indices.size)
+
+
+def _of_range(chosen: Range, cut: Cuts) -> Sequence[int]:
+    start, step, count = chosen
+    last = start + step * (count - 1)
+    if abs(step) <= cut.distinct[-1]:  # no chunk between is left out
+        first, last = sorted((cut.cell(start), cut.cell(last)))
+        return range(first, last + 1)
+    return sorted({cut.cell(start + step * place) for place in range(count)})

@@ -1,0 +1,107 @@
+"""How a new array is cut into chunks and shards, from what a user asks for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.format import chunk_grid, chunk_shape, install_hints
+from tessarr.format.chunk_grid import ChunkGrid, RectilinearGrid, RegularGrid
+from tessarr.format.validation import Members, Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.types import Shape
+
+__all__ = ["divides", "extension_of", "grid_of", "rounded", "subchunk_shape"]
+
+
+def grid_of(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
+    """Return the grid that a user means: one, its JSON, or lengths of chunks.
+
+    Examples
+    --------
+    >>> grid_of((2, None), (10, 10), 4)
+    RegularGrid(chunk_shape=(2, 10))
+    """
+    if isinstance(chunks, ChunkGrid):
+        return chunks
+    if isinstance(chunks, Mapping):
+        stated: ChunkGrid = extension_of(chunks, chunk_grid.find_grid, "chunk grid")
+        return stated
+    return chunk_grid.grid_of(chunk_shape.chunk_lengths(chunks, shape, item_bytes))
+
+
+def subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int) -> Shape:
+    """Return the shape of the subchunks of shards; where it is left open, one that divides them."""
+    if not chunk_shape.is_open(chunks):
+        return chunk_shape.chunk_shape(chunks, shape, item_bytes)
+    guess = chunk_shape.guess_chunk_shape(next(shards.shapes()), item_bytes)
+    return tuple(
+        next(part for part in range(limit, 0, -1) if math.gcd(*cuts.distinct) % part == 0)
+        for cuts, limit in zip(shards.cuts, guess, strict=True)
+    )
+
+
+def rounded(grid: ChunkGrid, shards: Any, parts: Shape) -> ChunkGrid:
+    """Return the grid of shards with axes that a shard takes whole made whole subchunks long."""
+    whole = _whole_axes(shards, len(parts))
+
+    def round_up(axis: int, length: Any) -> Any:
+        part = parts[axis]
+        return -(-length // part) * part if axis in whole and isinstance(length, int) else length
+
+    if isinstance(grid, RegularGrid):
+        return RegularGrid(tuple(round_up(*pair) for pair in enumerate(grid.chunk_shape)))
+    if isinstance(grid, RectilinearGrid):
+        return RectilinearGrid(tuple(round_up(*pair) for pair in enumerate(grid.chunk_shapes)))
+    return grid
+
+
+def divides(parts: Shape, grid: ChunkGrid) -> bool:
+    """Tell whether every chunk of a grid is whole parts of that shape."""
+    pairs = zip(grid.cuts, parts, strict=True)
+    return not any(length % part for cuts, part in pairs for length in cuts.distinct)
+
+
+def extension_of(value: Any, find: Callable[[str], Any], what: str) -> Any:
+    """Return the extension whose name or JSON a user gives.
+
+    Parameters
+    ----------
+    value
+        The name, or an object with the members ``name`` and ``configuration``.
+    find
+        Returns the class of a name, or None.
+    what
+        The extension point, for messages.
+    """
+    if isinstance(value, str):
+        value = {"name": value}
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+        raise ArgumentError(f"{value!r} is not a {what}")
+    name = value["name"]
+    configuration = dict(value.get("configuration", {}))
+    if "separator" in value:  # zarr-python's short form
+        configuration["separator"] = value["separator"]
+    extension = find(name)
+    if extension is None:
+        kind = f"unsupported_{what.replace(' ', '_')}"
+        message = f"{name!r} is not supported{install_hints.hint(name)}"
+        raise UnsupportedError(message, kind=kind, extension=name)
+    problems = Problems(strict=True)
+    read = extension.from_json(Members(configuration, "", problems))
+    if read is None or len(problems):
+        raise ArgumentError(problems.told("; "))
+    return read
+
+
+def _whole_axes(shards: Any, rank: int) -> set[int]:
+    """Return the axes along which a shard was asked to be as long as the array."""
+    if not isinstance(shards, Iterable):
+        return set(range(rank)) if shards == -1 else set()
+    entries = [*shards, *[None] * rank][:rank]
+    return {axis for axis, entry in enumerate(entries) if entry is None or entry == -1}

@@ -1,0 +1,74 @@
+"""Chains of codecs for new arrays: made to fit what they encode, and checked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr.codec import Bytes, Chain, ShardingIndexed, Transpose
+from tessarr.codec.base import codec_of_id
+from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
+from tessarr.codec.default import default_serializer
+from tessarr.metadata import v2
+
+if TYPE_CHECKING:
+    from tessarr.codec import ArraySpec, Codec
+    from tessarr.dtype.base import DataType
+    from tessarr.format.validation import Problems
+    from tessarr.types import ZarrFormat
+
+__all__ = ["chain_v2", "check_storable", "fitted"]
+
+
+def fitted(chain: Chain, data_type: DataType) -> Chain:
+    """Return a chain that fits elements of any length, where a user did not say how."""
+    codecs: list[Codec] = []
+    for codec in chain.codecs:
+        if codec == Bytes():
+            codecs.append(default_serializer(data_type) or codec)
+        elif isinstance(codec, ShardingIndexed):
+            inner = fitted(codec.codecs, data_type)
+            index, location = codec.index_codecs, codec.index_location
+            codecs.append(ShardingIndexed(codec.chunk_shape, inner, index, location))
+        else:
+            codecs.append(codec)
+    return Chain(tuple(codecs))
+
+
+def chain_v2(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
+    """Return the chain of format 2; a first filter that says order F is taken out of `filters`."""
+    if filters and _is_fortran(filters[0], rank):
+        fortran = True
+        del filters[0]
+    return v2.chain(fortran, rank, filters, compressor)
+
+
+def _is_fortran(codec: Codec, rank: int) -> bool:
+    """Tell whether a codec is what order F of format 2 is."""
+    reverse = tuple(reversed(range(rank)))
+    return isinstance(codec, Transpose) and codec.axes(rank) == reverse
+
+
+def check_storable(
+    chain: Chain, spec: ArraySpec, zarr_format: ZarrFormat, problems: Problems
+) -> None:
+    """Note what can be stated but not be written."""
+    encoded = chain.encoded_spec(spec)
+    if isinstance(chain.array_bytes, ShardingIndexed):
+        inner = chain.array_bytes.subchunk_spec(encoded)
+        check_storable(chain.array_bytes.codecs, inner, zarr_format, problems)
+    for codec in chain.codecs:
+        if isinstance(codec, Blosc) and encoded.size_bytes > MAX_BUFFER_BYTES:
+            what = f"{encoded.size_bytes} bytes are too many for blosc: at most {MAX_BUFFER_BYTES}"
+            problems.add("chunks", what, "too_large")
+        if zarr_format == 3 and not codec.name:
+            kind, name = "unsupported_codec", codec.label
+            problems.unsupported(
+                "codecs", "codec", name, kind=kind, hint=" in format 3: give zarr_format=2"
+            )
+        order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
+        stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
+        if zarr_format == 2 and not stated:
+            other = codec_of_id(codec.name)
+            hint = f"; what it calls so is tessarr.codecs.{other.__name__}" if other else ""
+            what = f"format 2 has no codec {codec.label!r}{hint}"
+            problems.add("codecs", what, "mismatch")

@@ -1,0 +1,177 @@
+"""The attributes of a node: a mapping whose every change is stored atomically."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tessarr.errors import ArgumentError, NotFoundError
+from tessarr.flow import edit
+from tessarr.flow.open import prefix_of
+from tessarr.flow.run import run_flow
+from tessarr.node.synchronizer import held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.flow.open import Kind, Node
+    from tessarr.node.synchronizer import Synchronizer
+    from tessarr.store import Store
+
+__all__ = ["Attributes"]
+
+
+class _Owner(Protocol):
+    _store: Store
+
+    @property
+    def metadata(self) -> Node: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def synchronizer(self) -> Synchronizer | None: ...
+    def _check_writable(self) -> None: ...
+
+
+class Attributes(MutableMapping[str, Any]):
+    """The attributes of an array or a group.
+
+    Values are what JSON holds: None, booleans, numbers, strings, lists and
+    objects. NumPy scalars and arrays, and tuples, are converted. NaN and
+    infinities are stored as tokens that JSON lacks, with a warning; the option
+    ``nan_attributes`` omits the warning or refuses them.
+
+    Notes
+    -----
+    Attributes are read when the node is opened; reading one costs no request.
+    Each change is one read and one conditional write of the stored document: it
+    begins from what is stored now, so attributes that others have set in the
+    meantime are kept, and a change that fails changes nothing, neither here
+    nor in the store. What is read is a copy: assign to change it.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> a = tessarr.create_array(None, shape=(2,), dtype="u1")
+    >>> a.attrs["units"] = "m"
+    >>> a.attrs.update(scale=0.5, offset=1)
+    >>> a.attrs.asdict()
+    {'units': 'm', 'scale': 0.5, 'offset': 1}
+    """
+
+    __slots__ = ("_accept", "_kind", "_owner")
+
+    def __init__(self, owner: _Owner, kind: Kind, accept: Callable[[dict[str, Any]], None]) -> None:
+        self._owner = owner
+        self._accept = accept
+        self._kind: Kind = kind
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            value = self._owner.metadata.attributes[name]
+        except KeyError:
+            raise self._missing(name) from None
+        return deepcopy(value) if isinstance(value, dict | list) else value
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self._change(lambda old: {**old, name: value})
+
+    def __delitem__(self, name: str) -> None:
+        self.remove(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._owner.metadata.attributes))
+
+    def __len__(self) -> int:
+        return len(self._owner.metadata.attributes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._owner.metadata.attributes
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._owner, "attrs")
+
+    def __repr__(self) -> str:
+        return f"Attributes({dict(self._owner.metadata.attributes)!r})"
+
+    def asdict(self) -> dict[str, Any]:
+        """Return all attributes as a dictionary of its own."""
+        return deepcopy(dict(self._owner.metadata.attributes))
+
+    def put(self, attributes: Mapping[str, Any]) -> None:
+        """Replace all attributes at once.
+
+        Parameters
+        ----------
+        attributes
+            The new ones.
+        """
+        new = dict(attributes)
+        self._change(lambda _: new)
+
+    def clear(self) -> None:
+        """Remove all attributes at once."""
+        self.put({})
+
+    def update(  # type: ignore[override]
+        self,
+        other: Mapping[str, Any] | Iterable[tuple[str, Any]] = (),
+        /,
+        **attributes: Any,
+    ) -> None:
+        """Set several attributes at once: all of them, or none if one cannot be stored.
+
+        Parameters
+        ----------
+        other
+            Names and values.
+        **attributes
+            More of them.
+        """
+        try:
+            new = dict(other, **attributes)
+        except ValueError as error:
+            raise ArgumentError(f"attributes are names and values: {error}") from error
+        self._change(lambda old: {**old, **new})
+
+    def remove(self, *names: str) -> None:
+        """Remove several attributes at once: all of them, or none if one is absent.
+
+        Parameters
+        ----------
+        *names
+            Their names.
+
+        Raises
+        ------
+        NotFoundError
+            If there is no such attribute.
+        """
+
+        def without(old: dict[str, Any]) -> dict[str, Any]:
+            for name in names:
+                if name not in old:
+                    raise self._missing(name)
+            return {name: value for name, value in old.items() if name not in names}
+
+        self._change(without)
+
+    def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        owner = self._owner
+        owner._check_writable()
+        form = owner.metadata.zarr_format
+        flow = edit.attributes(owner.path, form, self._kind, change)
+        key = prefix_of(owner.path) + ("zarr.json" if form == 3 else ".zattrs")
+        with held(owner.synchronizer, [key]):
+            self._accept(run_flow(flow, owner._store))
+
+    def _missing(self, name: str) -> NotFoundError:
+        from tessarr.format.suggestions import did_you_mean
+
+        hint = did_you_mean(name, self)
+        return NotFoundError(
+            f"{self._kind} {self._owner.path or '/'!r} has no attribute {name!r}{hint}",
+            kind="attribute_not_found",
+            path=self._owner.path,
+        )

@@ -1,0 +1,346 @@
+"""Nodes in words: sizes, and the tables of `Array.info` and `Group.info`."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import deepcopy
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tessarr.codec import Bytes
+from tessarr.metadata.codec_roles import stages
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+
+if TYPE_CHECKING:
+    from tessarr.types import ChunkLengths, JSONObject
+
+__all__ = [
+    "ArrayInfo",
+    "GroupInfo",
+    "NodeInfo",
+    "array_items",
+    "array_line",
+    "axis_text",
+    "codec_lines",
+    "human_bytes",
+    "lengths_json",
+    "lengths_text",
+]
+
+
+Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
+
+
+def human_bytes(size_bytes: int) -> str:
+    """Return a size to read: bytes below 1 KiB, else one decimal and a unit of 1024.
+
+    Examples
+    --------
+    >>> human_bytes(323), human_bytes(400_000_000), human_bytes(1 << 40)
+    ('323', '381.5M', '1.0T')
+    """
+    if size_bytes < 1024:
+        return str(size_bytes)
+    power = min((size_bytes.bit_length() - 1) // 10, 6)
+    return f"{size_bytes / 1024**power:.1f}{'KMGTPE'[power - 1]}"
+
+
+def axis_text(lengths: int | tuple[int, ...]) -> str:
+    """Return the lengths of the chunks of an axis to read: long lists without their middle.
+
+    Examples
+    --------
+    >>> axis_text(10), axis_text((1, 2, 3)), axis_text(tuple(range(1, 99)))
+    ('10', '(1, 2, 3)', '(1, 2, 3, …, 98)')
+    """
+    if isinstance(lengths, int) or len(lengths) <= 8:
+        return str(lengths)
+    first, second, third, *_, last = lengths
+    return f"({first}, {second}, {third}, …, {last})"
+
+
+def lengths_text(lengths: ChunkLengths) -> str:
+    """Return the lengths of the chunks of all axes to read.
+
+    Examples
+    --------
+    >>> lengths_text((10,)), lengths_text((10, (1, 2, 3)))
+    ('(10,)', '(10, (1, 2, 3))')
+    """
+    comma = "," if len(lengths) == 1 else ""
+    return f"({', '.join(map(axis_text, lengths))}{comma})"
+
+
+def array_line(name: str, meta: ArrayMeta) -> str:
+    """Return an array in one line."""
+    where = f"{name}, " if name != "/" else ""
+    shards = f", shards={lengths_text(meta.shards)}" if meta.shards else ""
+    chunks = lengths_text(meta.chunks)
+    return (
+        f"Array({where}{meta.shape}, {meta.data_type.numpy}, chunks={chunks}{shards}, "
+        f"order={meta.order})"
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NodeInfo(Generic[Meta]):
+    """What there is to say about an array or a group.
+
+    Parameters
+    ----------
+    name
+        The path, with a slash first.
+    meta
+        The metadata.
+    read_only
+        Whether it was opened for reading only.
+    store
+        The store in words.
+    store_type, chunk_store_type, synchronizer_type
+        The names of their classes; None where there is none of its own.
+    """
+
+    name: str
+    meta: Meta
+    read_only: bool
+    store: str
+    store_type: str
+    chunk_store_type: str | None
+    synchronizer_type: str | None
+
+    def asdict(self) -> JSONObject:
+        """Return what there is to say as plain JSON."""
+        return {
+            "path": self.name,
+            "zarr_format": self.meta.zarr_format,
+            "attributes": deepcopy(self.meta.attributes),
+            "store": self.store,
+            "read_only": self.read_only,
+        }
+
+    @abstractmethod
+    def items(self) -> list[tuple[str, str]]:
+        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+
+    def store_items(self) -> list[tuple[str, str]]:
+        """Return the kinds of what holds and guards the node, as labels and values."""
+        kinds = [
+            ("Synchronizer type", self.synchronizer_type),
+            ("Store type", self.store_type),
+            ("Chunk store type", self.chunk_store_type),
+        ]
+        return [(label, text) for label, text in kinds if text is not None]
+
+    def store_line(self) -> str:
+        """Return the same as the last line of what is printed."""
+        kinds = (
+            ("store", self.store_type),
+            ("chunk_store", self.chunk_store_type),
+            ("synchronizer", self.synchronizer_type),
+        )
+        return "; ".join(f"{what}: {kind}" for what, kind in kinds if kind is not None)
+
+    def _repr_html_(self) -> str:
+        from tessarr.node import html
+
+        return html.table(self.items())
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ArrayInfo(NodeInfo[ArrayMeta]):
+    """What there is to say about an array; print it.
+
+    Parameters
+    ----------
+    name, meta, read_only, store, store_type, chunk_store_type, synchronizer_type
+        As of every node.
+    stored_bytes
+        Bytes of everything that is stored, metadata included.
+    chunk_count, stored_chunk_count
+        How many chunks there are, and how many of them are stored.
+    """
+
+    stored_bytes: int
+    chunk_count: int
+    stored_chunk_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all elements, as they are in memory."""
+        return prod(self.meta.shape) * self.meta.data_type.item_bytes
+
+    @property
+    def ratio(self) -> float:
+        """How much smaller the array is stored; 0 if nothing is."""
+        return self.size_bytes / self.stored_bytes if self.stored_bytes else 0.0
+
+    def codec_lines(self) -> list[tuple[str, str]]:
+        """Return the codecs, each with what it is for."""
+        return codec_lines(self.meta)
+
+    def asdict(self) -> JSONObject:
+        """Return what there is to say as plain JSON."""
+        meta = self.meta
+        fill = meta.fill_value
+        return {
+            "kind": "array",
+            **super(ArrayInfo, self).asdict(),
+            "zarr_format": meta.stated_format,
+            "shape": list(meta.shape),
+            "data_type": meta.data_type.to_json(meta.zarr_format),
+            "chunks": lengths_json(meta.chunks),
+            "shards": lengths_json(meta.shards),
+            "order": meta.order,
+            "fill_value": None
+            if fill is None
+            else meta.data_type.fill_to_json(fill, meta.zarr_format),
+            "dimension_names": list(meta.dimension_names) if meta.dimension_names else None,
+            "codecs": [codec.to_json(meta.zarr_format) for codec in _stated(meta)],
+            "size_bytes": self.size_bytes,
+            "stored_bytes": self.stored_bytes,
+            "ratio": round(self.ratio, 3),
+            "chunk_count": self.chunk_count,
+            "stored_chunk_count": self.stored_chunk_count,
+        }
+
+    def items(self) -> list[tuple[str, str]]:
+        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+        return [
+            *([("Name", self.name)] if self.name != "/" else []),
+            ("Type", "tessarr.Array"),
+            *array_items(self.meta, read_only=self.read_only),
+            *self.store_items(),
+            ("No. bytes", _bytes_text(self.size_bytes)),
+            ("No. bytes stored", _bytes_text(self.stored_bytes)),
+            ("Storage ratio", f"{self.ratio:.1f}"),
+            ("Chunks initialized", f"{self.stored_chunk_count}/{self.chunk_count}"),
+        ]
+
+    def __str__(self) -> str:
+        sizes = (
+            f"nbytes: {human_bytes(self.size_bytes)}; "
+            f"nbytes_stored: {human_bytes(self.stored_bytes)}; ratio: {self.ratio:.1f}; "
+            f"initialized: {self.stored_chunk_count}/{self.chunk_count}"
+        )
+        lines = [array_line(self.name, self.meta), sizes]
+        before = None
+        for what, codec in self.codec_lines():
+            label = "filters: " if what == "filter" else f"{what}: "
+            lines.append((" " * len(label) if what == before else label) + codec)
+            before = what
+        return "\n  ".join([*lines, self.store_line()])
+
+
+def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
+    """Return what metadata says, as labels and values."""
+    lines = codec_lines(meta)
+    filters = [text for what, text in lines if what == "filter"]
+    compressors = [text for what, text in lines if what == "compressor"]
+    return [
+        ("Zarr format", str(meta.stated_format)),
+        ("Data type", str(meta.data_type.numpy)),
+        ("Fill value", str(meta.fill_scalar)),
+        ("Shape", str(meta.shape)),
+        ("Chunk shape", lengths_text(meta.chunks)),
+        *([] if meta.shards is None else [("Shard shape", lengths_text(meta.shards))]),
+        ("Order", meta.order),
+        ("Read-only", str(read_only)),
+        *((f"Filter [{i}]", text) for i, text in enumerate(filters)),
+        ("Compressor", ", ".join(compressors) or "None"),
+    ]
+
+
+def codec_lines(meta: ArrayMeta) -> list[tuple[str, str]]:
+    """Return the codecs of an array, each with what it is for."""
+    found = stages(meta)
+    serializer = () if isinstance(found.serializer, Bytes) else (found.serializer,)
+    kinds = (
+        ("shard codec", found.shard_codecs),
+        ("filter", found.filters),
+        ("serializer", () if meta.zarr_format == 2 else serializer),
+        ("compressor", found.compressors),
+    )
+    return [(what, repr(codec)) for what, codecs in kinds for codec in codecs]
+
+
+def _bytes_text(size_bytes: int) -> str:
+    return str(size_bytes) if size_bytes <= 1024 else f"{size_bytes} ({human_bytes(size_bytes)})"
+
+
+def lengths_json(lengths: ChunkLengths | None) -> list[int | list[int]] | None:
+    """Return the lengths of chunks as plain JSON."""
+    if lengths is None:
+        return None
+    return [axis if isinstance(axis, int) else list(axis) for axis in lengths]
+
+
+def _stated(meta: ArrayMeta) -> list[Any]:
+    """Return the codecs that the metadata states; format 2 does not state ``bytes``."""
+    if meta.zarr_format == 3:
+        return list(meta.codecs.codecs)
+    arrays = meta.codecs.array_array[meta.order == "F" :]
+    makes_bytes = meta.codecs.array_bytes
+    objects = [] if isinstance(makes_bytes, Bytes) else [makes_bytes]
+    return [*objects, *arrays, *meta.codecs.bytes_bytes]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GroupInfo(NodeInfo[GroupMeta]):
+    """What there is to say about a group; print it.
+
+    Parameters
+    ----------
+    name, meta, read_only, store, store_type, chunk_store_type, synchronizer_type
+        As of every node.
+    arrays, groups, unreadable
+        The names of the members.
+    consolidated
+        Whether they are known from consolidated metadata.
+    """
+
+    arrays: tuple[str, ...]
+    groups: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
+    consolidated: bool = False
+
+    def asdict(self) -> JSONObject:
+        """Return what there is to say as plain JSON."""
+        return {
+            "kind": "group",
+            **super(GroupInfo, self).asdict(),
+            "arrays": list(self.arrays),
+            "groups": list(self.groups),
+            "unreadable": list(self.unreadable),
+            "consolidated": self.consolidated,
+        }
+
+    def items(self) -> list[tuple[str, str]]:
+        """Return what there is to say as labels and values, as zarr-python 2.18 has them."""
+        members = len(self.arrays) + len(self.groups) + len(self.unreadable)
+        return [
+            ("Name", self.name),
+            ("Type", "tessarr.Group"),
+            ("Zarr format", str(self.meta.zarr_format)),
+            ("Read-only", str(self.read_only)),
+            *self.store_items(),
+            ("No. members", str(members)),
+            ("No. arrays", str(len(self.arrays))),
+            ("No. groups", str(len(self.groups))),
+            *([("Arrays", ", ".join(self.arrays))] if self.arrays else []),
+            *([("Groups", ", ".join(self.groups))] if self.groups else []),
+            *([("Unreadable", ", ".join(self.unreadable))] if self.unreadable else []),
+        ]
+
+    def __str__(self) -> str:
+        count = len(self.arrays) + len(self.groups) + len(self.unreadable)
+        lines = [f"Group({self.name}, {count})"]
+        kinds = (("arrays", self.arrays), ("groups", self.groups), ("unreadable", self.unreadable))
+        for what, names in kinds:
+            if names:
+                line = f"  {what}: {len(names)}; {', '.join(names)}"
+                lines.append(line if len(line) <= 80 else line[:77] + "...")
+        return "\n".join([*lines, f"  {self.store_line()}"])

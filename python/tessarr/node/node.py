@@ -1,0 +1,292 @@
+"""What arrays and groups have in common: a place in a store, and metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+from tessarr.errors import ReadOnlyError
+from tessarr.format.node_path import join
+from tessarr.format.registry import call_public
+from tessarr.metadata.node import ArrayMeta, GroupMeta
+from tessarr.store import LocalStore
+from tessarr.store.adapt import close, given, given_for_chunks
+from tessarr.store.url import folder_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from tessarr.errors import TessarrError
+    from tessarr.metadata.consolidated import Consolidated
+    from tessarr.node.attributes import Attributes
+    from tessarr.node.synchronizer import Synchronizer
+    from tessarr.store import Store
+
+__all__ = ["Node", "StorePath", "Unreadable"]
+
+Meta = TypeVar("Meta", ArrayMeta, GroupMeta)
+
+
+class Node(Generic[Meta]):
+    """An array or a group: where it is, and what its metadata says.
+
+    Two nodes are equal where they are of one kind at the same path of the same store.
+    """
+
+    __slots__ = ()
+
+    _kind: ClassVar[Literal["array", "group"]]
+
+    if TYPE_CHECKING:
+        _meta: Meta
+        _store: Store
+        _path: str
+        _read_only: bool
+        _copies: Consolidated | None
+        _synchronizer: Synchronizer | None
+
+    @property
+    def store(self) -> Any:
+        """The store that holds the node: the very object that was given, if it was one."""
+        return given(self._store)
+
+    @property
+    def chunk_store(self) -> Any:
+        """The store that holds the chunks: that of the node, unless another was given."""
+        return given_for_chunks(self._store)
+
+    @property
+    def path(self) -> str:
+        """The path in the store, without slashes at its ends."""
+        return self._path
+
+    @property
+    def store_path(self) -> StorePath:
+        """Where the node is: its store and its path there, to be opened again by.
+
+        Examples
+        --------
+        >>> import tessarr
+        >>> a = tessarr.ones(2, store="memory://places", path="a")
+        >>> a.store_path, tessarr.open(a.store_path, "r")[:]
+        (StorePath(MemoryStore(name='places'), 'a'), array([1., 1.]))
+        """
+        return StorePath(self.store, self._path, self._store)
+
+    @property
+    def name(self) -> str:
+        """The path with a slash first, as h5py has it."""
+        return f"/{self._path}"
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self._path.rpartition("/")[2]
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the node, and what is opened through it, refuses to be changed."""
+        return self._read_only
+
+    @property
+    def synchronizer(self) -> Synchronizer | None:
+        """What gives locks for keys to the writers of this node; None for most."""
+        return getattr(self, "_synchronizer", None)
+
+    @property
+    def metadata(self) -> Meta:
+        """The metadata, whatever the format; not to be modified."""
+        return self._meta
+
+    @property
+    def zarr_format(self) -> Literal[1, 2, 3]:
+        """The format: 2 or 3, or 1 for an array that can only be read."""
+        return self._meta.stated_format
+
+    @property
+    def attrs(self) -> Attributes:
+        """The attributes: a mapping, stored as it is changed."""
+        from tessarr.node.attributes import Attributes
+
+        return Attributes(self, self._kind, self._set_attributes)
+
+    def update_attributes(self, new_attributes: Mapping[str, Any]) -> Self:
+        """Set several attributes at once, keep the others, and return the node.
+
+        Parameters
+        ----------
+        new_attributes
+            Names and values.
+        """
+        self.attrs.update(new_attributes)
+        return self
+
+    def close(self) -> None:
+        """Close the store, if it is of a kind that has to be closed, such as a zip file.
+
+        The other nodes in the store are closed with it. A node can be used in a
+        ``with`` statement, which closes it at the end.
+        """
+        close(self._store)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def _place(self) -> tuple[Store, str]:
+        """Where the node is, for functions that take a store: they take a node, too."""
+        return self._store, self._path
+
+    def _told(self) -> dict[str, Any]:
+        """Return what there is to say about every node, for `info`."""
+        store, chunk_store, synchronizer = self.store, self.chunk_store, self.synchronizer
+        return {
+            "name": self.name,
+            "meta": self.metadata,
+            "read_only": self._read_only,
+            "store": repr(self._store),
+            "store_type": type(store).__name__,
+            "chunk_store_type": None if chunk_store is store else type(chunk_store).__name__,
+            "synchronizer_type": None if synchronizer is None else type(synchronizer).__name__,
+        }
+
+    def _set_attributes(self, attributes: dict[str, Any]) -> None:
+        from dataclasses import replace
+
+        self._meta = replace(self._meta, attributes=attributes)  # type: ignore[misc] # a slot below
+        self._note_change()
+
+    def _note_change(self) -> None:
+        """Let nodes that were opened by the same consolidated metadata see the change."""
+        if self._copies is not None:
+            self._copies.put(self._path, self._meta)
+
+    def _check_writable(self) -> None:
+        if self._read_only:
+            old = self._meta.stated_format == 1
+            remedy = "call tessarr.migrate_1to2" if old else "open it with mode='r+'"
+            if not old and self._store.read_only and not isinstance(self._store, LocalStore):
+                remedy += ", if its store can be written"
+            raise ReadOnlyError(
+                f"{self._kind} {self.name!r} is open for reading only; {remedy}",
+                path=self._path,
+            )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Node):
+            return NotImplemented
+        same = self._kind == other._kind and self._path == other._path
+        return same and bool(self._store == other._store)
+
+    def __hash__(self) -> int:
+        return hash((self._store, self._path))
+
+
+class StorePath:
+    """A store and a path in it: what `tessarr.open` and all others that take a store take.
+
+    ``place / "name"`` is the place of a node below.
+
+    Parameters
+    ----------
+    store
+        As the user gave it.
+    path
+        The path in it.
+    opened
+        The store as it is open here.
+    """
+
+    __slots__ = ("_opened", "path", "store")
+
+    def __init__(self, store: Any, path: str, opened: Store) -> None:
+        self.store = store
+        self.path = path
+        self._opened = opened
+
+    @property
+    def _place(self) -> tuple[Store, str]:
+        return self._opened, self.path
+
+    def __truediv__(self, name: str) -> StorePath:
+        return StorePath(self.store, join(self.path, name.strip("/")), self._opened)
+
+    def __str__(self) -> str:
+        folder = folder_of(self._opened)
+        root = repr(self._opened) if folder is None else f"file://{folder}"
+        return f"{root}/{self.path}" if self.path else root
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StorePath, (self.store, self.path, self._opened)
+
+    def __repr__(self) -> str:
+        return f"StorePath({self._opened!r}, {self.path!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StorePath):
+            return NotImplemented
+        return self._place == other._place
+
+    def __hash__(self) -> int:
+        return hash(self._place)
+
+
+class Unreadable:
+    """A member of a group whose metadata cannot be read, in a listing of members.
+
+    It stands in for the array or group, so that one broken node does not hide the
+    others: whatever is asked of it, but for the following, raises its error.
+
+    Parameters
+    ----------
+    path
+        The path in the store.
+    error
+        Why it cannot be read.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> g = tessarr.create_group({"bad/zarr.json": b"{"})
+    >>> name, bad = g.members()[0]
+    >>> bad
+    Unreadable(/bad, invalid metadata 'bad/zarr.json': not JSON: ...)
+    >>> bad.shape
+    Traceback (most recent call last):
+    tessarr.errors.MetadataError: invalid metadata 'bad/zarr.json': not JSON: ...
+    """
+
+    __slots__ = ("error", "path")
+
+    def __init__(self, path: str, error: TessarrError) -> None:
+        self.path = path
+        self.error = error
+
+    @property
+    def name(self) -> str:
+        """The path with a slash first."""
+        return f"/{self.path}"
+
+    @property
+    def basename(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # protocols look whether there is a method
+            raise AttributeError(name)
+        raise self.error.with_traceback(None)
+
+    def __getitem__(self, key: object) -> Any:
+        raise self.error.with_traceback(None)
+
+    def __repr__(self) -> str:
+        return f"Unreadable({self.name}, {self.error})"
+
+
+call_public("tessarr", Unreadable)
+# `tessarr` loads it late: doctest finds the examples here.
+__test__ = {"Unreadable": Unreadable}

@@ -1,0 +1,291 @@
+"""Synchronizers: locks that all writers of an array agree on.
+
+Tessarr needs none for threads, nor for processes that write to a folder: a part of a chunk is
+merged with what is stored, and put back only if nobody came between. A synchronizer is for
+stores that cannot do this between processes, such as a mapping, and for programs that have
+their own reasons to exclude each other.
+
+What an array asks of a synchronizer is that of zarr-python 2: ``synchronizer[key]`` is a lock
+for one key, used with ``with``. While an array writes it holds the keys of the chunks that it
+touches; while its shape, fill value or attributes change, that of the document. Keys are
+locked in one order, so that two writers never wait for each other.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import WeakValueDictionary
+
+from tessarr.flow.open import prefix_of
+from tessarr.format.registry import call_public
+from tessarr.store.mapping import expand_user
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Iterator, Sequence
+
+    from tessarr.indexing import AxisSelection
+    from tessarr.metadata.node import ArrayMeta
+
+__all__ = [
+    "ProcessSynchronizer",
+    "Synchronizer",
+    "ThreadSynchronizer",
+    "check",
+    "chunk_keys",
+    "held",
+]
+
+
+class Synchronizer(Protocol):
+    """What gives a lock for each key of a store."""
+
+    def __getitem__(self, key: str, /) -> AbstractContextManager[Any]: ...
+
+
+def check(synchronizer: object) -> None:
+    """Refuse what gives no locks.
+
+    Raises
+    ------
+    TypeError
+    """
+    if not hasattr(type(synchronizer), "__getitem__") or isinstance(synchronizer, str | bytes):
+        raise TypeError(
+            f"{synchronizer!r} is not a synchronizer, such as ProcessSynchronizer(path): "
+            "synchronizer[key] has to be a lock for a key"
+        )
+
+
+def held(synchronizer: Synchronizer | None, keys: Iterable[str]) -> AbstractContextManager[Any]:
+    """Return what holds the locks of keys, in one order, as long as it is entered.
+
+    A synchronizer that has a method ``hold`` is given all keys at once.
+
+    Examples
+    --------
+    >>> with held(ThreadSynchronizer(), ["a/0.1", "a/0.0"]):
+    ...     pass
+    """
+    if synchronizer is None:
+        return nullcontext()
+    wanted = sorted(set(keys))
+    hold = getattr(synchronizer, "hold", None)
+    if hold is not None:
+        several: AbstractContextManager[Any] = hold(wanted)
+        return several
+    return _each(synchronizer, wanted)
+
+
+@contextmanager
+def _each(synchronizer: Synchronizer, keys: list[str]) -> Generator[None]:
+    with ExitStack() as stack:
+        for key in keys:
+            stack.enter_context(synchronizer[key])
+        yield
+
+
+def chunk_keys(meta: ArrayMeta, path: str, axes: Sequence[AxisSelection]) -> Iterator[str]:
+    """Yield the keys of the chunks of an array, or of its shards, that a selection touches."""
+    from tessarr.indexing.touched_chunks import cells
+
+    prefix = prefix_of(path)
+    encode = meta.chunk_key_encoding.encode
+    for cell in cells(axes, meta.chunk_grid.cuts):
+        yield prefix + encode(cell)
+
+
+class ThreadSynchronizer:
+    """Locks among the threads of a process.
+
+    A thread may hold a lock several times. Pickled and read again in the same process it is
+    the same synchronizer; in another process it is a new one.
+
+    Examples
+    --------
+    >>> import tessarr
+    >>> from tessarr.node.synchronizer import ThreadSynchronizer
+    >>> a = tessarr.Array(tessarr.ones(4, chunks=2).store, synchronizer=ThreadSynchronizer())
+    >>> a[1:3] = 5
+    >>> a[:]
+    array([1., 5., 5., 1.])
+    """
+
+    __slots__ = ("__weakref__", "_locks", "_mutex", "_token")
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        # A lock is kept as long as somebody has it.
+        self._locks: WeakValueDictionary[str, Any] = WeakValueDictionary()
+        self._token = os.urandom(16).hex()
+        _synchronizers[self._token] = self
+
+    def __getitem__(self, key: str) -> AbstractContextManager[Any]:
+        with self._mutex:
+            lock = self._locks.get(key)
+            if lock is None:
+                lock = self._locks[key] = threading.RLock()
+            return lock
+
+    def __repr__(self) -> str:
+        return "ThreadSynchronizer()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ThreadSynchronizer._recalled, (self._token,)
+
+    @classmethod
+    def _recalled(cls, token: str) -> ThreadSynchronizer:
+        return _synchronizers.get(token) or cls()
+
+
+_synchronizers: WeakValueDictionary[str, ThreadSynchronizer] = WeakValueDictionary()
+
+
+def _after_fork() -> None:
+    """Forget locks in a child process: who holds them are threads of its parent."""
+    for synchronizer in list(_synchronizers.values()):
+        synchronizer._mutex = threading.Lock()
+        synchronizer._locks = WeakValueDictionary()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class ProcessSynchronizer:
+    """Locks among processes, and among the threads of each.
+
+    Parameters
+    ----------
+    path
+        A folder on a file system that all of the processes share; not the one in which
+        the array is stored.
+
+    Notes
+    -----
+    It needs one small file, ``locks``, of which each key is one byte that is locked but never
+    written. Locks end with the process that holds them, however it ends. On systems without
+    locks of open file descriptions (Linux has them) all keys are one lock.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> synchronizer = ProcessSynchronizer(folder.name)
+    >>> with synchronizer["a/0.0"]:
+    ...     print("nobody else has it")
+    nobody else has it
+    >>> folder.cleanup()
+    """
+
+    __slots__ = ("_held", "path")
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(expand_user(path))
+        self._held = threading.local()
+
+    def __getitem__(self, key: str) -> AbstractContextManager[Any]:
+        return self.hold([key])
+
+    @contextmanager
+    def hold(self, keys: Iterable[str]) -> Generator[None]:
+        """Hold the locks of several keys.
+
+        What a thread holds within what it holds already is let go with the latter.
+
+        Parameters
+        ----------
+        keys
+            Keys of a store.
+        """
+        outer: _Locks | None = getattr(self._held, "locks", None)
+        # A child process has its parent's thread, but none of its locks.
+        if outer is not None and outer.process == os.getpid():
+            outer.take(keys)
+            yield
+            return
+        locks = _Locks(self.path)
+        self._held.locks = locks
+        try:
+            locks.take(keys)
+            yield
+        finally:
+            self._held.locks = None
+            locks.close()
+
+    def __repr__(self) -> str:
+        return f"ProcessSynchronizer({self.path!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ProcessSynchronizer, (self.path,)
+
+
+_DOCUMENTS: Final = frozenset((".zarray", ".zgroup", ".zattrs", "zarr.json"))
+_CHUNKS_AT: Final = 1 << 20
+"""Bytes from here on are keys of chunks, those before documents: who changes a document holds
+its key and then keys of chunks, which therefore must not be one and the same byte."""
+
+_MOST: Final = 1000
+"""The kernel walks through all locks of a file: who wants more than these locks all chunks."""
+
+
+class _Locks:
+    """The locks that one thread holds: a file that is open as long as it has any."""
+
+    def __init__(self, path: str) -> None:
+        from pathlib import Path
+
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(folder / "locks", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        self.process = os.getpid()
+
+    def take(self, keys: Iterable[str]) -> None:
+        """Wait for the locks of more keys."""
+        places = sorted({_place(key) for key in keys})
+        if sum(place >= _CHUNKS_AT for place in places) > _MOST:
+            places = [place for place in places if place < _CHUNKS_AT]
+            ranges = [*((place, 1) for place in places), (_CHUNKS_AT, 0)]
+        else:
+            ranges = [(place, 1) for place in places]
+        for start, length in ranges:
+            _lock(self._file, start, length)
+
+    def close(self) -> None:
+        """Let all locks go; by hand, as a child of this process may have the file open."""
+        try:
+            _lock(self._file, 0, 0, release=True)
+        finally:
+            os.close(self._file)
+
+
+def _place(key: str) -> int:
+    import hashlib
+
+    number = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest(), "little")
+    if key.rpartition("/")[2] in _DOCUMENTS:
+        return number % _CHUNKS_AT
+    return _CHUNKS_AT + number % (1 << 62)
+
+
+def _lock(file: int, start: int, length: int, *, release: bool = False) -> None:
+    """Lock bytes of a file, or release them; a length of 0 is all from `start` on."""
+    import fcntl
+
+    ranged: int | None = getattr(fcntl, "F_OFD_SETLKW", None)
+    if ranged is None:
+        fcntl.flock(file, fcntl.LOCK_UN if release else fcntl.LOCK_EX)
+        return
+    kind = fcntl.F_UNLCK if release else fcntl.F_WRLCK
+    # struct flock: type, whence, start, length, process (0: of the open file description)
+    fcntl.fcntl(file, ranged, struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0))
+
+
+call_public("tessarr", ThreadSynchronizer, ProcessSynchronizer)
+# `tessarr` loads them late: doctest finds the examples here.
+__test__ = {
+    "ThreadSynchronizer": ThreadSynchronizer,
+    "ProcessSynchronizer": ProcessSynchronizer,
+}

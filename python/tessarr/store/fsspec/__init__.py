@@ -1,0 +1,1 @@
+"""Stores on file systems of fsspec."""

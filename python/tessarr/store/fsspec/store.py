@@ -1,0 +1,459 @@
+"""Stores on the file systems of fsspec: object stores, web servers, archives, memory."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+from weakref import WeakValueDictionary
+
+from tessarr._engine import ForeignStore, LocalStore
+from tessarr.errors import ArgumentError, NotFoundError, TessarrError, UnsupportedError
+from tessarr.format.install_hints import for_scheme
+from tessarr.format.registry import call_public
+from tessarr.format.suggestions import did_you_mean
+from tessarr.store.client_errors import hidden_failure, store_error
+from tessarr.store.fsspec.files import Files, protocols
+from tessarr.store.fsspec.remote_files import files_of
+from tessarr.store.repr_mixin import DescribedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["FSStore", "FsspecStore", "of_fsspec", "open_url"]
+
+_MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_READ_ONLY: Final = frozenset({"http", "https", "zip", "tar", "libarchive", "github", "data"})
+_opened: WeakValueDictionary[tuple[object, ...], Files] = WeakValueDictionary()
+_opening: Final = Lock()
+if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread of its parent
+    os.register_at_fork(
+        before=_opening.acquire,
+        after_in_parent=_opening.release,
+        after_in_child=_opening.release,
+    )
+
+
+class FsspecStore(DescribedStore):
+    """A store in a folder of a file system of fsspec.
+
+    Parameters
+    ----------
+    fs : fsspec.AbstractFileSystem
+        The file system, synchronous or not.
+    path : str, default ""
+        The folder in it: with a bucket's name, for instance.
+    read_only : bool, default False
+        Refuse every change. Web servers and archives are read-only anyway.
+    allowed_exceptions : tuple of exception classes, optional
+        What the file system raises for a key that is absent: by default what says that there is
+        no such file. Some servers forbid what does not exist: add `PermissionError`.
+    missing_status : tuple of int, default (404,)
+        The status codes of a server that mean that a key is absent, such as ``(403, 404)``. It
+        may stand among the ``storage_options`` of a URL. Any other refusal is an error.
+    concurrency : int, default 16
+        How many chunks are fetched or stored at a time. Each of them is in memory, so that
+        an operation needs as many chunks, and a few that wait to be decoded, beside its result.
+    retries : bool, default True
+        Whether the file system may ask again by itself. False is for `RetryingStore`, where it
+        is one of s3fs or gcsfs: others do not, or do it as their arguments say.
+    conditional_writes : bool, default True
+        Whether S3 and GCS are told to change a value only if it is still what it was when the
+        change was decided on. False is for servers that cannot do that.
+
+    Notes
+    -----
+    A value is replaced as the file system replaces files: object stores and memory do it at once.
+    Whoever writes parts of one chunk, resizes an array or appends to it loses nothing of what
+    others do at the same time: on S3 and GCS in any process on any machine; elsewhere in threads
+    of one process, where all have opened the same folder, together or apart. On the local file
+    system everything holds that `LocalStore` promises. Listings are not taken from fsspec's cache.
+
+    What the file system or its client library raises becomes a `StoreError` with the URL, `key` and
+    `retryable`; the original error is its cause.
+
+    Examples
+    --------
+    >>> from fsspec.implementations.memory import MemoryFileSystem
+    >>> store = FsspecStore(MemoryFileSystem(), "/example")
+    >>> store.put("a/b", b"1")
+    >>> store.list(), store
+    (['a/b'], FsspecStore('memory:///example'))
+    """
+
+    _where: str
+    _made_of: object
+
+    def __new__(
+        cls,
+        fs: Any,
+        path: str = "",
+        *,
+        read_only: bool = False,
+        allowed_exceptions: tuple[type[Exception], ...] | None = None,
+        missing_status: Iterable[int] = (404,),
+        concurrency: int = 16,
+        retries: bool = True,
+        conditional_writes: bool = True,
+    ) -> Self:
+        arguments = {
+            "fs": fs,
+            "path": path,
+            "read_only": read_only,
+            "allowed_exceptions": allowed_exceptions,
+            "missing_status": _statuses(missing_status),
+            "concurrency": concurrency,
+            "retries": retries,
+            "conditional_writes": conditional_writes,
+        }
+        return cls._over(fs, path, arguments)
+
+    @classmethod
+    def _over(cls, fs: Any, path: str, arguments: dict[str, Any]) -> Self:
+        read_only: bool = arguments["read_only"]
+        missing: tuple[type[Exception], ...] = arguments["allowed_exceptions"] or _MISSING
+        fs, path = _plain(fs, path)
+        schemes = protocols(fs)
+        read_only = read_only or bool(schemes & _READ_ONLY)
+        if schemes & {"file", "local"}:
+            made = cls._make(arguments, LocalStore(path or "/", read_only=read_only))
+        else:
+            files = _files_of(
+                fs,
+                path,
+                missing,
+                arguments["concurrency"],
+                retries=arguments.get("retries", True),
+                conditional=arguments.get("conditional_writes", True),
+                absent=arguments.get("missing_status", (404,)),
+            )
+            made = cls._make(arguments, ForeignStore(files, read_only=read_only))
+        made._where = fs.unstrip_protocol(path)
+        return made
+
+    @classmethod
+    def from_url(
+        cls,
+        url: str,
+        storage_options: Mapping[str, Any] | None = None,
+        *,
+        read_only: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Make the store of a URL, also of a chained one.
+
+        Parameters
+        ----------
+        url : str
+            What `fsspec.core.url_to_fs` takes: ``s3://bucket/path``,
+            ``simplecache::https://host/path``.
+        storage_options : mapping, optional
+            Arguments of the file system.
+        read_only, **settings
+            As for the class.
+
+        Raises
+        ------
+        UnsupportedError
+            If the scheme is not known, or a package is missing that it needs.
+
+        Examples
+        --------
+        >>> FsspecStore.from_url("memory://example/x")
+        FsspecStore('memory:///example/x')
+        """
+        fs, path = _of_url(url, storage_options or {})
+        return cls(fs, path, read_only=read_only, **settings)
+
+    @classmethod
+    def from_upath(cls, upath: Any, **settings: Any) -> Self:
+        """Make the store of a ``upath.UPath``; settings are those of the class."""
+        return cls(upath.fs, upath.path, **settings)
+
+    @classmethod
+    def from_mapper(cls, fs_map: Any, **settings: Any) -> Self:
+        """Make the store of an ``fsspec.FSMap``; settings are those of the class."""
+        return cls(fs_map.fs, fs_map.root, **settings)
+
+    @property
+    def fs(self) -> Any:
+        """The file system, as it was given."""
+        return self._arguments["fs"]
+
+    @property
+    def path(self) -> str:
+        """The folder in the file system."""
+        path: str = self._arguments["path"]
+        return path
+
+    def __repr__(self) -> str:
+        read_only = ", read_only=True" if self._arguments["read_only"] else ""
+        return f"{type(self).__name__}({self._where!r}{read_only})"
+
+
+class FSStore(FsspecStore):
+    """A store on a file system of fsspec, as zarr-python 2 has it.
+
+    Parameters
+    ----------
+    url : str
+        A URL, or a path in `fs`.
+    normalize_keys : bool, default False
+        Only False is supported: keys are stored as they are.
+    key_separator, dimension_separator : {".", "/"}, optional
+        What stands in the keys of chunks of new arrays of format 2, by default.
+    mode : str, default "w"
+        With "r" every change is refused; anything else allows them, and removes nothing.
+    missing_exceptions, exceptions : tuple of exception classes, optional
+        What is raised for a key that is absent.
+    fs : fsspec.AbstractFileSystem, optional
+        The file system; by default that of the URL.
+    check, create
+        Accepted and without effect: nothing has to exist before it is written to.
+    **storage_options
+        Arguments of the file system of the URL.
+
+    Examples
+    --------
+    >>> FSStore("memory://example/y", mode="r")
+    FSStore('memory:///example/y', read_only=True)
+    """
+
+    def __new__(
+        cls,
+        url: str,
+        *,
+        normalize_keys: bool = False,
+        key_separator: Literal[".", "/"] | None = None,
+        mode: str = "w",
+        exceptions: tuple[type[Exception], ...] | None = None,
+        dimension_separator: Literal[".", "/"] | None = None,
+        fs: Any = None,
+        check: bool = False,
+        create: bool = False,
+        missing_exceptions: tuple[type[Exception], ...] | None = None,
+        **storage_options: Any,
+    ) -> Self:
+        del check, create
+        if normalize_keys:
+            raise ArgumentError("normalize_keys is not supported: keys are stored as they are")
+        separator = dimension_separator or key_separator
+        if separator not in {None, ".", "/"}:
+            raise ArgumentError(f"dimension_separator must be '.' or '/', not {separator!r}")
+        if fs is None:
+            fs, path = _of_url(url, storage_options)
+        elif storage_options:
+            name = next(iter(storage_options))
+            raise TypeError(f"FSStore() takes no {name!r} where a file system is given")
+        else:
+            path = url
+        arguments = {
+            "url": path,
+            "fs": fs,
+            "mode": mode,
+            "dimension_separator": separator,
+            "missing_exceptions": missing_exceptions or exceptions,
+        }
+        inner = {
+            "read_only": mode == "r",
+            "allowed_exceptions": missing_exceptions or exceptions,
+            "concurrency": 16,
+        }
+        return cls._over(fs, path, arguments | inner)
+
+    @property
+    def path(self) -> str:
+        """The folder in the file system."""
+        path: str = self._arguments["url"]
+        return path
+
+    @property
+    def dimension_separator(self) -> Any:
+        """What stands in the keys of chunks of new arrays; None: nothing was said."""
+        return self._arguments["dimension_separator"]
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        inner = {"read_only", "allowed_exceptions", "concurrency"}
+        arguments = {k: v for k, v in self._arguments.items() if k not in inner}
+        return type(self)._restored, (arguments,)
+
+
+def open_url(
+    url: str, storage_options: Mapping[str, Any], *, read_only: bool
+) -> tuple[FsspecStore, str]:
+    """Return the store of a URL, and the path in it: a Zip file is looked into."""
+    from tessarr.store.single_file import ZIP_SUFFIXES
+
+    storage_options = dict(storage_options)
+    ours = {k: storage_options.pop(k) for k in ("missing_status",) if k in storage_options}
+    if "::" in url or not url.lower().endswith(ZIP_SUFFIXES):
+        return FsspecStore.from_url(url, storage_options, read_only=read_only, **ours), ""
+    from tessarr.store.zip import only_folder
+
+    options = {url.partition("://")[0]: storage_options} if storage_options else {}
+    store = FsspecStore.from_url(f"zip::{url}", options, read_only=read_only, **ours)
+    return store, only_folder(store)
+
+
+def _statuses(given: Iterable[int]) -> tuple[int, ...]:
+    found = tuple(given)
+    if not all(type(status) is int and 400 <= status < 500 for status in found):
+        raise ArgumentError(f"missing_status {found!r} are not status codes from 400 to 499")
+    return tuple(sorted({404, *found}))
+
+
+def of_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
+    """Return the store that an ``fsspec.FSMap`` or a ``upath.UPath`` means; else None."""
+    if _is_of(store, "fsspec.mapping"):
+        made = FsspecStore.from_mapper(store, read_only=read_only)
+    elif _is_of(store, "upath"):
+        made = FsspecStore.from_upath(store, read_only=read_only)
+    else:
+        return None
+    made._made_of = store
+    return made
+
+
+def _is_of(thing: object, module: str) -> bool:
+    return any(f"{cls.__module__}.".startswith(f"{module}.") for cls in type(thing).__mro__)
+
+
+def _like(scheme: str) -> str:
+    """Return the end of a message that suggests schemes like a misspelt one."""
+    import fsspec
+
+    return did_you_mean(scheme, [*fsspec.available_protocols(), "sqlite"])
+
+
+def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
+    scheme = url.rsplit("::", maxsplit=1)[-1].split("://", maxsplit=1)[0].lower()
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        raise UnsupportedError(
+            f"cannot open {url!r}: URLs with the scheme {scheme!r} need the package fsspec"
+            f"{for_scheme(scheme)}",
+            kind="missing_package",
+            extension=scheme,
+        ) from error
+    try:
+        fs, path = url_to_fs(url, **storage_options)
+    except Exception as error:
+        found = _opening_error(error, url, scheme)
+        if found is error:
+            raise
+        raise found from error
+    return fs, path
+
+
+def _opening_error(error: Exception, url: str, scheme: str) -> Exception:
+    """Return the error to raise where fsspec has made no file system of a URL."""
+    if isinstance(error, ImportError):
+        return UnsupportedError(
+            f"cannot open {url!r}: {error}{for_scheme(scheme)}",
+            kind="missing_package",
+            extension=scheme,
+        )
+    hidden = hidden_failure(error)
+    if isinstance(hidden, Exception):
+        return store_error(hidden, "open", repr(url))
+    if isinstance(error, FileNotFoundError):  # what a chained file system is over has to be there
+        return NotFoundError(f"cannot open {url!r}: {error}")
+    if not isinstance(error, ValueError) or isinstance(error, TessarrError):
+        return store_error(error, "open", repr(url))
+    if "protocol" not in str(error).lower():
+        return ArgumentError(f"cannot open {url!r}: {error}")
+    return UnsupportedError(
+        f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported: neither "
+        f"Tessarr nor fsspec nor an installed package knows it{_like(scheme)}",
+        extension=scheme,
+    )
+
+
+def _plain(fs: Any, path: str) -> tuple[Any, str]:
+    """Return the file system below those that only rename paths, made synchronous."""
+    while True:
+        if _is_of(fs, "fsspec.implementations.dirfs"):
+            path = "/".join(part for part in (fs.path.rstrip("/"), path.strip("/")) if part)
+            fs = fs.fs
+        elif _is_of(fs, "fsspec.implementations.asyn_wrapper"):
+            fs = fs.sync_fs
+        else:
+            break
+    if getattr(fs, "asynchronous", False):
+        fs = type(fs)(*fs.storage_args, **{**fs.storage_options, "asynchronous": False})
+    if not callable(getattr(fs, "cat_file", None)):
+        raise TypeError(f"{type(fs).__qualname__} is no file system of fsspec")
+    return fs, str(fs._strip_protocol(path)).rstrip("/")
+
+
+def _files_of(
+    fs: Any,
+    root: str,
+    missing: tuple[type[Exception], ...],
+    concurrency: int,
+    *,
+    retries: bool,
+    conditional: bool,
+    absent: tuple[int, ...],
+) -> Files:
+    """Return the same object for all who open the same place, which share its locks."""
+    place = (*_token(fs), root, missing, concurrency, retries, conditional, absent)
+    with _opening:
+        found = _opened.get(place)
+        if found is None:
+            found = files_of(fs, root, missing, concurrency, conditional=conditional, absent=absent)
+            if not retries:
+                found.prepare = _asking_once
+            if not isinstance(place[0], _Itself):
+                found.identity = repr(place)
+            _opened[place] = found
+    return found
+
+
+def _asking_once(fs: Any) -> Any:
+    """Return the file system, if need be another one, that does not ask again by itself.
+
+    Credentials that were left to be looked up are looked up here: gcsfs does it when it is made.
+    """
+    if not protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
+        return fs
+    options = dict(fs.storage_options)
+    if getattr(options.get("token"), "sought", False):
+        del options["token"]
+    fs = type(fs)(*fs.storage_args, **options, skip_instance_cache=True)
+    if hasattr(fs, "config_kwargs"):  # of s3fs
+        once = {"total_max_attempts": 1, "mode": "standard"}
+        fs.config_kwargs = {**fs.config_kwargs, "retries": once}
+        fs.retries = 1
+    else:  # of gcsfs, which decorates what sends requests
+        fs._request = partial(type(fs)._request.__wrapped__, fs)
+    return fs
+
+
+def _token(fs: Any) -> tuple[object, ...]:
+    """Return what file systems have in common that may stand for each other.
+
+    fsspec itself gives a thread the same file system for the same arguments, unless the class
+    forbids it.
+    """
+    if not getattr(fs, "cachable", False):
+        return (_Itself(fs),)
+    return type(fs), repr(fs.storage_args), repr(sorted(fs.storage_options.items()))
+
+
+class _Itself:
+    """Equal where the object is the same one, which it keeps."""
+
+    def __init__(self, given: object) -> None:
+        self._given = given
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and other._given is self._given
+
+    def __hash__(self) -> int:
+        return id(self._given)
+
+
+call_public("tessarr.stores", FsspecStore, FSStore)

@@ -1,0 +1,153 @@
+"""A store in a Zip file that is itself a value of another store."""
+
+from __future__ import annotations
+
+import builtins
+import io
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tessarr._engine import ForeignStore
+from tessarr.errors import StoreError
+from tessarr.store.repr_mixin import DescribedStore
+from tessarr.store.wrappers.wrapper import opened
+from tessarr.store.zip import format as zip_format
+from tessarr.store.zip.archive import Archive, Keys
+from tessarr.store.zip.file import ReadFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tessarr._engine import Store
+    from tessarr.store.url import StoreLike
+    from tessarr.store.zip.archive import Opened
+
+__all__ = ["ZipValueStore"]
+
+_ATTEMPTS: Final = 100
+
+
+class ZipValueStore(DescribedStore):
+    """A store in a Zip file that is the value of a key of another store.
+
+    Parameters
+    ----------
+    store : StoreLike
+        The store, or what `tessarr.open` takes as one.
+    key : str
+        Where the file is in it. It need not exist.
+    compression : int, default 0
+        As for `ZipStore`.
+
+    Notes
+    -----
+    Values are read by ranges. Each change writes the whole file anew, and at once: the file is
+    always complete, several changes are made together (as a transaction does it), and of those that
+    others make at the same time none is lost. So it is a place for what is read more often
+    than written; a large file of this machine is better written by `ZipStore`.
+
+    Examples
+    --------
+    >>> outer = {}
+    >>> store = ZipValueStore(outer, "a.zip")
+    >>> store["x"] = b"1"
+    >>> list(outer), store["x"]
+    (['a.zip'], b'1')
+    """
+
+    def __new__(cls, store: StoreLike, key: str, compression: int = zip_format.STORED) -> Self:
+        if compression not in zip_format.METHODS:
+            zip_format.compress(b"", compression)  # which refuses it
+        found = opened(store)
+        packed = _Packed(found, key, compression)
+        engine = ForeignStore(packed, read_only=found.read_only)
+        arguments: dict[str, Any] = {"store": found, "key": key}
+        if compression:
+            arguments["compression"] = compression
+        return cls._make(arguments, engine)
+
+
+class _Packed:
+    """The methods of `tessarr.store.protocol.StoreProtocol`."""
+
+    def __init__(self, store: Store, key: str, method: int) -> None:
+        self._store = store
+        self._key = key
+        self._method = method
+        self._seen: tuple[bytes, Keys] | None = None
+
+    def _keys(self) -> Keys | None:
+        """Return the values as they are now."""
+        value = self._store.open_value(self._key)
+        if value is None:
+            return None
+        version, seen = value.version, self._seen
+        if seen is not None and seen[0] == version:
+            return seen[1]
+        place = ReadFile(value, f"{self._key!r} of {self._store!r}")
+        keys = Keys(Archive(place, "r", self._method, large=True, durable=False))
+        self._seen = None if version is None else (version, keys)
+        return keys
+
+    def get(self, key: str) -> bytes | None:
+        keys = self._keys()
+        return None if keys is None else keys.get(key)
+
+    def open_value(self, key: str) -> Opened | None:
+        keys = self._keys()
+        return None if keys is None else keys.open_value(key)
+
+    def list(self, prefix: str) -> builtins.list[str]:
+        keys = self._keys()
+        return [] if keys is None else keys.list(prefix)
+
+    def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
+        keys = self._keys()
+        return ([], []) if keys is None else keys.list_dir(prefix)
+
+    def put(self, key: str, data: bytes) -> None:
+        self.replace_all({key: data}, {})
+
+    def delete(self, key: str) -> None:
+        self.replace_all({key: None}, {})
+
+    def delete_prefix(self, prefix: str) -> None:
+        self.replace_all(dict.fromkeys(self.list(prefix)), {})
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        return self.replace_all({key: data}, {key: expected})
+
+    def replace_all(
+        self, values: Mapping[str, bytes | None], expected: Mapping[str, bytes | None]
+    ) -> bool:
+        """Change several keys at once, if others hold what they have to."""
+        for _ in range(_ATTEMPTS):
+            old = self._store.get(self._key)
+            holds, new = self._changed(old, values, expected)
+            if not holds:
+                return False
+            if new == old or self._store.replace(self._key, new, old):
+                return True
+        raise StoreError(f"others replace {self._key!r} all the time", retryable=True)
+
+    def _changed(
+        self,
+        old: bytes | None,
+        values: Mapping[str, bytes | None],
+        expected: Mapping[str, bytes | None],
+    ) -> tuple[bool, bytes | None]:
+        """Return whether keys hold what they have to, and the file with the changes, if any."""
+        file = io.BytesIO(old or b"")
+        archive = Archive(file, "a", self._method, large=True, durable=False)
+        for key, data in expected.items():
+            found = archive.open(key)
+            if (None if found is None else found.whole()) != data:
+                return False, old
+        present = {key: data for key, data in values.items() if data is not None}
+        gone = [key for key in values if key not in present and key in archive.entries]
+        if not present and not gone:
+            return True, old
+        archive.delete(*gone)
+        for key, data in present.items():
+            archive.put(key, data)
+        archive.close()
+        return True, file.getvalue()

@@ -1,0 +1,163 @@
+"""Buckets of S3 and GCS: where the engine finds their files, and who it says that it is.
+
+That is told once something was asked for by the file system of fsspec, which has found out then who
+it is. Whatever is not told here, such as proxies, is left to it.
+"""
+
+from __future__ import annotations
+
+import os
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlencode
+
+from tessarr.store.object.http import Place
+
+if TYPE_CHECKING:
+    from tessarr.store.object.http import Keys, Refusal
+
+__all__ = ["gcs_place", "gcs_refusal", "s3_place", "s3_refusal"]
+
+_PATIENCE_S: Final = 300.0
+_PLAIN: Final = "-._~"
+
+# S3
+
+_SESSION: Final = frozenset({"profile", "use_listings_cache", "listings_expiry_time", "max_paths"})
+_CLIENT: Final = frozenset(
+    {
+        "aws_access_key_id",
+        "aws_secret_access_key",
+        "aws_session_token",
+        "endpoint_url",
+        "region_name",
+        "use_ssl",
+    }
+)
+_CONFIG: Final = frozenset({"max_pool_connections", "retries", "s3", "signature_version"})
+_STORED_BYTES: Final = 64 << 20
+"""Larger values are stored by the file system: what a request costs does not count there."""
+_VALID_S: Final = 240.0
+"""Less than what is left, as a rule, of keys that their session still holds for good."""
+
+
+async def s3_place(fs: Any, root: str) -> Place | None:
+    """Return where the files of a folder are, and with which keys requests are signed."""
+    from botocore import UNSIGNED
+    from botocore.utils import get_environ_proxies
+    from s3fs import S3FileSystem
+
+    bucket, folder, version = fs.split_path(root)
+    express = bucket.endswith("--x-s3")  # which has sessions of its own
+    if not bucket or version or express or type(fs) is not S3FileSystem or not _asks_plainly(fs):
+        return None
+    client: Any = await fs.get_s3(bucket)
+    config = client.meta.config
+    url, region = await _bucket(client, bucket)
+    if not region or config.proxies or get_environ_proxies(url):
+        return None
+    session: Any = fs.session
+    trusted = session.get_config_variable("ca_bundle")
+    if url.startswith("https:") and trusted not in {None, os.environ.get("SSL_CERT_FILE")}:
+        return None
+    keys, valid_s = None, inf
+    if config.signature_version is not UNSIGNED:
+        if config.signature_version not in {"s3v4", "v4"}:
+            return None
+        keys, valid_s = await _keys(client, region)
+        if keys is None:
+            return None
+    start = f"{url}/{quote(folder, safe=f'{_PLAIN}/')}".rstrip("/")
+    headers = [("x-amz-request-payer", "requester")] if fs.req_kw else []
+    place = Place(f"{start}/", "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys)
+    return place._replace(stores=_STORED_BYTES, valid_s=valid_s)
+
+
+def _asks_plainly(fs: Any) -> bool:
+    """Return whether a file system of S3 says nothing that is not told here."""
+    session = fs.storage_options.get("session")
+    return (
+        (session is None or getattr(session, "only_credentials", False))
+        and _SESSION.issuperset(fs.kwargs)
+        and _CLIENT.issuperset(fs.client_kwargs)
+        and _CONFIG.issuperset(fs.config_kwargs)
+        and {"addressing_style"}.issuperset(fs.config_kwargs.get("s3") or {})
+        and not fs.s3_additional_kwargs
+    )
+
+
+async def _bucket(client: Any, name: str) -> tuple[str, str]:
+    """Return the URL of a bucket, and the region of signatures; "": they are of another kind.
+
+    As for requests: presigned URLs are those of a host for all regions, and of the region of the
+    client, whichever the bucket was found in.
+    """
+    get = client.meta.service_model.operation_model("GetObject")
+    told: dict[str, Any] = {}
+    where = {"Bucket": name, "Key": "x"}
+    url, headers, _ = await client._resolve_endpoint_ruleset(get, where, told)
+    signing = told.get("signing", {})
+    plain = signing.get("signing_name", "s3") == "s3" and told.get("auth_type") in {"v4", "none"}
+    region = signing.get("region") or client.meta.region_name
+    region = "us-east-1" if region in {None, "aws-global"} else region
+    return url.rstrip("/"), region if plain and not headers else ""
+
+
+async def _keys(client: Any, region: str) -> tuple[Keys | None, float]:
+    """Return the keys that a client has, and for how long they may be used."""
+    credentials = client._get_credentials()
+    if credentials is None:
+        return None, inf
+    found = await credentials.get_frozen_credentials()
+    valid_s = _VALID_S if hasattr(credentials, "refresh_needed") else inf
+    return (found.access_key, found.secret_key, found.token, region), valid_s
+
+
+def s3_refusal(fs: Any, path: str, told: Refusal) -> Exception:
+    """Return the error with which a file system of S3 tells of a status."""
+    del fs, path
+    from botocore.exceptions import ClientError
+    from s3fs.errors import translate_boto_error
+
+    words = {"Code": str(told.status), "Message": told.reason}
+    answer = {"Error": words, "ResponseMetadata": {"HTTPStatusCode": told.status}}
+    found: Exception = translate_boto_error(ClientError(answer, f"{told.method.title()}Object"))
+    return found
+
+
+# GCS
+
+_TOKEN_S: Final = 60.0
+"""Less than what is left of a token that is still used."""
+
+
+async def gcs_place(fs: Any, root: str) -> Place | None:
+    """Return where the files of a folder are, and with which token they are asked for."""
+    from urllib.request import getproxies
+
+    own = type(fs).__module__.partition(".")[0] == "gcsfs"
+    secret = getattr(fs, "_use_client_cert", False)  # a certificate, which the engine has not got
+    if not own or secret or fs.session_kwargs or fs.requests_timeout or getproxies():
+        return None
+    url, _, query = fs.url(f"{root}/a/x").partition("?")
+    slash = "/" if url.endswith("a/x") else "%2F"
+    if not url.endswith(f"a{slash}x"):
+        return None
+    query = "&".join(filter(None, (query, urlencode(fs._get_params({})))))
+    headers: dict[str, str] = {}
+    fs.credentials.apply(headers)
+    plain = f"{_PLAIN}/" if slash == "/" else _PLAIN
+    valid_s = _TOKEN_S if headers else inf
+    end = len(url) - len(f"a{slash}x")
+    told = [*headers.items()]
+    place = Place(url[:end], f"?{query}", told, _PATIENCE_S, plain, "x-goog-generation")
+    return place._replace(valid_s=valid_s)
+
+
+def gcs_refusal(fs: Any, path: str, told: Refusal) -> Exception:
+    """Return the error with which a file system of GCS tells of a status."""
+    del fs, path
+    from gcsfs.retry import HttpError
+
+    found: Exception = HttpError({"code": told.status, "message": told.reason})
+    return found

@@ -1,0 +1,132 @@
+"""Stores in single files, by their paths and URLs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tessarr.errors import ArgumentError
+from tessarr.format.node_path import node_path
+from tessarr.store.file_signatures import is_zip
+from tessarr.store.mapping import expand_user
+from tessarr.store.paths import is_writable
+
+if TYPE_CHECKING:
+    from tessarr._engine import Store
+
+__all__ = ["ZIP_SUFFIXES", "completed", "file_of", "open_path", "open_url"]
+
+ZIP_SUFFIXES: Final = (".zip", ".ozx")
+"""What the names of Zip files end in; OME-Zarr calls them ``.ozx``."""
+
+_SQLITE_SUFFIXES: Final = (".sqlite", ".sqlite3", ".db")
+
+
+def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
+    """Return the store in a file, and the path in it; None where a folder is meant.
+
+    Parameters
+    ----------
+    path
+        Of any kind. A Zip file is recognised by its first bytes, a database by its content;
+        new files are made where it ends in ``.zip``, ``.ozx``, ``.sqlite`` or ``.sqlite3``.
+    mode
+        As for `open_store`.
+    durable
+        Whether changes wait for the disk.
+    """
+    path = str(expand_user(path))
+    suffix = Path(path).suffix.lower()
+    if Path(path).is_dir():
+        return None
+    if suffix in ZIP_SUFFIXES or is_zip(path):
+        return _zip(path, mode=mode, durable=durable)
+    if suffix not in _SQLITE_SUFFIXES:
+        return None
+    from tessarr.store.sqlite import is_sqlite
+
+    if is_sqlite(path) or (suffix != ".db" and not Path(path).exists()):
+        return _database(path, mode=mode, durable=durable), ""
+    return None
+
+
+def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
+    """Return the store in a file that a URL names, and the path in it.
+
+    None where the file is not on this machine.
+    """
+    found = file_of(url)
+    database = url.lower().startswith("sqlite")
+    if found is None and not database:
+        return None
+    file, path = found or ("", "")
+    if not file:
+        raise ArgumentError(f"cannot open {url!r}: it names no file of this machine")
+    if database:
+        return _database(file, mode=mode, durable=durable), node_path(path)
+    store, folder = _zip(file, mode=mode, durable=durable)
+    return store, node_path(path) or folder
+
+
+def completed(place: object, *, wanted: bool) -> bool:
+    """Complete a Zip file that a killed process left; return whether that was done.
+
+    Parameters
+    ----------
+    place
+        The path or the URL of the file; all else is left alone.
+    wanted
+        Whether to do so.
+    """
+    if not wanted or not isinstance(place, str | os.PathLike):
+        return False
+    text = os.fspath(place)
+    path = (file_of(text) or ("", ""))[0] if "::" in text or "://" in text else text
+    path = str(expand_user(path))
+    if not Path(path).is_file() or not (path.lower().endswith(ZIP_SUFFIXES) or is_zip(path)):
+        return False
+    from tessarr.store.zip import ZipStore
+
+    ZipStore.repair(path)
+    return True
+
+
+def _database(path: str, *, mode: str, durable: bool) -> Store:
+    """Open a database; one that exists but may not be written for reading where "a" allows that."""
+    from tessarr.store.sqlite import SQLiteStore
+
+    denied = mode == "a" and os.path.exists(path) and not is_writable(path)  # noqa: PTH110 (text)
+    return SQLiteStore(path, read_only=mode == "r" or denied, durable=durable)
+
+
+def _zip(path: str, *, mode: str, durable: bool) -> tuple[Store, str]:
+    from tessarr.store.zip import open_zip
+
+    return open_zip(path, mode=mode, durable=durable)
+
+
+def file_of(url: str) -> tuple[str, str] | None:
+    """Return the file of this machine that a URL names, and the path in it; else None.
+
+    Parameters
+    ----------
+    url : str
+        ``scheme:///path/of/file``, ``scheme://relative/file``, or with a path inside
+        ``scheme://path/inside::file`` where ``file`` is a path or a file URL.
+
+    Examples
+    --------
+    >>> file_of("sqlite:///data/x.db"), file_of("zip://a/b::file:///data/x%20y.zip")
+    (('/data/x.db', ''), ('/data/x y.zip', 'a/b'))
+    >>> file_of("zip::s3://bucket/x.zip")
+    """
+    from urllib.parse import unquote
+
+    inside, chained, file = url.partition("::")
+    first = unquote(inside.partition("://")[2], errors="surrogateescape")
+    if not chained:
+        return first, ""
+    if file.lower().startswith("file:///") and "::" not in file:
+        return unquote(file[7:], errors="surrogateescape"), first
+    return None if "://" in file else (file, first)

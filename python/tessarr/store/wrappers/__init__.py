@@ -1,0 +1,1 @@
+"""Stores that change one aspect of another store."""

@@ -1,0 +1,83 @@
+"""The store as an array with storage transformers sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr._engine import ForeignStore
+from tessarr.errors import ArgumentError
+from tessarr.format.storage_transformer import IgnoredTransformer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tessarr._engine import Store, Value
+    from tessarr.format.storage_transformer import ChunkStore, StorageTransformer
+
+__all__ = ["chunk_store"]
+
+
+def chunk_store(
+    store: Store, path: str, transformers: Sequence[StorageTransformer]
+) -> tuple[Store, str]:
+    """Return where the chunks of an array are: a store, and the path in it.
+
+    Parameters
+    ----------
+    store, path
+        Where the array is.
+    transformers
+        What stands between, from the array to the store.
+
+    Returns
+    -------
+    store, path
+        Those that were given, if there are no transformers.
+    """
+    active = [found for found in transformers if not isinstance(found, IgnoredTransformer)]
+    if not active:
+        return store, path
+    chunks: ChunkStore = _Below(store, f"{path}/" if path else "")
+    for transformer in reversed(active):
+        chunks = transformer.transform(chunks)
+    return ForeignStore(chunks, read_only=store.read_only), ""
+
+
+_METADATA = "zarr.json"
+
+
+class _Below:
+    """What is under the path of an array, but for its metadata."""
+
+    def __init__(self, store: Store, prefix: str) -> None:
+        self._store = store
+        self._prefix = prefix
+
+    def get(self, key: str) -> bytes | None:
+        return self._store.get(self._at(key))
+
+    def put(self, key: str, data: bytes) -> None:
+        self._store.put(self._at(key), data)
+
+    def delete(self, key: str) -> None:
+        self._store.delete(self._at(key))
+
+    def list(self, prefix: str) -> list[str]:
+        above = self._prefix + prefix
+        # A prefix of keys ends in "/": what is longer is looked for one level above.
+        found = self._store.list(above[: above.rfind("/") + 1])
+        here = len(self._prefix)
+        keys = [key[here:] for key in found if key.startswith(above)]
+        return [key for key in keys if key != _METADATA]
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        return self._store.replace(self._at(key), data, expected)
+
+    def open_value(self, key: str) -> Value | None:
+        return self._store.open_value(self._at(key))
+
+    def _at(self, key: str) -> str:
+        if key == _METADATA:
+            message = f"a storage transformer keeps a chunk under {key!r}, which is the metadata's"
+            raise ArgumentError(message, key=self._prefix + key)
+        return self._prefix + key

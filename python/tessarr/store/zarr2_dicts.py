@@ -1,0 +1,191 @@
+"""Stores in dicts of Python, by the names that zarr-python 2 has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from threading import RLock
+from typing import Any, Literal, Self, TypeAlias
+
+from tessarr._engine import ForeignStore
+from tessarr.errors import StoreError
+from tessarr.format.registry import call_public
+from tessarr.store.repr_mixin import DescribedStore
+
+__all__ = ["DictStore", "KVStore"]
+
+_Dict: TypeAlias = "MutableMapping[str, Any]"
+
+
+class _ObjectStore(DescribedStore):
+    """A store over an object: equal to another over the same object, whatever that holds."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._object is other._object
+
+    def __hash__(self) -> int:
+        return id(self._object)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(<{type(self._object).__name__}>)"
+
+    @property
+    def _object(self) -> Any:
+        return next(iter(self._arguments.values()))
+
+
+class DictStore(_ObjectStore):
+    """A store in dicts in dicts: ``root["a"]["b"]`` is the value of the key ``a/b``.
+
+    For anything but to look into it, `MemoryStore` is the faster one.
+
+    Parameters
+    ----------
+    root : MutableMapping, optional
+        The outermost dict; by default a new one.
+    cls : callable, default dict
+        Makes the dicts within.
+    dimension_separator : {".", "/"}, optional
+        As for `DirectoryStore`.
+
+    Examples
+    --------
+    >>> store = DictStore()
+    >>> store["foo"] = b"bar"
+    >>> store["a/b/c"] = b"xxx"
+    >>> store.listdir(), store.root
+    (['a', 'foo'], {'foo': b'bar', 'a': {'b': {'c': b'xxx'}}})
+    >>> store.rmdir("a")
+    >>> list(store)
+    ['foo']
+    """
+
+    dimension_separator: Literal[".", "/"] | None
+
+    def __new__(
+        made_class: type[Self],  # pyright: ignore[reportSelfClsParameterName]
+        root: _Dict | None = None,
+        cls: Callable[[], _Dict] = dict,
+        *,
+        dimension_separator: Literal[".", "/"] | None = None,
+    ) -> Self:
+        arguments: dict[str, Any] = {"root": cls() if root is None else root, "cls": cls}
+        if dimension_separator is not None:
+            arguments["dimension_separator"] = dimension_separator
+        made = made_class._make(arguments, ForeignStore(_Nested(arguments["root"], cls)))
+        made.dimension_separator = dimension_separator
+        return made
+
+    @property
+    def root(self) -> _Dict:
+        """The outermost dict."""
+        root: _Dict = self._object
+        return root
+
+
+class KVStore(_ObjectStore):
+    """Any mutable mapping of keys to bytes, with all that stores can do.
+
+    Parameters
+    ----------
+    mutablemapping : MutableMapping
+        What holds the values.
+
+    Examples
+    --------
+    >>> items = {}
+    >>> store = KVStore(items)
+    >>> store["a/b"] = b"1"
+    >>> items, store.listdir("a")
+    ({'a/b': b'1'}, ['b'])
+    """
+
+    def __new__(cls, mutablemapping: MutableMapping[str, Any]) -> Self:
+        return cls._make({"mutablemapping": mutablemapping}, ForeignStore(mutablemapping))
+
+
+class _Nested:
+    """Dicts in dicts as a store: see `tessarr.store.protocol`."""
+
+    def __init__(self, root: _Dict, make: Callable[[], _Dict]) -> None:
+        self._root = root
+        self._make = make
+        self._lock = RLock()
+
+    def get(self, key: str) -> Any:
+        *folders, name = key.split("/")
+        found = self._folder(folders)
+        value = None if found is None else found.get(name)
+        return None if isinstance(value, Mapping) else value
+
+    def put(self, key: str, data: bytes) -> None:
+        *folders, name = key.split("/")
+        with self._lock:
+            found: Any = self._root
+            for folder in folders:
+                if folder not in found:
+                    found[folder] = self._make()
+                found = found[folder]
+                if not isinstance(found, MutableMapping):
+                    raise StoreError(f"cannot store {key!r}: {folder!r} in it is a value", key=key)
+            if isinstance(found.get(name), Mapping):
+                raise StoreError(f"cannot store {key!r}: there are keys below it", key=key)
+            found[name] = data
+
+    def delete(self, key: str) -> None:
+        with self._lock:
+            if self.get(key) is not None:
+                self._remove(key)
+
+    def delete_prefix(self, prefix: str) -> None:
+        with self._lock:
+            if not prefix:
+                self._root.clear()
+            elif self._folder(prefix[:-1].split("/")) is not None:
+                self._remove(prefix[:-1])
+
+    def _remove(self, path: str) -> None:
+        """Remove a value or a dict, and the dicts around it that are empty then."""
+        *folders, name = path.split("/")
+        around = [self._folder(folders[:depth]) for depth in range(len(folders) + 1)]
+        for found, inner in zip(reversed(around), (name, *reversed(folders)), strict=True):
+            assert found is not None
+            del found[inner]
+            if found:
+                break
+
+    def list(self, prefix: str) -> Iterator[str]:
+        with self._lock:
+            found = self._folder(prefix[:-1].split("/") if prefix else [])
+            keys = [*_below(found, prefix)] if found is not None else []
+        return iter(keys)
+
+    def list_dir(self, prefix: str) -> tuple[Any, Any]:
+        with self._lock:
+            found = self._folder(prefix[:-1].split("/") if prefix else [])
+            items = [] if found is None else [*found.items()]
+        folders = [f"{prefix}{name}/" for name, value in items if isinstance(value, Mapping)]
+        keys = [f"{prefix}{name}" for name, value in items if not isinstance(value, Mapping)]
+        return keys, folders
+
+    def _folder(self, names: Any) -> _Dict | None:
+        found: Any = self._root
+        for name in names:
+            found = found.get(name)
+            if not isinstance(found, MutableMapping):
+                return None
+        return found  # type: ignore[no-any-return] # checked at each step
+
+
+def _below(found: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    # Keys may be nested more deeply than calls may.
+    folders = [(prefix, found)]
+    while folders:
+        path, folder = folders.pop()
+        for name, value in folder.items():
+            if isinstance(value, Mapping):
+                folders.append((f"{path}{name}/", value))
+            else:
+                yield path + name
+
+
+call_public("tessarr.stores", DictStore, KVStore)

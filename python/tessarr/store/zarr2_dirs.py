@@ -1,0 +1,175 @@
+"""Stores in folders, by the names that zarr-python 2 has for them."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.format.registry import call_public
+from tessarr.store.mapping import LocalStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["DirectoryStore", "NestedDirectoryStore", "TempStore"]
+
+
+class DirectoryStore(LocalStore):
+    """A store in a folder, by the name that zarr-python 2 has for it.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The folder; the first write creates it.
+    dimension_separator : {".", "/"}, optional
+        What stands in the names of chunks of arrays of format 2, unless the array says so
+        itself: "." for files side by side, "/" for folders in folders.
+    read_only, durable
+        As for `LocalStore`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> store = DirectoryStore(tempfile.mkdtemp())
+    >>> store["a/b/c"] = b"xxx"
+    >>> store["a/b/c"], store.listdir("a/b")
+    (b'xxx', ['c'])
+    >>> store.rmdir("a")
+    >>> list(store)
+    []
+    """
+
+    dimension_separator: Literal[".", "/"] | None
+
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        dimension_separator: Literal[".", "/"] | None = None,
+        read_only: bool = False,
+        durable: bool = False,
+    ) -> Self:
+        if dimension_separator not in (None, ".", "/"):
+            raise ArgumentError(
+                f"dimension_separator must be '.' or '/', not {dimension_separator!r}"
+            )
+        made = super().__new__(cls, path, read_only=read_only, durable=durable)
+        made.dimension_separator = dimension_separator
+        return made
+
+    @classmethod
+    def _restored(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
+        return cls(path, dimension_separator=separator)
+
+
+class NestedDirectoryStore(DirectoryStore):
+    """A store in a folder, with the chunks of arrays of format 2 in folders of their own.
+
+    It is a `DirectoryStore` with ``dimension_separator="/"``: chunk (1, 2) is the file
+    ``1/2``. Arrays that older programs wrote in this way, without saying so in their
+    metadata, are read.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The folder; the first write creates it.
+    dimension_separator : {"/"}, default "/"
+        There is no choice.
+    read_only, durable
+        As for `LocalStore`.
+
+    Examples
+    --------
+    >>> import tempfile, tessarr
+    >>> store = NestedDirectoryStore(tempfile.mkdtemp())
+    >>> a = tessarr.create_array(store, data=[[1, 2], [3, 4]], chunks=1, zarr_format=2)
+    >>> store.listdir(), store.listdir("0")
+    (['.zarray', '.zattrs', '0', '1'], ['0', '1'])
+    """
+
+    def __new__(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        dimension_separator: Literal[".", "/"] | None = "/",
+        read_only: bool = False,
+        durable: bool = False,
+    ) -> Self:
+        if dimension_separator == ".":
+            raise ArgumentError("NestedDirectoryStore has the dimension_separator '/', not '.'")
+        return super().__new__(
+            cls, path, dimension_separator="/", read_only=read_only, durable=durable
+        )
+
+
+class TempStore(DirectoryStore):
+    """A store in a new temporary folder, which is removed when Python ends.
+
+    Parameters
+    ----------
+    suffix, prefix : str
+        How the name of the folder ends and begins.
+    dir : str or os.PathLike, optional
+        Where the folder is; by default where the system has temporary files.
+    dimension_separator : {".", "/"}, optional
+        As for `DirectoryStore`.
+
+    Notes
+    -----
+    `close`, or leaving a ``with`` block, removes the folder at once. Only the process that
+    made the store removes it; a pickle is a `DirectoryStore` of the folder.
+
+    Examples
+    --------
+    >>> with TempStore() as store:
+    ...     store["a"] = b"1"
+    ...     list(store)
+    ['a']
+    """
+
+    _remove: Callable[[], object]
+
+    def __new__(
+        cls,
+        suffix: str = "",
+        prefix: str = "tessarr",
+        dir: str | os.PathLike[str] | None = None,  # noqa: A002 (as users know it)
+        *,
+        dimension_separator: Literal[".", "/"] | None = None,
+    ) -> Self:
+        import atexit
+        import tempfile
+
+        path = tempfile.mkdtemp(suffix, prefix, dir)
+        made = super().__new__(cls, path, dimension_separator=dimension_separator)
+        made._remove = _Removal(path)
+        atexit.register(made._remove)
+        return made
+
+    def close(self) -> None:
+        """Remove the folder."""
+        import atexit
+
+        atexit.unregister(self._remove)
+        self._remove()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DirectoryStore._restored, (self.path, self.dimension_separator)
+
+
+class _Removal:
+    """Removes a folder, in the process that made it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._process = os.getpid()
+
+    def __call__(self) -> None:
+        import shutil
+
+        if os.getpid() == self._process:
+            shutil.rmtree(self._path, ignore_errors=True)
+
+
+call_public("tessarr.stores", DirectoryStore, NestedDirectoryStore, TempStore)

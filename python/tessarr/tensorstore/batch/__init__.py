@@ -1,0 +1,1 @@
+"""Batches: reads that start together and share their requests."""

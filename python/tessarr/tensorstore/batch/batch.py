@@ -1,0 +1,199 @@
+"""Batches: reads that begin together, and share what they read of stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from tessarr.tensorstore.batch.read_group import Together, begin_together, submitted
+from tessarr.tensorstore.batch.shared_reads import Sharing
+from tessarr.tensorstore.future.executor import submit
+from tessarr.tensorstore.future.future import PENDING, Future, failed
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.batch.read_group import Reads
+    from tessarr.tensorstore.batch.shared_reads import Expected
+
+__all__ = ["Batch"]
+
+_Begin: TypeAlias = Callable[[Together, Sharing], Future[Any]]
+_Taken: TypeAlias = tuple[Future[Any], _Begin]
+
+
+class _Waiting:
+    """What begins once: when a batch does, or when its result is wanted before.
+
+    Parameters
+    ----------
+    begin
+        Begins it, given what collects reads of arrays that begin with it, and what it shares.
+    expected
+        What it will ask for.
+    reads
+        Whether it reads arrays. It looks at what is expected before.
+    """
+
+    __slots__ = ("_begin", "expected", "future", "reads")
+
+    def __init__(self, begin: _Begin, expected: Sequence[Expected], *, reads: bool) -> None:
+        self._begin = [begin]
+        self.expected, self.reads = expected, reads
+        self.future: Future[Any] = Future._pending()
+        self.future._begin = self._alone
+
+    def _alone(self, _: object) -> None:
+        _begin_all([self], {})
+
+    def taken(self) -> _Begin | None:
+        """Return what begins it, to the first who asks; None where nobody wants it any more."""
+        if not self._begin or self.future._state != PENDING:
+            return None
+        try:
+            return self._begin.pop()
+        except IndexError:  # another thread was faster
+            return None
+
+
+def _begin_all(waiting: Sequence[_Waiting], reads: Reads) -> None:
+    """Begin what waits, and reads of arrays: they share what they read.
+
+    Where metadata have to be looked at before, a thread does that, and then begins everything:
+    what is wanted of a chunk is told to all who read it before one of them does.
+    """
+    arrays: list[_Taken] = []
+    others: list[_Taken] = []
+    expected: list[Expected] = []
+    looks = False
+    for one in waiting:
+        begin = one.taken()
+        if begin is not None:
+            expected += one.expected
+            looks = looks or (one.reads and len(one.expected) > 0)
+            (arrays if one.reads else others).append((one.future, begin))
+    sharing = Sharing(expected if len(arrays) + len(others) + len(reads) > 1 else ())
+    if not looks:
+        _begin_now(arrays, others, reads, sharing)
+        return
+    helped = submit(partial(_begin_now, arrays, others, reads, sharing))
+    for future in [*reads, *(future for future, _ in [*arrays, *others])]:
+        future._work = future._work or helped
+
+
+def _begin_now(
+    arrays: Sequence[_Taken], others: Sequence[_Taken], reads: Reads, sharing: Sharing
+) -> None:
+    together = Together(waits=True)
+    for some in (arrays, others):
+        found = []
+        for future, begin in some:
+            try:
+                source = begin(together, sharing)
+            except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+                source = failed(error)
+            found.append((future, source))
+        if some is arrays and (arrays or reads):
+            begin_together({**reads, **together.take()}, sharing)
+        for future, source in found:
+            future._end_like(source)
+
+
+class Batch:
+    """Collects reads, which begin when it is submitted.
+
+    They share what they read: a chunk that several touch is fetched and decoded once, a shard is
+    opened once for all of them, its index read once, and what is close together in it is fetched
+    together, as is what is read of a key. Keys, chunks and metadata that are the same are asked for
+    once, through whichever caches, and in transactions. Bounds that have to be looked up are so
+    when the reads begin.
+
+    Notes
+    -----
+    A read whose result somebody waits for before begins at once. Nothing is kept from beginning
+    by forgetting to submit: where nobody refers to the batch any more, it is submitted.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.KvStore.open("memory://").result()
+    >>> store["a"] = b"1"
+    >>> with ts.Batch() as batch:
+    ...     future = store.read("a", batch=batch)
+    >>> future.result().value
+    b'1'
+    """
+
+    __slots__ = ("__weakref__", "_lock", "_submitted", "_together", "_waiting")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._waiting: list[_Waiting] = []
+        self._submitted = False
+        self._together = Together(waits=True)
+
+    def submit(self) -> None:
+        """Begin all reads; no more can be added.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> batch = ts.Batch()
+        >>> future = ts.array([1, 2]).read(batch=batch)
+        >>> batch.submit()
+        >>> future.result()
+        array([1, 2])
+        """
+        with self._lock:
+            self._submitted = True
+        self._begin(last=True)
+
+    def _begin(self, *, last: bool = False) -> None:
+        """Begin all that was collected; nothing is added any more if it is the last time."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        reads = self._together.take(last=last)
+        if waiting or reads:
+            _begin_all(waiting, reads)
+
+    def _check(self) -> None:
+        """Raise an error if it was submitted."""
+        if self._submitted:
+            raise submitted()
+
+    def _later(
+        self,
+        begin: _Begin,
+        expected: Sequence[Expected] = (),
+        *,
+        reads: bool = False,
+        opens: bool = False,
+    ) -> Future[Any]:
+        """Return the future of what `begin` gives, which is called when the batch is submitted.
+
+        It is given what collects reads of arrays that begin with it, and what it shares with
+        others, who are told what is `expected`. What `reads` arrays looks at that before others
+        begin. That the batch was submitted is an error, but for what opens: that begins at once.
+        """
+        made = _Waiting(begin, expected, reads=reads)
+        with self._lock:
+            if not self._submitted:
+                self._waiting.append(made)
+                return made.future
+        if not opens:
+            raise submitted()
+        made.future.force()
+        return made.future
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.submit()
+
+    def __reduce__(self) -> str:
+        raise TypeError("a batch cannot be copied: it is submitted once nobody refers to it")
+
+    def __del__(self) -> None:
+        if hasattr(self, "_lock") and not self._submitted:  # else it was refused, and never made
+            self.submit()

@@ -1,0 +1,110 @@
+"""Reads that begin together: by one call of the engine, side by side."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tessarr._engine import read_together
+from tessarr.errors import ArgumentError
+from tessarr.store.wrappers.staged import StagedStore
+from tessarr.tensorstore.future.future import PENDING, Future
+
+if TYPE_CHECKING:
+    from tessarr._engine import Reading
+    from tessarr.array import Array
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.tensorstore.batch.shared_reads import Sharing
+
+__all__ = ["Reads", "Together", "begin_together", "begun", "submitted"]
+
+_Read: TypeAlias = "tuple[Reading, Array, ArrayMeta, Store]"
+
+Reads: TypeAlias = "dict[Future[Any], _Read]"
+"""Reads by their futures: of which array, with which metadata, and where that is, below caches."""
+
+
+class Together:
+    """Collects reads of arrays until they begin.
+
+    Parameters
+    ----------
+    waits
+        Whether they wait until they are submitted, all but one whose result is wanted before, which
+        begins alone. Else they may begin at once, and do so at the latest when one is wanted.
+    """
+
+    __slots__ = ("_lock", "_reads", "waits")
+
+    def __init__(self, *, waits: bool = False) -> None:
+        self.waits = waits
+        self._lock = allocate_lock()
+        self._reads: Reads | None = {}  # None: they were submitted
+
+    def read(self, read: Reading, array: Array, place: Store) -> Future[Any]:
+        """Return the future of a read of an array, whose store stands before a place, or is it."""
+        future: Future[Any] = Future._pending()
+        future._begin = self._begin_for
+        with self._lock:
+            if self._reads is None:
+                raise submitted()
+            self._reads[future] = read, array, array._meta, place
+        return future
+
+    def take(self, *, last: bool = False) -> Reads:
+        """Return all that was collected; nothing is added any more if it is the last time."""
+        with self._lock:
+            reads = self._reads
+            self._reads = None if last or reads is None else {}
+        return reads or {}
+
+    def begin(self) -> None:
+        """Begin all that was collected."""
+        begin_together(self.take())
+
+    def _begin_for(self, future: Future[Any]) -> None:
+        """Begin what a future waits for."""
+        if not self.waits:
+            self.begin()
+            return
+        with self._lock:
+            read = None if self._reads is None else self._reads.pop(future, None)
+        if read is not None:
+            begin_together({future: read})
+
+
+def begun(read: Reading, *, soon: bool) -> Future[Any]:
+    """Return the future of a read that begins now, by itself.
+
+    A small one may begin `soon`: together with those of the same array that are begun before a
+    thread comes to it.
+    """
+    future: Future[Any] = Future._pending()
+    future._work = read_together([read], [future], soon=soon).help
+    return future
+
+
+def begin_together(reads: Reads, sharing: Sharing | None = None) -> None:
+    """Begin reads, which may share what others read."""
+    wanted = [future for future in reads if future._state == PENDING]
+    if not wanted:
+        return
+    found, places = [reads[future] for future in wanted], None
+    if sharing is not None and (sharing.expects or not _is_one(found)):
+        places = [sharing.of(array._store, place) for _, array, _, place in found]
+    begun = read_together([one[0] for one in found], wanted, places=places)
+    for future in wanted:
+        future._begin, future._work = None, begun.help
+
+
+def _is_one(reads: list[_Read]) -> bool:
+    """Whether the engine reads them as one: they are of one array, and of no transaction."""
+    _, array, meta, _ = reads[0]
+    same = all(one[1] is array and one[2] is meta for one in reads)
+    return same and type(array._store) is not StagedStore
+
+
+def submitted() -> ArgumentError:
+    """Return the error for what is added to a batch that was submitted."""
+    return ArgumentError("batch was already submitted")

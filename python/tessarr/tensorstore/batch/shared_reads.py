@@ -1,0 +1,104 @@
+"""What reads that begin together share: the stores that they ask."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tessarr.store import MemoryStore
+from tessarr.store.wrappers.staged import RememberingStore, SharedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+    from tessarr.store import Store
+
+__all__ = ["Expected", "Sharing"]
+
+
+class Expected(NamedTuple):
+    """What will be read.
+
+    Parameters
+    ----------
+    place : Store
+        The store, below caches and transactions.
+    key : str
+        A key of it.
+    span : tuple, optional
+        Which bytes: the first, and the one behind the last; by default all.
+    """
+
+    place: Store
+    key: str
+    span: tuple[int, int | None] | None = None
+
+
+class Sharing:
+    """The stores that reads ask which begin together: what one has read, others need not read.
+
+    Who begins later shares nothing of it, as there may be something else by then.
+
+    Parameters
+    ----------
+    expected
+        What will be read but chunks; who reads these tells of them himself.
+    """
+
+    __slots__ = ("_found", "_stores", "began_s")
+
+    began_s: float
+    """When they begin, in seconds since 1970: what they read is as it was then, or later."""
+
+    def __init__(self, expected: Iterable[Expected] = ()) -> None:
+        self.began_s = time.time()
+        self._stores: dict[Hashable, SharedStore] = {}
+        self._found: dict[int, tuple[Store, tuple[Store, SharedStore] | None]] = {}
+        for place, key, span in expected:
+            shared = self._shared(place)
+            if shared is not None:
+                shared.expect(key, span)
+
+    def _shared(self, place: Store) -> SharedStore | None:
+        """Return what stands for a place; None: nothing is fetched there."""
+        if type(place) is RememberingStore:
+            place = place.asked
+        if type(place) is MemoryStore:
+            return None
+        return self._stores.setdefault(place, SharedStore(place))
+
+    @property
+    def expects(self) -> bool:
+        """Whether anything is read that others may read, too."""
+        return bool(self._stores)
+
+    def of(self, store: Store, place: Store) -> tuple[Store, SharedStore] | None:
+        """Return the store behind `store` that is this place, and what stands for it."""
+        found = self._found.get(id(store))
+        if found is None:  # it is kept, so that no other one gets its number
+            shared = self._shared(place)
+            inside = None if shared is None else (_inside(store, place), shared)
+            found = self._found[id(store)] = store, inside
+        return found[1]
+
+    def through(self, store: Store, place: Store) -> Store:
+        """Return a store that asks what stands for a place where `store` would ask that."""
+        found = self.of(store, place) if self._stores else None
+        return store if found is None else found[1].through(store, found[0])
+
+
+def _inside(store: Store, place: Store) -> Store:
+    """Return the store that is this place of those that stand behind another one."""
+    if type(place) is RememberingStore:
+        place = place.asked
+    found: Any = store
+    while not (found is place or found == place):
+        for name in ("asked", "below", "store"):
+            inner = getattr(found, name, None)
+            if inner is not None:
+                break
+        else:
+            return place
+        found = inner
+    inside: Store = found
+    return inside

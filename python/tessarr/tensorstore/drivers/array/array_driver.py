@@ -1,0 +1,304 @@
+"""The driver ``array``: elements in memory."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.index_space import IndexDomain, IndexTransform
+from tessarr.indexing import has_dtype, objects
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.future.future import NOTHING, failed, finished
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.handle.handle import handle
+from tessarr.tensorstore.handle.source_values import converted
+from tessarr.tensorstore.json.parse import as_flag, of_class
+from tessarr.tensorstore.ndarray_views import assign, copied, unmade
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, elements, json_value
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.context.references import References
+    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.handle.handle import TensorStore
+
+__all__ = ["MemoryDriver", "array"]
+
+DataType = dtype
+
+
+def array(
+    array: npt.ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    context: Context | None = None,
+    copy: bool | None = None,
+    write: bool | None = None,
+) -> TensorStore:
+    """Return a handle of an array in memory.
+
+    Parameters
+    ----------
+    array
+        What NumPy takes for an array.
+    dtype
+        The data type. Arrays are converted where NumPy calls that safe.
+    context
+        What the spec of the handle refers to.
+    copy
+        True copies, False raises an error where a copy would be needed. By default only
+        what cannot be used as it is is copied: arrays and buffers can.
+    write
+        Whether the handle can write, which raises an error where the array cannot be
+        written. By default if the array can.
+
+    Raises
+    ------
+    ArgumentError
+        If elements have no data type, or it takes a copy against what `copy` says.
+    TypeError
+        If the array is of a type that is not cast safely.
+
+    Examples
+    --------
+    >>> import numpy as np, tessarr.tensorstore as ts
+    >>> values = np.arange(6).reshape(2, 3)
+    >>> store = ts.array(values)
+    >>> store[1, 1:] = 9
+    >>> values.tolist(), store.T.shape
+    ([[0, 1, 2], [3, 9, 9]], (3, 2))
+    """
+    data_type = None if dtype is None else DataType(dtype)
+    copy, write = _choice(copy, "copy"), _choice(write, "write")
+    values, data_type = _values(array, data_type, copy)
+    if write and not values.flags.writeable:
+        if copy is False:
+            raise ArgumentError("the array cannot be written, and copy=False")
+        values = values.copy()
+    driver = MemoryDriver(values, data_type, of_class(context, Context, "context"))
+    return handle(driver, None, "r" if write is False or not values.flags.writeable else "rw")
+
+
+def _values(
+    source: Any, data_type: DataType | None, copy: bool | None
+) -> tuple[npt.NDArray[Any], DataType]:
+    if data_type is not None and data_type.numpy_dtype.kind == "O":
+        return _of_objects(source, data_type, copy), data_type
+    values = converted(source, None)
+    if data_type is None:
+        if values.dtype.kind == "O":
+            data_type = dtype_of_objects(values)
+            return _of_objects(source, data_type, copy), data_type
+        if values.dtype.kind in "UT":
+            data_type = dtype("ustring")
+            return _of_objects(values, data_type, copy), data_type
+        data_type = _data_type(values.dtype)
+    wanted = data_type.dtype
+    if values.dtype != wanted:
+        size = values.dtype.itemsize
+        if values.dtype.kind in "SV" and size != 1:
+            raise ArgumentError(f"elements of {values.dtype} are {size} bytes, not one")
+        safe = has_dtype(source)
+        values = values.astype(wanted, casting="safe") if safe else converted(source, wanted)
+        _refuse_copy(copy)
+    elif copy:
+        values = values.copy("K")
+    elif copy is False and not _is_shared(source, values):
+        _refuse_copy(copy)
+    return values, data_type
+
+
+def _choice(value: Any, name: str) -> bool | None:
+    return None if value is None else as_flag(value, name)
+
+
+def _is_shared(source: Any, values: npt.NDArray[Any]) -> bool:
+    """Tell whether elements are where NumPy found them: what it makes itself is new each time."""
+    return values.size == 0 or np.may_share_memory(values, converted(source, None))
+
+
+_data_type = cache(dtype)
+
+
+def dtype_of_objects(values: npt.NDArray[Any]) -> DataType:
+    """Return the data type of an array of Python objects: JSON, if they can be that."""
+    for value in values.flat:
+        json_value(value)
+    return dtype("json")
+
+
+def _of_objects(source: Any, data_type: DataType, copy: bool | None) -> npt.NDArray[Any]:
+    if isinstance(source, np.ndarray) and source.dtype.kind == "O" and not copy:
+        elements(source, data_type)
+        return source
+    _refuse_copy(copy)
+    made = np.asarray(source) if has_dtype(source) else objects(source, 32)
+    return elements(made.astype("O", copy=False), data_type)
+
+
+def _refuse_copy(copy: bool | None) -> None:
+    if copy is False:
+        raise ArgumentError("the elements cannot be used without a copy, and copy=False")
+
+
+class MemoryDriver(Driver):
+    """Elements of a NumPy array.
+
+    Parameters
+    ----------
+    values
+        The array, used as it is.
+    data_type
+        That of its elements.
+    context
+        What has its resources: a context, or resources themselves.
+    units
+        The unit of each dimension.
+    """
+
+    __slots__ = ("_domain", "_units", "context", "values")
+
+    name = "array"
+
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        data_type: DataType,
+        context: Context | References | None = None,
+        units: tuple[Any, ...] | None = None,
+    ) -> None:
+        self.values = values
+        self.context = context
+        self._units = (None,) * values.ndim if units is None else units
+        self.dtype = data_type
+        self._domain = IndexDomain(shape=values.shape)
+
+    @property
+    def domain(self) -> IndexDomain:
+        """The shape of the array, from 0 on."""
+        return self._domain
+
+    @property
+    def writable(self) -> bool:
+        """Whether the array can be written."""
+        return bool(self.values.flags.writeable)
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell that everything is there."""
+        return finished((False if not_stored else None, True if fully_stored else None))
+
+    def _check(self, using: Using) -> None:
+        if using.transaction is not None:
+            self._cannot("take part in transactions")
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Return the same: bounds of an array do not change."""
+        try:
+            self._check(using)
+            return finished(self)
+        except UnsupportedError as error:
+            return failed(error)
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Copy elements."""
+        try:
+            self._check(using)
+            return finished(copied(self.values, view._as_view(), out))
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(unmade(error, view))
+
+    @property
+    def memory(self) -> npt.NDArray[Any]:
+        """The array."""
+        return self.values
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Store elements."""
+        done: Future[None]
+        try:
+            self._check(using)
+            objects = self.values.dtype.kind == "O"
+            items = elements(values, self.dtype) if objects else values
+            assign(self.values, view._as_view(), items)
+            done = NOTHING
+        except Exception as error:  # noqa: BLE001 (the futures tell it)
+            done = failed(error)
+        return WriteFutures._of(done, done)
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those that a spec gave."""
+        return self._units
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """No chunks, but the order of the axes in memory."""
+        return layout_of(self.values)
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are: in the array that owns the memory."""
+        owner: Any = self.values
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        return frozenset([("memory", id(owner))])
+
+
+def layout_of(values: npt.NDArray[Any]) -> ChunkLayout:
+    """Return the order of the axes in memory."""
+    strides = [abs(one) for one in values.strides]
+    order = sorted(range(values.ndim), key=lambda axis: -strides[axis])
+    return ChunkLayout(inner_order=order, grid_origin=[0] * len(order))
+
+
+def elements_to_json(values: npt.NDArray[Any], data_type: DataType) -> Any:
+    """Return elements as nested lists of JSON.
+
+    Raises
+    ------
+    UnsupportedError
+        If JSON has nothing for them.
+    """
+    if values.ndim:
+        return [elements_to_json(values[k, ...], data_type) for k in range(len(values))]
+    return element_to_json(values[()], data_type)
+
+
+def element_to_json(value: Any, data_type: DataType) -> Any:
+    """Return one element as JSON: numbers that are not finite as text."""
+    kind = data_type.name
+    if kind == "json":
+        return json_value(value)
+    if kind == "ustring":
+        return str(value)
+    if kind == "string":
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise UnsupportedError(f"{brief(value)} is not UTF-8, as JSON needs it") from None
+    if kind == "bool":
+        return bool(value)
+    if kind.startswith(("int", "uint")):
+        return int(value)
+    if kind.startswith("complex"):
+        return [_float(float(value.real)), _float(float(value.imag))]
+    if kind.startswith(("float", "bfloat")):
+        return _float(float(value))
+    raise UnsupportedError(f"JSON has nothing for elements of {kind}", extension=kind)
+
+
+def _float(value: float) -> Any:
+    if np.isfinite(value):
+        return value
+    return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,0 +1,308 @@
+"""Specs of the driver ``array``: elements as JSON."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.drivers.array.array_driver import (
+    MemoryDriver,
+    elements_to_json,
+    layout_of,
+)
+from tessarr.tensorstore.drivers.cast.conversion import conversion
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.json.parse import stated
+from tessarr.tensorstore.ndarray_views import selected
+from tessarr.tensorstore.schema.data_type import dtype
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.units import units_through
+from tessarr.tensorstore.spec.context_spec import ReferringSpec
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+from tessarr.tensorstore.spec.open_mode import OpenMode
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.context.references import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.future.future import Future
+    from tessarr.types import JSONObject
+
+__all__ = ["MemorySpec"]
+
+_RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
+_MAX_RANK: Final = 32
+
+
+class MemorySpec(ReferringSpec):
+    """What a spec says of elements in memory: the elements."""
+
+    name = "array"
+
+    _values: npt.NDArray[Any]
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        data_type = schema.dtype
+        if data_type is None:
+            raise ArgumentError('"dtype" has to be given for an "array"')
+        if "array" not in members:
+            raise ArgumentError('"array" is missing: the spec does not say what the elements are')
+        given = members.pop("array")
+        if _is_of(given, data_type):
+            values = given.copy()
+        else:
+            values = parsed(stated(given), data_type, schema.rank)
+        made = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
+        made._values = values
+        made._references = References.parse(_RESOURCES, members)
+        return made
+
+    def _check(self) -> None:
+        """Raise an error if the elements are not as the constraints say."""
+        if self.schema.codec is not None:
+            raise ArgumentError('an "array" has no codec')
+        if self.schema.fill_value is not None:
+            raise ArgumentError('an "array" has no fill value')
+        layout = self.schema.chunk_layout.to_json()
+        if any(isinstance(part, dict) and "shape" in part for part in layout.values()):
+            raise ArgumentError('an "array" has no chunks')
+        self.effective()._merged(self.schema)
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of those elements that a view has, and a view of them."""
+        assert isinstance(driver, MemoryDriver)
+        made = cls(Schema(dtype=driver.dtype))
+        context = driver.context
+        if not isinstance(context, References):
+            context = References(_RESOURCES, {}).bind(context or _default())
+        made._references = context
+        order = _outwards(driver.values, view)
+        values = np.asarray(selected(driver.values, _once(view, order)._as_view()))
+        made._values, shown = _shown(values, view, order)
+        units = units_through(driver.dimension_units, view)
+        if any(unit is not None for unit in units):
+            along = [one.input_dimension for one in shown.output]
+            made.schema.update(dimension_units=[None if k is None else units[k] for k in along])
+        return made, shown
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        assert self.schema.dtype is not None
+        found: JSONObject = {"array": self._values}
+        try:
+            found["array"] = elements_to_json(self._values, self.schema.dtype)
+        except UnsupportedError:
+            if not naming.brief:
+                raise
+        found.update(self._references.json(naming, include_defaults=include_defaults))
+        return found
+
+    def effective(self) -> Schema:
+        """Return all that is known: everything."""
+        return Schema(
+            dtype=self.schema.dtype,
+            domain=IndexDomain(shape=self._values.shape),
+            chunk_layout=layout_of(self._values),
+            dimension_units=self.schema.dimension_units,
+        )
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        if options.kvstore is not None:
+            raise ArgumentError('a spec of the driver "array" takes no kvstore')
+        made = self._referring(self._references)
+        if options.schema is not None:
+            made.schema = self.schema._merged(options.schema)
+        return made
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do: the elements are here."""
+        return OpenMode()
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Return a copy of the elements."""
+
+        def opened() -> Opened:
+            assert self.schema.dtype is not None
+            if opening.transaction is not None:
+                raise UnsupportedError('driver "array" cannot take part in transactions')
+            self._check()
+            driver = MemoryDriver(
+                _outermost(self._values.copy()),
+                self.schema.dtype,
+                self._references,
+                self.schema.dimension_units,
+            )
+            return Opened(driver, view)
+
+        return start(opened, here=True)
+
+
+def _outermost(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the same, where axes of one item have no stride: others count as being around them."""
+    axes = (np.newaxis if size == 1 else slice(None) for size in values.shape)
+    return values.squeeze()[(..., *axes)]
+
+
+@cache
+def _default() -> Context:
+    """Return the context of arrays that were given none."""
+    return Context()
+
+
+def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
+    """Return the dimensions of a view in the order in which a spec has them, slowest first.
+
+    Those along which elements only repeat are left out. The order is TensorStore's: dimensions of
+    index arrays, those of the first one before others, then by how far apart elements are. It
+    counts backwards as less than nothing where there are no index arrays.
+    """
+    steps = [0] * view.input_rank
+    lists: list[list[int]] = []
+    apart = view._as_view().apart()
+    for stride, line, listed in zip(values.strides, view._lines(), apart, strict=True):
+        if listed is not None and stride:
+            lists.append(listed)
+        elif line[0] >= 0:
+            steps[line[0]] += stride * line[2]
+    along = [[listed[k] for listed in lists] for k in range(len(steps))]
+    far = [*map(abs, steps)] if lists else steps
+    moved = [k for k in range(len(steps)) if steps[k] or any(along[k])]
+
+    def place(k: int) -> tuple[Any, ...]:
+        return not any(along[k]), [-apart for apart in along[k]], -far[k]
+
+    return sorted((k for k in moved if view.domain._dims[k].size != 1), key=place)
+
+
+def _once(view: IndexTransform, kept: list[int]) -> IndexTransform:
+    """Return a view with one position of all other dimensions, which may have no end."""
+    dims = [
+        dim if k in kept or not dim.size else _one(dim) for k, dim in enumerate(view.domain._dims)
+    ]
+    return view[IndexDomain(dims)]
+
+
+def _one(dim: Dim) -> Dim:
+    at = min(max(0, dim.inclusive_min), dim.inclusive_max)
+    return Dim(inclusive_min=at, size=1, label=dim.label)
+
+
+def _shown(
+    values: npt.NDArray[Any], view: IndexTransform, order: list[int]
+) -> tuple[npt.NDArray[Any], IndexTransform]:
+    """Return elements along some dimensions, laid out in their order, and how they repeat."""
+    if values.size == 0:
+        return np.empty(0, values.dtype), IndexTransform._of(
+            view.domain, (OutputIndexMap._constant(0),)
+        )
+    dims = view.domain._dims
+    kept = sorted(order)
+    key: Any = tuple(slice(None) if k in kept else 0 for k in range(len(dims)))
+    axes = [kept.index(k) for k in order]
+    laid = values[(*key, ...)].transpose(axes).copy().transpose(np.argsort(axes))
+    maps = tuple(OutputIndexMap._along(k, -dims[k].inclusive_min) for k in kept)
+    return laid, IndexTransform._of(view.domain, maps)
+
+
+def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
+    """Return the array that nested lists of JSON are.
+
+    Parameters
+    ----------
+    items
+        The lists. Those of complex numbers are pairs of numbers inside.
+    data_type
+        That of the elements.
+    rank
+        How deep lists are axes; by default as deep as they are.
+
+    Raises
+    ------
+    ArgumentError
+        If they are of different lengths or, while the rank is open, of different depths, or an
+        element is none.
+    """
+    pairs = data_type.name.startswith("complex")
+    lists = pairs or rank is not None  # whether elements may be lists
+    if rank is None:
+        rank = max(0, _depth(items) - pairs)
+    if rank > _MAX_RANK:
+        raise ArgumentError(f'"array": {rank} axes are too many, {_MAX_RANK} are possible')
+    shape: list[int] = []
+    inner = items
+    for _ in range(rank):
+        if not isinstance(inner, list):
+            raise ArgumentError(f'"array": {brief(inner)} is not a list, and rank {rank} is wanted')
+        shape.append(len(inner))
+        if not inner:
+            break
+        inner = inner[0]
+    if len(shape) < rank:
+        raise ArgumentError(f'"array": lists of rank {len(shape)}, {rank} is wanted')
+    flat: list[Any] = []
+    _flatten(items, shape, flat, lists=lists)
+    values = np.empty(len(flat), "O")
+    for k, item in enumerate(flat):
+        values[k] = _pair(item) if pairs else item
+    if pairs:
+        return values.astype(data_type.dtype).reshape(shape)
+    convert = conversion(dtype("json"), data_type)
+    if convert is None:
+        raise ArgumentError(f'"array": JSON has nothing for elements of {data_type.name}')
+    try:
+        return convert(values).reshape(shape)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f'"array": {error}') from error
+
+
+def _is_of(given: Any, data_type: dtype) -> bool:
+    """Whether this is an array of such elements, as it is pickled where JSON has none of them."""
+    if not isinstance(given, np.ndarray) or given.dtype != data_type.dtype:
+        return False
+    if given.dtype.kind != "O":
+        return True
+    return data_type.name == "string" and all(type(item) is bytes for item in given.flat)
+
+
+def _depth(items: Any) -> int:
+    depth = 0
+    while isinstance(items, list):
+        depth += 1
+        if not items:
+            break
+        items = items[0]
+    return depth
+
+
+def _flatten(items: Any, shape: list[int], into: list[Any], *, lists: bool) -> None:
+    if not shape:
+        if isinstance(items, list) and not lists:
+            raise ArgumentError(f'"array": {brief(items)} is a list where an element is expected')
+        into.append(items)
+        return
+    if not isinstance(items, list) or len(items) != shape[0]:
+        raise ArgumentError(f'"array": {brief(items)} is not a list of {shape[0]} items')
+    for item in items:
+        _flatten(item, shape[1:], into, lists=lists)
+
+
+def _pair(item: Any) -> complex:
+    if not isinstance(item, list) or len(item) != 2:
+        raise ArgumentError(f'"array": {brief(item)} is not a pair of numbers, as complex ones are')
+    real, imaginary = parsed(item, dtype("float64"), 1).tolist()
+    return complex(real, imaginary)

@@ -1,0 +1,226 @@
+"""The driver ``cast``: a view with another data type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, TessarrError
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.drivers.cast.conversion import conversion
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.future import NOTHING, failed
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.handle.handle import TensorStore, handle
+from tessarr.tensorstore.ndarray_views import look, near, overlaps_itself, selected
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.index_space import IndexDomain, IndexTransform
+    from tessarr.tensorstore.batch.shared_reads import Expected
+    from tessarr.tensorstore.driver import Resizing, Using
+    from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+__all__ = ["CastDriver", "cast_store"]
+
+
+def cast_store(base: TensorStore, data_type: DataType) -> TensorStore:
+    """Return a view of a handle with another data type.
+
+    Raises
+    ------
+    ArgumentError
+        If elements are converted neither to it nor back.
+    """
+    driver = CastDriver(base._driver, data_type)
+    mode = "".join(
+        way
+        for way, able in (("r", driver.readable), ("w", driver.writable))
+        if able and way in base.mode
+    )
+    if base.mode and not mode:
+        raise driver.lacking()
+    return handle(driver, base._view, mode, base.transaction)
+
+
+class CastDriver(Driver):
+    """Elements of another driver, converted.
+
+    Parameters
+    ----------
+    of
+        What is viewed.
+    data_type
+        The data type of the view.
+    """
+
+    __slots__ = ("_backward", "_forward", "_of")
+
+    name = "cast"
+
+    def __init__(self, of: Driver, data_type: DataType) -> None:
+        self._of = of
+        self.dtype = data_type
+        self._forward = conversion(of.dtype, data_type)
+        self._backward = conversion(data_type, of.dtype)
+        if self._forward is None and self._backward is None:
+            raise self.lacking()
+
+    @property
+    def domain(self) -> IndexDomain:
+        """That of the base."""
+        return self._of.domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a conversion to the view's data type."""
+        return self._forward is not None and self._of.readable
+
+    @property
+    def writable(self) -> bool:
+        """Whether there is a conversion to the base's data type."""
+        return self._backward is not None and self._of.writable
+
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return a view with the bounds that the base has now."""
+        of, found = self._of.settled(view, using)
+        return self._again(of), found
+
+    def due(self, using: Using) -> list[Expected]:
+        """Return what the base has to look at."""
+        return self._of.due(using)
+
+    def changed_in(self, using: Using) -> Driver:
+        """Return a view of the base with the bounds that a transaction has given that."""
+        return self._again(self._of.changed_in(using))
+
+    @property
+    def resizable(self) -> bool:
+        """Whether the base has bounds that can be changed."""
+        return self._of.resizable
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read elements of the base, and convert them."""
+        forward = self._forward
+        if forward is None:
+            return failed(self.lacking())
+        if self._of.dtype == self.dtype:
+            return self._of.read(view, out, using)
+
+        return converted(look(self._of, view, using), lambda values: forward(values, out))
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Convert elements, and write them to the base."""
+        backward = self._backward
+        if backward is None:
+            raise self.lacking(back=True)
+        done: Future[None]
+        try:
+            unique = _unbroadcast(values)  # so that what is repeated is converted once
+            place = None
+            if unique.shape == values.shape and not view._as_view().lists:
+                memory = near(self._of, using, write=True)
+                place = None if memory is None else selected(memory, view._as_view())
+            if place is not None:
+                if overlaps_itself(place):  # of what is written to one element the last counts
+                    place = None
+                elif np.may_share_memory(unique, place):
+                    unique = unique.copy()
+            items = backward(unique, place)
+            if place is None:
+                return self._of.write(view, np.broadcast_to(items, values.shape), using)
+            done = NOTHING
+        except TessarrError as error:
+            done = failed(error)
+        return WriteFutures._of(done, done)
+
+    def lacking(self, *, back: bool = False) -> ArgumentError:
+        """Return the error that there is no conversion."""
+        names = [self._of.dtype.name, self.dtype.name]
+        source, target = reversed(names) if back else names
+        return ArgumentError(
+            f"elements of {source} are not converted to {target}", kind="cannot_cast"
+        )
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are: those of the base."""
+        return self._of.storages()
+
+    @property
+    def write_chunk(self) -> Sequence[int]:
+        """How long parts are that are best written as a whole."""
+        return self._of.write_chunk
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up the bounds of the base."""
+        return converted(self._of.resolve(using), self._again)
+
+    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+        """Change the bounds of the base."""
+        return converted(self._of.resize(how, using), self._again)
+
+    def _again(self, of: Driver) -> Driver:
+        return self if of is self._of else CastDriver(of, self.dtype)
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell what is stored of the base."""
+        return self._of.storage_statistics(
+            view, not_stored=not_stored, fully_stored=fully_stored, using=using
+        )
+
+    @property
+    def url(self) -> str:
+        """The URL that opens it again."""
+        return f"{self._of.url}|cast:{self.dtype.name}"
+
+    @property
+    def chunk_layout(self) -> Any:
+        """That of the base."""
+        return self._of.chunk_layout
+
+    @property
+    def codec(self) -> Any:
+        """That of the base."""
+        return self._of.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """That of the base, converted."""
+        fill = self._of.fill_value
+        return None if fill is None or self._forward is None else self._forward(np.asarray(fill))
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those of the base."""
+        return self._of.dimension_units
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._of.kvstore
+
+    @property
+    def of(self) -> Driver:
+        """What is viewed."""
+        return self._of
+
+    def base_of(self, view: IndexTransform) -> TensorStore:
+        """Return the same view of what is viewed."""
+        return handle(self._of, view)
+
+
+def _unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    key = tuple(
+        slice(0, 1) if stride == 0 and size > 1 else slice(None)
+        for stride, size in zip(values.strides, values.shape, strict=True)
+    )
+    return values[(*key, ...)]

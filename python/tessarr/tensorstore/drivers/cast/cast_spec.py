@@ -1,0 +1,181 @@
+"""Specs of the driver ``cast``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.index_space import IndexTransform
+from tessarr.tensorstore.drivers.cast.cast_driver import CastDriver, cast_store
+from tessarr.tensorstore.drivers.cast.conversion import conversion
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.future import Future
+from tessarr.tensorstore.handle.handle import TensorStore
+from tessarr.tensorstore.opening import open_spec
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.data_type import json
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, driver_spec
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.context.references import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.types import JSONObject
+
+__all__ = ["CastSpec"]
+
+
+class CastSpec(BasedSpec):
+    """What a spec says of a cast."""
+
+    name = "cast"
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        made = cls(Schema(dtype=schema.dtype))
+        base = base_of(members)
+        kept = members.get("kept")
+        if isinstance(kept, list) and kept[:1] == [...]:
+            _, rank, made.ranked = members.pop("kept")
+            made.schema.update(rank=rank)
+            made._set_base(base, shown=False)
+            return made
+        made._set_base(base, shown=True)
+        made.ranked = schema.rank is not None or base.transform is not None
+        made._constrain(schema)
+        made.schema = made.schema._merged(Schema(rank=schema.rank))
+        return made
+
+    @classmethod
+    def made(cls, base: Spec, data_type: DataType) -> Spec:
+        """Return the spec of a cast of what another one opens."""
+        view = base._view
+        rank = base._driver.outline().rank if view is None else view.output_rank
+        found = cls(Schema(dtype=data_type, rank=rank))
+        found._set_nested([Spec._of(base._driver, None, base._context)])
+        return Spec._of(found, view)
+
+    def _constrain(self, schema: Schema) -> None:
+        """Pass constraints on to what is viewed, but for the data type."""
+        base = self._nested[0].copy()
+        given: dict[str, Any] = {
+            "rank": schema.rank,
+            "domain": schema.domain,
+            "codec": schema.codec,
+            "dimension_units": schema.dimension_units,
+            "fill_value": schema.fill_value,
+        }
+        if schema._layout is not NO_LAYOUT:
+            given["chunk_layout"] = schema.chunk_layout
+        base.update(**{name: value for name, value in given.items() if value is not None})
+        self._set_base(base, shown=schema.domain is not None)
+        self.schema = self.schema._merged(Schema(dtype=schema.dtype))
+        self._known = None
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open cast."""
+        assert isinstance(driver, CastDriver)
+        of = driver.of
+        spec, shown = driver_spec(of.name).of(of, view, minimal=minimal)
+        made = cls(Schema(dtype=driver.dtype, rank=driver.domain.rank))
+        made._set_nested([Spec._of(spec, None)])
+        return made, shown
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        base, rank = self._nested[0], self.schema.rank
+        json = nested_json(base, naming, include_defaults=include_defaults)
+        if base._view is None:
+            json.pop("transform", None)  # that of the cast
+        if naming.brief:
+            # Pickles keep the base as it is, and what JSON does not tell: it has no ellipsis.
+            return {"base": json, "kept": [..., rank, self.ranked]}
+        if not include_defaults and rank is not None:
+            json.pop("rank", None)  # the same
+        ranked = base._view is None and base._driver.ranked
+        if include_defaults and ranked and rank is not None:
+            json.update(rank=rank, schema={**json["schema"], "rank": rank})
+        return {"base": json}
+
+    def outline(self) -> Schema:
+        """Return what is known of data type and domain, and of the rank if that was stated."""
+        domain, stated = self._nested[0].domain, self.schema
+        rank = stated.rank if domain is None else domain.rank
+        return Schema(rank=rank, dtype=stated.dtype, domain=domain)
+
+    def _effective(self) -> Schema:
+        base, target = self._nested[0]._seen(), self.schema.dtype
+        known = Schema(
+            rank=base.rank,
+            dtype=target,
+            domain=base.domain,
+            chunk_layout=base.chunk_layout,
+            dimension_units=base.dimension_units,
+        )
+        if base.fill_value is not None and target is not None:
+            source = _kind_of(base.fill_value, base.dtype)
+            forward = conversion(source, target)
+            if forward is not None:
+                known.update(fill_value=forward(base.fill_value))
+        return known
+
+    def base_of(self, view: IndexTransform) -> Spec:
+        """Return what a view of the cast is one of."""
+        base = self._nested[0]
+        if base._view is None:  # the view is told as it is
+            return Spec._of(base._driver, view, base._context)
+        found: Spec = super().base_of(view)
+        return found
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same."""
+        if self.schema.dtype is None:
+            raise ArgumentError("the data type has to be given: there is no URL")
+        return f"{self._nested[0].url}|cast:{self.schema.dtype.name}"
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open the base."""
+        target = self.schema.dtype
+        if target is None:
+            raise ArgumentError("the data type has to be given")
+
+        def opened(base: TensorStore) -> Opened:
+            made = cast_store(base, target)
+            for way, asked in (("r", opening.read), ("w", opening.write)):
+                if (
+                    asked
+                    and way not in made.mode
+                    and opening.read != (opening.write and not opening.both)
+                ):
+                    raise ArgumentError(
+                        f"elements of {base.dtype.name} are not converted to {target.name} and "
+                        f"back: mode {made.mode!r} is all that is possible",
+                        kind="cannot_cast",
+                    )
+            found = made._view if view is None else made._view[view]
+            return Opened(made._driver, found)
+
+        return converted(open_spec(self._nested[0], opening), opened)
+
+
+def _kind_of(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:
+    """Return the data type of a fill value, which stays JSON if one was not stated beside it."""
+    if not fill.dtype.hasobject:
+        return stated or DataType(fill.dtype)
+    kind = None if stated is None else _OBJECTS.get(stated.name)
+    if stated is None or kind is None or not all(isinstance(item, kind) for item in fill.flat):
+        return json
+    return stated
+
+
+_OBJECTS: Final = {"string": bytes, "ustring": str}

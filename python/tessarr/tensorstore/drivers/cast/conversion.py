@@ -1,0 +1,243 @@
+"""How elements of one data type become elements of another.
+
+Numbers are converted as C does it: fractions are cut off, and what has more bits than there is room
+for loses them. What a number is as text has six digits, as ``%g`` writes it. JSON is converted
+only where nothing is lost.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from tessarr import _engine
+from tessarr._safe_repr import brief
+from tessarr.errors import DataError
+from tessarr.tensorstore.schema.data_type import json_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+__all__ = ["Conversion", "conversion"]
+
+
+class Conversion(Protocol):
+    """Makes an array of another data type; or puts the elements into one that there is."""
+
+    def __call__(
+        self, values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]:
+        """Return `out`, or a new array."""
+        ...
+
+
+_TO: Final = {
+    "bool": {"bool", "int", "float", "complex", "json"},
+    "int": {"bool", "int", "float", "complex", "text", "json"},
+    "float": {"bool", "int", "float", "complex", "text", "json"},
+    "complex": {"int", "float", "complex", "text", "json"},
+    "text": {"text", "json"},
+    "json": {"bool", "int", "float", "text", "json"},
+    "byte": {"byte"},
+    "time": set[str](),
+}
+
+
+@cache
+def conversion(source: DataType, target: DataType) -> Conversion | None:
+    """Return what makes new arrays of another data type; None if nothing does.
+
+    Between equal data types it gives back what it was given.
+
+    Examples
+    --------
+    >>> from tessarr.tensorstore.schema.data_type import float32, int8, ustring
+    >>> conversion(float32, int8)(np.float32([1.5, -2.7])).tolist()
+    [1, -2]
+    >>> conversion(ustring, int8) is None
+    True
+    """
+    if source == target:
+        return _same
+    one, other = _kind(source), _kind(target)
+    if other not in _TO[one]:
+        return None
+    if one == "byte":
+        return lambda values, out=None: _into(values.copy().view(target.dtype), out)
+    if "json" in (one, other) or "text" in (one, other):
+        convert = _single(source.name, one, target)
+        return lambda values, out=None: _into(_each(values, convert, target.dtype), out)
+    return lambda values, out=None: _numbers(values, target, out)
+
+
+def _same(values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    return _into(values, out)
+
+
+def _into(values: npt.NDArray[Any], out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+    if out is None:
+        return values
+    np.copyto(out, values, casting="unsafe")
+    return out
+
+
+def _kind(data_type: DataType) -> str:
+    name = data_type.name
+    if name in ("string", "ustring"):
+        return "text"
+    if name in ("bool", "json"):
+        return name
+    if name in ("byte", "char"):
+        return "byte"
+    for kind, starts in (("int", ("int", "uint")), ("float", ("float", "bfloat"))):
+        if name.startswith(starts):
+            return kind
+    return "complex" if name.startswith("complex") else "time"
+
+
+def _numbers(
+    values: npt.NDArray[Any], target: DataType, out: npt.NDArray[Any] | None
+) -> npt.NDArray[Any]:
+    if out is None:
+        out = _engine.empty(values.shape, target.dtype)
+    _engine.convert(values, out, _told(values.dtype), _told(out.dtype))
+    return out
+
+
+@cache
+def _told(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
+    """Return what tells the engine a type of numbers."""
+    if kind.isbuiltin == 1:
+        return f"{kind.kind}{kind.itemsize}"
+    if kind.itemsize > 1 or "int" in kind.name:
+        return kind.name
+    bits = np.arange(1 << 8, dtype="u1")
+    with np.errstate(all="ignore"):
+        numbers = bits.view(kind).astype("f4")
+        nearest = (np.arange(1 << 16, dtype="u4") << 16).view("f4").astype(kind)
+    return _engine.ByteFloats(numbers.tolist(), nearest.tobytes())
+
+
+def _each(
+    values: npt.NDArray[Any], convert: Callable[[Any], Any], wanted: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    result = _engine.empty(values.shape, wanted)
+    flat = result.reshape(-1)
+    items = values.reshape(-1)
+    for k, value in enumerate(items.tolist() if items.dtype.isbuiltin == 1 else items):
+        flat[k] = convert(value)
+    return result
+
+
+def _single(name: str, kind: str, target: DataType) -> Callable[[Any], Any]:
+    """Return what converts one element, from or to text or JSON."""
+    goal = _kind(target)
+    if kind == "json":
+        convert = _from_json(target, goal)
+        return lambda value: convert(json_value(value))
+    if kind == "text":
+        as_text: Callable[[Any], str] = _decoded if name == "string" else str
+        if target.name == "string":
+            return lambda value: as_text(value).encode()
+        return as_text
+    if goal == "json":
+        return _to_json(kind)
+    text = _complex_text if kind == "complex" else str if kind == "int" else _float_text
+    if target.name == "string":
+        return lambda value: text(value).encode()
+    return text
+
+
+def _decoded(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise DataError(f"{brief(value)} is not UTF-8") from None
+
+
+def _float_text(value: Any) -> str:
+    return f"{float(value):g}"
+
+
+def _complex_text(value: complex) -> str:
+    return f"({value.real:g},{value.imag:g})"
+
+
+def _to_json(kind: str) -> Callable[[Any], Any]:
+    if kind == "complex":
+        return lambda value: [float(value.real), float(value.imag)]
+    return {"bool": bool, "int": int, "float": float}[kind]
+
+
+def _from_json(target: DataType, goal: str) -> Callable[[Any], Any]:
+    if goal == "text":
+        return _text_from_json(target.name)
+    if goal == "bool":
+        return _bool_from_json
+    if goal == "float":
+        return lambda value: target.type(_float_from_json(value))
+    limits = _limits(target)
+    return lambda value: target.type(_integer_from_json(value, limits))
+
+
+def _text_from_json(name: str) -> Callable[[Any], Any]:
+    def convert(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise DataError(f"expected a text, not {brief(value)}", kind="cannot_cast")
+        return value.encode() if name == "string" else value
+
+    return convert
+
+
+def _bool_from_json(value: Any) -> bool:
+    if value in ("true", "false"):
+        return bool(value == "true")
+    if not isinstance(value, bool):
+        raise DataError(f"expected true or false, not {brief(value)}", kind="cannot_cast")
+    return value
+
+
+def _float_from_json(value: Any) -> float:
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            pass
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            pass
+    raise DataError(f"expected a number, not {brief(value)}", kind="cannot_cast")
+
+
+def _limits(target: DataType) -> tuple[int, int]:
+    bits = int(target.name.removeprefix("u").removeprefix("int"))
+    if target.name.startswith("u"):
+        return 0, 2**bits - 1
+    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+
+def _integer_from_json(value: Any, limits: tuple[int, int]) -> int:
+    number: int | None = None
+    if isinstance(value, str):
+        try:
+            number = int(value)
+        except ValueError:
+            number = None
+    elif isinstance(value, float):
+        number = int(value) if value.is_integer() else None
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value
+    if number is None or not limits[0] <= number <= limits[1]:
+        raise DataError(
+            f"expected an integer from {limits[0]} to {limits[1]}, not {brief(value)}",
+            kind="cannot_cast",
+        )
+    return number

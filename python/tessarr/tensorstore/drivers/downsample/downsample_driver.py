@@ -1,0 +1,318 @@
+"""The driver ``downsample``: a view with one element for each block.
+
+Theory
+------
+The element at position ``p`` of a dimension with factor ``f`` stands for those of the base at
+``p * f`` up to ``(p + 1) * f``, as far as the base has them. So a view asks for a set of
+positions of each dimension of the result; what stands behind those is read from the base as one
+product of indices, reduced, and then put in the order of the view. Where index arrays run
+along with each other, so that the product would be much more than the view, each point is
+read with its block instead. The engine tells what stands behind a product.
+
+Large views are read and reduced slab by slab, of a bounded number of bytes.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.index_space import Blocks, Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.index_space.output_index_map import position
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.drivers.array.array_driver import array
+from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
+from tessarr.tensorstore.drivers.downsample.reduction import Cut, check_method, reduce
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.future import failed, finished
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.handle.handle import TensorStore, handle
+from tessarr.tensorstore.ndarray_views import check_finite, copied, empty, look, outside
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.chunk_views import layout_through
+from tessarr.tensorstore.schema.domain_bounds import check_fits, propagated
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.index_space import Behind
+    from tessarr.tensorstore.batch.shared_reads import Expected
+    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.future.future import Future
+
+__all__ = ["DownsampleDriver", "downsample_store"]
+
+_SLAB_BYTES: Final = 64 << 20
+_WASTE: Final = 4
+
+
+def downsample_store(base: TensorStore, factors: Sequence[int], method: str) -> TensorStore:
+    """Return a view of a handle with one element for each block.
+
+    Raises
+    ------
+    ArgumentError
+        If the factors do not fit, or the elements have no such thing.
+    """
+    if not base.readable:
+        raise ArgumentError("what was opened for writing only has no downsampled view")
+    return handle(DownsampleDriver(base, factors, method), None, "r", base.transaction)
+
+
+class DownsampleDriver(Driver):
+    """One element for each block of a base.
+
+    Parameters
+    ----------
+    of
+        The base.
+    factors
+        How long blocks are.
+    method
+        What is made of each.
+    """
+
+    __slots__ = ("_block_bytes", "_blocks", "_cut", "_of", "method")
+
+    name = "downsample"
+
+    def __init__(self, of: TensorStore, factors: Sequence[int], method: str) -> None:
+        check_factors(factors, of.rank)
+        check_method(method, of.dtype)
+        self._of = of
+        self.dtype = of.dtype
+        self.method = method
+        self._blocks = BlockGrid(of.domain, factors, method)
+        self._cut = Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
+        sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain._dims])
+        self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """How long blocks are."""
+        return self._blocks.factors
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are blocks."""
+        return self._blocks.domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether the base can be read."""
+        return self._of.readable
+
+    @property
+    def writable(self) -> bool:
+        """Never."""
+        return False
+
+    def storages(self) -> frozenset[Any]:
+        """Tell where elements are: where those of the base are."""
+        return self._of._driver.storages()
+
+    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+        """Return a view with the bounds that the base has now."""
+        of = self._of._now(using._replace(looks=True))  # also where this is a layer
+        if of._driver.memory is None:  # else its bounds stay
+            check_fits(of._view, of._driver.domain)  # also where nothing is read of what is missing
+        driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
+        if driver is self and not view._follows:
+            return self, view
+        return driver, propagated(view, driver.domain)
+
+    def due(self, using: Using) -> list[Expected]:
+        """Return what the base has to look at."""
+        return self._of._driver.due(using._replace(looks=True))
+
+    def changed_in(self, using: Using) -> Driver:
+        """Return the same view of the base in a transaction."""
+        return DownsampleDriver(self._of._taking_part(using), self.factors, self.method)
+
+    def resolve(self, using: Using) -> Future[Driver]:
+        """Look up the bounds of the base."""
+        return converted(
+            self._of.resolve(batch=using.batch),
+            lambda of: DownsampleDriver(of, self.factors, self.method),
+        )
+
+    @property
+    def chunk_layout(self) -> Any:
+        """That of the base, in blocks."""
+        view = self._blocks.strided(IndexTransform(self._blocks.domain))
+        return ChunkLayout._of(layout_through(self._of.chunk_layout._constraints, view))
+
+    @property
+    def codec(self) -> Any:
+        """That of the base."""
+        return self._of.codec
+
+    @property
+    def fill_value(self) -> npt.NDArray[Any] | None:
+        """That of the base: a number is left as it is by all methods, an array downsampled."""
+        fill: npt.NDArray[Any] | None = self._of.fill_value
+        if fill is None or fill.ndim == 0:
+            return fill
+        inner = slice(self._of.rank - fill.ndim, None)
+        alike = array(fill, self.dtype).translate_to[self._of.origin[inner]]
+        return downsample_store(alike, self.factors[inner], self.method).read().result()
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those of the base, times the factors."""
+        return tuple(
+            None if unit is None else unit * factor
+            for unit, factor in zip(self._of.dimension_units, self.factors, strict=True)
+        )
+
+    @property
+    def kvstore(self) -> Any:
+        """Where the base is."""
+        return self._of.kvstore
+
+    @property
+    def base(self) -> TensorStore:
+        """What is viewed."""
+        return self._of
+
+    def base_of(self, view: IndexTransform) -> TensorStore | None:
+        """Return what is behind a view, with a dimension more for blocks that are none of a box.
+
+        None where such blocks differ in size.
+        """
+        self._blocks.check(view)
+        return self._behind(view)
+
+    def _behind(self, view: IndexTransform) -> TensorStore | None:
+        found = self._blocks.behind(view)
+        return None if found is None else self._of[found]
+
+    def storage_statistics(
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+    ) -> Future[tuple[bool | None, bool | None]]:
+        """Tell what is stored of what is behind a view."""
+        try:
+            base = self._behind(view)
+        except SelectionError as error:
+            return failed(outside(error))
+        if base is None:
+            self._cannot("tell what is stored of blocks of several sizes")
+        return base._driver.storage_statistics(
+            base._view, not_stored=not_stored, fully_stored=fully_stored, using=using
+        )
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read blocks, and reduce them."""
+        try:
+            if self.method == "stride":
+                check_finite(view)
+                strided = self._of._view[self._blocks.strided(view)]
+                return self._of._driver.read(strided, out, using)
+            behind = self._cut.behind(view._as_view())
+            if behind is None:
+                return finished(empty(view.domain.shape, self.dtype.dtype) if out is None else out)
+            if prod(behind.counts) > _WASTE * view.size + 1000:
+                return self._by_points(view, out, using)
+            return self._by_product(behind, out, using)
+        except SelectionError as error:
+            return failed(outside(error))
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(error)
+
+    def _by_product(
+        self, behind: Behind, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read what stands behind the product of positions of each dimension."""
+        counts, order = behind.counts, behind.order
+        values = out if order is None else None
+        if values is None:
+            values = empty(counts, self.dtype.dtype)
+        rows = counts[0] if counts else 1
+        most = max(1, _SLAB_BYTES * rows // max(1, prod(counts) * self._block_bytes))
+        if rows <= most:
+            reduced = self._reduced(behind, 0, rows, values, using)
+        else:
+            reduced = start(self._by_slabs, behind, most, values, using)
+        return (
+            reduced if order is None else converted(reduced, lambda them: copied(them, order, out))
+        )
+
+    def _by_slabs(
+        self, behind: Behind, most: int, values: npt.NDArray[Any], using: Using
+    ) -> npt.NDArray[Any]:
+        """Read and reduce some rows after the other, so that what is read at once is bounded."""
+        before: Future[Any] | None = None
+        for first in range(0, len(values), most):
+            last = min(first + most, len(values))
+            reading = self._reduced(behind, first, last, values[first:last], using)
+            reading.force()  # while the one before is reduced
+            if before is not None:
+                before.result()
+            before = reading
+        if before is not None:
+            before.result()
+        return values
+
+    def _reduced(
+        self, behind: Behind, first: int, last: int, out: npt.NDArray[Any], using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read and reduce what stands behind some rows of the product."""
+        view, cuts = behind.part(first, last)
+        blocks = [Cut(*cut) for cut in cuts]
+        read = look(self._of._driver, IndexTransform._of_view(view), using)
+        return converted(read, lambda values: reduce(values, blocks, self.method, out))
+
+    def _by_points(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Read the block of each point of the view."""
+        rank = view.output_rank
+        points = [
+            np.broadcast_to(position(one, view.domain._dims), view.domain.shape).reshape(-1)
+            for one in view.output
+        ]
+        edges = [self._blocks.edges(k, points[k]) for k in range(rank)]
+        shapes = np.stack([most - least for least, most in edges], axis=1)
+        kinds, group = np.unique(shapes, axis=0, return_inverse=True)
+
+        def work() -> npt.NDArray[Any]:
+            result = empty((len(points[0]),), self.dtype.dtype)
+            for kind, lengths in enumerate(kinds.tolist()):
+                chosen = np.flatnonzero(group.reshape(-1) == kind)
+                most = max(1, _SLAB_BYTES // (prod(lengths) * 8 * rank))
+                for begin in range(0, len(chosen), most):
+                    some = chosen[begin : begin + most]
+                    least = [edge[0][some] for edge in edges]
+                    result[some] = self._blocks_at(least, lengths, using)
+            values = result.reshape(view.domain.shape)
+            if out is None:
+                return values
+            out[...] = values
+            return out
+
+        return start(work)
+
+    def _blocks_at(
+        self, least: list[npt.NDArray[np.int64]], lengths: list[int], using: Using
+    ) -> npt.NDArray[Any]:
+        """Read blocks of one shape that begin at some points, and reduce each."""
+        rank = len(lengths)
+        count = len(least[0])
+        dims = (Dim._of(0, count), *(Dim._of(0, length) for length in lengths))
+        maps = []
+        for k, begin in enumerate(least):
+            shape = [1] * (rank + 1)
+            shape[k + 1] = lengths[k]
+            inside = np.arange(lengths[k]).reshape(shape)
+            maps.append(OutputIndexMap._by_array(begin.reshape(count, *[1] * rank) + inside))
+        view = IndexTransform._of(IndexDomain._of(dims), tuple(maps))
+        values = look(self._of._driver, self._of._view[view], using).result()
+        blocks = [Cut(0, 1, count, 0), *(Cut(0, length, 1, 0) for length in lengths)]
+        return reduce(values, blocks, self.method).reshape(-1)

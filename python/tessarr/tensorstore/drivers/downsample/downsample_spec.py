@@ -1,0 +1,167 @@
+"""Specs of the driver ``downsample``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError
+from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors, downsampled
+from tessarr.tensorstore.drivers.downsample.downsample_driver import (
+    DownsampleDriver,
+    downsample_store,
+)
+from tessarr.tensorstore.drivers.downsample.reduction import METHODS, check_method
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.future import Future
+from tessarr.tensorstore.handle.handle import TensorStore
+from tessarr.tensorstore.json.parse import lengths
+from tessarr.tensorstore.opening import open_spec
+from tessarr.tensorstore.schema.layout_constraints import NO_LAYOUT
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.spec.view_spec import BasedSpec, base_of, nested_json, without_dtype
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.references import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.types import JSONObject
+
+__all__ = ["DownsampleSpec"]
+
+
+class DownsampleSpec(BasedSpec):
+    """What a spec says of a downsampled view."""
+
+    name = "downsample"
+
+    _factors: tuple[int, ...]
+    _method: str
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states."""
+        made = cls(Schema())
+        base = base_of(members, schema.dtype)
+        factors = lengths(1)(members.pop("downsample_factors", None), "downsample_factors")
+        method = members.pop("downsample_method", None)
+        if not isinstance(method, str) or method not in METHODS:
+            raise ArgumentError(
+                f'"downsample_method": {brief(method)} is not one of {", ".join(METHODS)}'
+            )
+        made._set(base, factors, method)
+        made._constrain(schema)
+        return made
+
+    def _set(self, base: Spec, factors: Sequence[int], method: str) -> None:
+        check_factors(factors, len(factors) if base.rank is None else base.rank)
+        if base.dtype is not None:
+            check_method(method, base.dtype)
+        self._factors, self._method = tuple(factors), method
+        self._set_base(base, shown=True)
+
+    @classmethod
+    def made(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
+        """Return the spec of a view of what another one opens."""
+        found = cls(Schema(rank=len(factors)))
+        found._set(base, factors, method)
+        return Spec._of(found, None)
+
+    def _constrain(self, schema: Schema) -> None:
+        """Pass constraints on to what is viewed; of the domain what they have in common."""
+        base, rank = self._nested[0].copy(), len(self._factors)
+        schema = Schema(rank=rank)._merged(schema)
+        given: dict[str, Any] = {
+            "rank": rank,
+            "dtype": schema.dtype,
+            "codec": schema.codec,
+            "dimension_units": schema.dimension_units,
+            "fill_value": schema.fill_value,
+        }
+        if schema._layout is not NO_LAYOUT:
+            given["chunk_layout"] = schema.chunk_layout
+        if schema.domain is not None:
+            given["domain"] = self._in_common(schema.domain)
+        wanted = Schema(**{name: value for name, value in given.items() if value is not None})
+        base.update(schema=wanted._before(self._strided()))
+        self._set_base(base, shown=schema.domain is not None)
+        self.schema = self.schema._merged(
+            Schema(rank=rank, dtype=schema.dtype, domain=schema.domain)
+        )
+        self._known = None
+        self.effective()  # which refuses a domain that is not the one of the base
+
+    def _in_common(self, domain: IndexDomain) -> IndexDomain:
+        """Return what a domain of the result says of the base: labels, bounds by a factor of 1."""
+        return IndexDomain._of(
+            tuple(
+                dim if factor == 1 else Dim(label=dim.label)
+                for dim, factor in zip(domain._dims, self._factors, strict=True)
+            )
+        )
+
+    def _strided(self) -> IndexTransform:
+        """Return the view of the first element of each block."""
+        maps = [OutputIndexMap._along(k, 0, factor) for k, factor in enumerate(self._factors)]
+        return IndexTransform._of(IndexDomain(len(maps)), tuple(maps))
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open view."""
+        assert isinstance(driver, DownsampleDriver)
+        made = cls(Schema())
+        made._factors, made._method = driver.factors, driver.method
+        made._set_nested([driver.base._spec(minimal=minimal)])
+        return made, view
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        base = self._nested[0]
+        json = nested_json(base, naming, include_defaults=include_defaults)
+        if base._view is None and not include_defaults:
+            json.pop("rank", None)
+            json.pop("transform", None)
+        return {
+            "base": json if include_defaults else without_dtype(json),
+            "downsample_factors": list(self._factors),
+            "downsample_method": self._method,
+        }
+
+    def _effective(self) -> Schema:
+        base = self._nested[0]
+        known = Schema(rank=len(self._factors), dtype=base.dtype)
+        if base.domain is not None:
+            known.update(domain=downsampled(base.domain, self._factors, self._method))
+        seen = base._seen()._viewed(self._strided())
+        known.update(chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units)
+        return known._merged(self.schema)
+
+    def base_of(self, view: IndexTransform) -> Spec | None:
+        """Return the spec of what is behind a view: see `DownsampleDriver.base_of`."""
+        base = self._nested[0]
+        domain = IndexDomain(len(self._factors)) if base.domain is None else base.domain
+        blocks = BlockGrid(domain, self._factors, self._method)
+        blocks.check(view)
+        found = blocks.behind(view)
+        return None if found is None else base[found]
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open the base."""
+        if opening.both or not opening.read:
+            raise ArgumentError("a downsampled view cannot be written")
+        if view is None and self.schema.domain is not None:
+            known = self.outline().domain
+            view = None if known is None else IndexTransform(known)
+
+        def opened(base: TensorStore) -> Opened:
+            made = downsample_store(base, self._factors, self._method)
+            self._check(made.domain, made.dtype)
+            return Opened(made._driver, view)
+
+        reading = Opening(True, False, opening.transaction, opening.batch)
+        return converted(open_spec(self._nested[0], reading), opened)

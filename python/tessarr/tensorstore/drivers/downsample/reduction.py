@@ -1,0 +1,143 @@
+"""Blocks of an array, each reduced to one element: mean, median, mode, least and greatest.
+
+The engine does it. Sums of integers are exact, and means are rounded to the nearest integer, halves
+to the even one. Sums of floats are taken in the order of the elements, those of less than 32 bits
+with 32. Of an even number of elements the median is the lower one of the two in the middle; of
+several most frequent elements the mode is the least.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tessarr import _engine
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+__all__ = ["METHODS", "Cut", "check_method", "reduce"]
+
+METHODS: Final = ("stride", "mean", "min", "max", "median", "mode")
+
+
+class Cut(NamedTuple):
+    """How one axis is cut: a short block, whole ones, and a short one again.
+
+    Parameters
+    ----------
+    first
+        The length of the short block at the beginning; 0 where there is none.
+    whole
+        The length of whole blocks.
+    wholes
+        How many of them there are.
+    last
+        The length of the short block at the end; 0 where there is none.
+    """
+
+    first: int
+    whole: int
+    wholes: int
+    last: int
+
+    @property
+    def size(self) -> int:
+        """The number of blocks."""
+        return bool(self.first) + self.wholes + bool(self.last)
+
+    def bounds(self, block: int) -> slice:
+        """Return where a block is."""
+        begin = block - bool(self.first)
+        low = self.first + begin * self.whole if begin >= 0 else 0
+        length = self.first if begin < 0 else self.whole if begin < self.wholes else self.last
+        return slice(low, low + length)
+
+
+def check_method(method: str, data_type: DataType) -> None:
+    """Raise an error unless there is such a method, for such elements."""
+    if method not in METHODS:
+        raise ArgumentError(f"a method is one of {', '.join(METHODS)}, not {brief(method)}")
+    name = data_type.name
+    if method in ("stride", "mode"):
+        return
+    number = name.startswith(("bool", "int", "uint", "float", "bfloat"))
+    if not number and not (method == "mean" and name.startswith("complex")):
+        raise ArgumentError(f"there is no {method} of elements of {name}")
+
+
+def reduce(values: Array, blocks: Sequence[Cut], method: str, out: Array | None = None) -> Array:
+    """Return one element for each block.
+
+    Parameters
+    ----------
+    values
+        The elements.
+    blocks
+        How each axis is cut.
+    method
+        One of `METHODS`, but for "stride".
+    out
+        Where the result goes, if not to a new array.
+
+    Examples
+    --------
+    >>> reduce(np.array([1, 2, 4, 5, 9]), [Cut(0, 2, 2, 1)], "mean").tolist()
+    [2, 4, 9]
+    """
+    if out is not None and np.may_share_memory(values, out):
+        out[...] = reduce(values, blocks, method)
+        return out
+    if out is None:
+        out = np.empty([axis.size for axis in blocks], values.dtype)
+    data_type = values.dtype
+    if data_type.kind == "O":
+        _mode_of_objects(values, blocks, out)
+    elif data_type.isbuiltin != 2:
+        kind = f"{_KINDS.get(data_type.kind, data_type.kind)}{data_type.itemsize}"
+        _engine.reduce(values, out, blocks, method, "bool" if kind == "b1" else kind)
+    elif data_type.name == "bfloat16":
+        _engine.reduce(values, out, blocks, method, "bfloat16")
+    else:  # of another package: as elements that have all of its values
+        wide = values.astype("i1" if "int" in data_type.name else "f4")
+        out[...] = reduce(wide, blocks, method).astype(data_type)
+    return out
+
+
+_KINDS: Final = {"S": "u", "V": "u", "M": "i", "m": "i"}
+"""The integers that some kinds of elements are ordered as."""
+
+
+def _mode_of_objects(values: Array, blocks: Sequence[Cut], out: Array) -> None:
+    for place in np.ndindex(out.shape):
+        block: Any = (*map(Cut.bounds, blocks, place), ...)
+        found = sorted(values[block].reshape(-1).tolist(), key=_order)
+        best, longest, run = found[0], 1, 1
+        for before, item in pairwise(found):
+            run = run + 1 if _order(before) == _order(item) else 1
+            if run > longest:
+                best, longest = item, run
+        out[place] = best
+
+
+_RANKS: Final = {type(None): 0, bool: 1, int: 2, float: 2, dict: 3, list: 4, str: 5, bytes: 5}
+
+
+def _order(value: Any) -> Any:
+    """Return what puts values of JSON in an order: null, bool, number, object, list, text."""
+    if value is None:
+        return (0,)
+    if isinstance(value, dict):
+        return 3, [(name, _order(value[name])) for name in sorted(value)]
+    if isinstance(value, list | tuple):
+        return 4, [_order(item) for item in value]
+    return _RANKS[type(value)], value

@@ -1,0 +1,180 @@
+"""Chunks that functions of the user read and write."""
+
+from __future__ import annotations
+
+import time
+from _thread import allocate_lock
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.index_space import IndexDomain
+from tessarr.tensorstore.drivers.virtual_chunked.functions import (
+    Functions,
+    VirtualChunkedReadParameters,
+    VirtualChunkedWriteParameters,
+    stamp_of,
+)
+from tessarr.tensorstore.future.combine import after
+from tessarr.tensorstore.future.executor import waiting
+from tessarr.tensorstore.future.future import Future, finished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.index_space import View
+    from tessarr.tensorstore.context.chunk_cache import ChunkCache, Kept
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+__all__ = ["Chunks", "Reading"]
+
+_EMPTY: Final[dict[str, Any]] = {"string": b"", "ustring": "", "json": None}
+
+
+class Reading(NamedTuple):
+    """A chunk that is being read."""
+
+    cache: ChunkCache
+    box: View
+    chunk: npt.NDArray[Any]
+    called: Future[Any] | None
+    """What tells the end; None where that is past."""
+    kept: Kept | None
+    """What was in the cache."""
+
+    def end(self) -> tuple[npt.NDArray[Any], bytes]:
+        """Wait for the chunk; return it, and its generation."""
+        found, kept = self.chunk, self.kept
+        generation, at = stamp_of(self.called and self.called.result())
+        if kept is not None and kept[1] and generation in (b"", kept[1]):
+            found, generation = kept[0], kept[1]
+        self.cache.put(self.box.origin, found, generation, at)
+        return found, generation
+
+
+class _Writing(NamedTuple):
+    """A chunk that is being written."""
+
+    cache: ChunkCache
+    box: View
+    chunk: npt.NDArray[Any]
+    called: Future[Any] | None
+    expected: bytes
+    """The generation before."""
+
+    def end(self) -> bool:
+        """Wait for the chunk; tell whether what was there before was as expected."""
+        try:
+            result = self.called and self.called.result()
+            generation, at = stamp_of(result)
+        except BaseException:
+            self.cache.drop(self.box.origin)
+            raise
+        if result is not None and not generation:
+            self.cache.drop(self.box.origin)
+            return not self.expected
+        self.cache.put(self.box.origin, self.chunk, generation, at)
+        return True
+
+
+class Chunks:
+    """The chunks of a driver.
+
+    Parameters
+    ----------
+    functions
+        What reads and writes them.
+    dtype
+        The type of their elements.
+    order
+        Their axes, in memory from the outermost to the innermost.
+    """
+
+    __slots__ = ("_axes", "_dtype", "_functions", "_lock", "_order")
+
+    def __init__(self, functions: Functions, dtype: DataType, order: Sequence[int]) -> None:
+        self._functions = functions
+        self._dtype = dtype
+        plain = list(range(len(order)))
+        self._order = order
+        self._axes = None if list(order) == plain else [order.index(k) for k in plain]
+        self._lock = allocate_lock()
+
+    def new(self, box: View, *, clear: bool = True) -> npt.NDArray[Any]:
+        """Return an array for a chunk, whose axes are in memory as the layout says."""
+        order, shape, kind = self._order, box.shape, self._dtype
+        made = (np.zeros if clear else np.empty)([shape[axis] for axis in order], kind.dtype)
+        if clear and kind.name in _EMPTY:
+            made[...] = _EMPTY[kind.name]
+        return made if self._axes is None else made.transpose(self._axes)
+
+    def read(
+        self,
+        cache: ChunkCache,
+        box: View,
+        parameters: VirtualChunkedReadParameters,
+        kept: Kept | None,
+    ) -> Reading:
+        """Begin to read a chunk, of which one that is too old may be in the cache."""
+        if kept is not None:
+            parameters = VirtualChunkedReadParameters(
+                parameters.batch, kept[1], parameters.staleness_bound
+            )
+        function = self._functions.read
+        if function is None:
+            raise ArgumentError("there is no function that reads chunks")
+        chunk = self.new(box)
+        called = self._functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
+        return Reading(cache, box, chunk, called, kept)
+
+    def _write(
+        self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any], expected: bytes
+    ) -> _Writing:
+        """Begin to write a chunk."""
+        function = self._functions.write
+        assert function is not None
+        chunk.flags.writeable = False
+        parameters = VirtualChunkedWriteParameters(expected)
+        called = self._functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
+        return _Writing(cache, box, chunk, called, expected)
+
+    def store(self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any]) -> Future[bool]:
+        """Write a chunk."""
+        writing = self._write(cache, box, chunk, b"")
+        return after([writing.called], lambda: finished(writing.end()))
+
+    def change(
+        self,
+        cache: ChunkCache,
+        box: View,
+        change: Callable[[npt.NDArray[Any]], None],
+    ) -> None:
+        """Read a chunk, change a part of it, and write it, until nobody else did in between."""
+        parameters = VirtualChunkedReadParameters()
+        with waiting(), self._lock:  # others may be needed for what the first one waits for
+            kept, last = cache.get(box.origin), None
+            while True:
+                if kept is None or kept[2] < parameters.staleness_bound:
+                    self.check_known(None)
+                    before, generation = self.read(cache, box, parameters, kept).end()
+                else:
+                    before, generation, _ = kept
+                chunk = self.new(box, clear=False)
+                chunk[...] = before
+                change(chunk)
+                if self._write(cache, box, chunk, generation).end():
+                    return
+                # It need not be given again if it is still this, which nobody believes twice.
+                kept, last = (before, generation, -inf) if generation != last else None, generation
+                parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
+
+    def check_known(self, kept: Kept | None) -> None:
+        """Refuse to change a chunk that is not in the cache, and cannot be read."""
+        if kept is None and self._functions.read is None:
+            raise ArgumentError(
+                "parts of chunks cannot be written without a function that reads chunks"
+            )

@@ -1,0 +1,123 @@
+"""Handles whose chunks functions of the user read and write: `virtual_chunked`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.drivers.virtual_chunked.functions import (
+    Function,
+    Functions,
+    VirtualChunkedReadParameters,
+    VirtualChunkedWriteParameters,
+    running_loop,
+)
+from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import (
+    RESOURCES,
+    VirtualDriver,
+)
+from tessarr.tensorstore.handle.handle import TensorStore, handle
+from tessarr.tensorstore.json.parse import of_class
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+from tessarr.tensorstore.schema.data_type import DTypeLike
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from tessarr.index_space import IndexDomain
+    from tessarr.tensorstore.schema.units import UnitLike
+
+__all__ = ["VirtualChunkedReadParameters", "VirtualChunkedWriteParameters", "virtual_chunked"]
+
+
+def virtual_chunked(
+    read_function: Function | None = None,
+    write_function: Function | None = None,
+    *,
+    loop: asyncio.AbstractEventLoop | None = None,
+    rank: int | None = None,
+    dtype: DTypeLike | None = None,
+    domain: IndexDomain | None = None,
+    shape: Iterable[int] | None = None,
+    chunk_layout: ChunkLayout | None = None,
+    dimension_units: Iterable[UnitLike] | None = None,
+    schema: Schema | None = None,
+    context: Context | None = None,
+    transaction: Transaction | None = None,
+) -> TensorStore:
+    """Return a handle whose chunks are read and written by functions.
+
+    Parameters
+    ----------
+    read_function
+        Called with the domain of a chunk, an array to be filled, and
+        `VirtualChunkedReadParameters`. It may return a coroutine, and a
+        `KvStore.TimestampedStorageGeneration`, which says how long the chunk may stay in the cache.
+    write_function
+        Called with the domain of a chunk, an array not to be changed, and
+        `VirtualChunkedWriteParameters`, with the same results. Parts of chunks can only be written
+        if there is a `read_function`.
+    loop
+        Where coroutines are run; by default the event loop that runs here.
+    rank, dtype, domain, shape, chunk_layout, dimension_units, schema
+        What the handle is, as for `open`. Chunks are chosen as those of a new array.
+    context
+        If it has a ``cache_pool`` with a limit, chunks that were read are kept in a cache.
+    transaction
+        What reads take part in.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no function, no data type or no rank, or a constraint that means nothing.
+
+    Notes
+    -----
+    Functions are called in threads of Tessarr, the chunks of one read or write one after the other,
+    coroutines all at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tessarr.tensorstore as ts
+    >>> def squares(domain, chunk, parameters):
+    ...     chunk[...] = np.array(list(domain[0])) ** 2
+    >>> store = ts.virtual_chunked(squares, dtype=ts.int64, shape=[1000])
+    >>> store[3:6].read().result()
+    array([ 9, 16, 25])
+    """
+    if read_function is None and write_function is None:
+        raise ArgumentError("give read_function, write_function, or both")
+    for function in (read_function, write_function):
+        if function is not None and not callable(function):
+            raise TypeError(f"{brief(function)} is not a function")
+    wanted = Schema()
+    wanted.update(
+        schema=schema,
+        rank=rank,
+        dtype=dtype,
+        domain=domain,
+        shape=shape,
+        chunk_layout=chunk_layout,
+        dimension_units=dimension_units,
+    )
+    if wanted.dtype is None:
+        raise ArgumentError("the data type has to be given")
+    if wanted.rank is None:
+        raise ArgumentError("the rank has to be given")
+    if wanted.fill_value is not None:
+        raise ArgumentError("what functions read has no fill value")
+    if wanted.codec is not None:
+        raise ArgumentError("what functions read has no codec")
+    if loop is None:
+        loop = running_loop()
+    functions = Functions(read_function, write_function, loop)
+    references = References(RESOURCES, {}).bind(of_class(context, Context, "context") or Context())
+    driver = VirtualDriver(functions, wanted, references)
+    return handle(driver, None, None, of_class(transaction, Transaction, "transaction"))

@@ -1,0 +1,116 @@
+"""Functions of the user that read and write chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from inspect import isawaitable, iscoroutine
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from tessarr._safe_repr import brief
+from tessarr.tensorstore.future.future import Future, failed
+from tessarr.tensorstore.kvstore import KvStore
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from tessarr.index_space import IndexDomain
+    from tessarr.tensorstore.batch.batch import Batch
+
+__all__ = [
+    "Function",
+    "Functions",
+    "VirtualChunkedReadParameters",
+    "VirtualChunkedWriteParameters",
+    "stamp_of",
+]
+
+Function = Callable[["IndexDomain", Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualChunkedReadParameters:
+    """What a function that reads a chunk is told besides which, and where to.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> def tell(domain, chunk, parameters):
+    ...     print(type(parameters).__name__, parameters.if_not_equal, domain)
+    >>> ts.virtual_chunked(tell, dtype=ts.int8, shape=[2]).read().result().shape
+    VirtualChunkedReadParameters b'' { [0, 2) }
+    (2,)
+    """
+
+    batch: Batch | None = None
+    """What the read is part of."""
+    if_not_equal: bytes = b""
+    """The generation of the chunk that is in the cache; the chunk need not be given if that is
+    what it would be."""
+    staleness_bound: float = -inf
+    """How old the chunk may be, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualChunkedWriteParameters:
+    """What a function that writes a chunk is told besides which, and what.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> def tell(domain, chunk, parameters):
+    ...     print(type(parameters).__name__, parameters.if_equal, chunk)
+    >>> ts.virtual_chunked(None, tell, dtype=ts.int8, shape=[2]).write([5, 6]).result()
+    VirtualChunkedWriteParameters b'' [5 6]
+    """
+
+    if_equal: bytes = b""
+    """The generation that what is replaced has to have, if this is not empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """What reads and writes chunks, and where coroutines of that are run."""
+
+    read: Function | None
+    write: Function | None
+    loop: Any = None
+
+    def begin(self, function: Function, *arguments: Any) -> Future[Any] | None:
+        """Call a function; of what it raises or returns the future tells, if it is not None."""
+        try:
+            found = function(*arguments)
+            if found is None:
+                return None
+            if isawaitable(found) and not isinstance(found, Future) and not iscoroutine(found):
+                found = _awaited(found)  # whatever can be awaited, as a coroutine
+            return Future(found, loop=self.loop)
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(error)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that runs here, or None."""
+    import asyncio
+
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+async def _awaited(work: Any) -> Any:
+    return await work
+
+
+def stamp_of(found: Any) -> tuple[bytes, float]:
+    """Return the generation and the time that a function returned."""
+    if found is None:
+        return b"", inf
+    if isinstance(found, KvStore.TimestampedStorageGeneration):
+        return found.generation, found.time
+    raise TypeError(
+        "a function of virtual_chunked returns None or a KvStore.TimestampedStorageGeneration, "
+        f"not {brief(found)}"
+    )

@@ -1,0 +1,219 @@
+"""The driver ``virtual_chunked``: chunks that functions of the user read and write."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.errors import SelectionError
+from tessarr.index_space import Cells, Dim, IndexDomain, IndexTransform
+from tessarr.index_space.intervals import INFINITE
+from tessarr.tensorstore.context.caching import memory_of
+from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf
+from tessarr.tensorstore.driver import Driver
+from tessarr.tensorstore.drivers.virtual_chunked.chunks import Chunks
+from tessarr.tensorstore.drivers.virtual_chunked.read_chunks import Gathering
+from tessarr.tensorstore.drivers.virtual_chunked.write_buffer import ChunksAside
+from tessarr.tensorstore.future.combine import all_done
+from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
+from tessarr.tensorstore.future.spawn import begun
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.ndarray_views import (
+    assign,
+    check_finite,
+    covers,
+    empty,
+    outside,
+    selected,
+)
+from tessarr.tensorstore.schema.choose_chunk_shape import alike, check_codec_chunk, choose
+from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tessarr.index_space import View
+    from tessarr.tensorstore.context.references import References
+    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.drivers.virtual_chunked.functions import Functions
+    from tessarr.tensorstore.schema.schema import Schema
+
+__all__ = ["RESOURCES", "VirtualDriver"]
+
+RESOURCES: Final = {
+    "cache_pool": "cache_pool",
+    "data_copy_concurrency": "data_copy_concurrency",
+}
+"""The members of its spec that name resources."""
+
+_ASIDE_BYTES: Final = 1 << 28
+"""So many bytes of chunks that are read in a transaction are kept for it."""
+
+
+class VirtualDriver(Driver):
+    """Chunks by functions.
+
+    Parameters
+    ----------
+    functions
+        What reads and writes them.
+    schema
+        What there is: with a data type and a rank.
+    references
+        The resources that it has: a ``cache_pool`` with a limit keeps chunks.
+    """
+
+    __slots__ = (
+        "_cache",
+        "_chunks",
+        "_domain",
+        "_layout",
+        "_origin",
+        "_schema",
+        "_shape",
+        "functions",
+        "references",
+    )
+
+    name = "virtual_chunked"
+
+    def __init__(self, functions: Functions, schema: Schema, references: References) -> None:
+        assert schema.rank is not None
+        assert schema.dtype is not None
+        self.functions = functions
+        self.references = references
+        self._schema = schema
+        self.dtype = schema.dtype
+        self._cache = ChunkCache(memory_of(references.resource("cache_pool")).chunks)
+        domain = schema.domain
+        if domain is None:
+            domain = IndexDomain(schema.rank)
+        self._domain = IndexDomain._of(
+            tuple(Dim._of(d.inclusive_min, d.exclusive_max, d.label) for d in domain._dims)
+        )
+        layout = schema.chunk_layout
+        given = layout.to_json()
+        check_codec_chunk(schema._layout)
+        extent = self._domain._as_view()
+        self._shape, _ = choose(alike(schema._layout), extent, extent.rank)
+        origin = layout.grid_origin or (None,) * schema.rank
+        self._origin = tuple(
+            _begin(dim, size) if one is None else one
+            for one, dim, size in zip(origin, self._domain._dims, self._shape, strict=True)
+        )
+        order = given.get("inner_order", given.get("inner_order_soft_constraint"))
+        order = tuple(range(schema.rank) if order is None else order)
+        self._chunks = Chunks(functions, schema.dtype, order)
+        self._layout = ChunkLayout(
+            inner_order=order, grid_origin=self._origin, chunk_shape=self._shape
+        )
+
+    @property
+    def domain(self) -> IndexDomain:
+        """Where there are elements."""
+        return self._domain
+
+    @property
+    def readable(self) -> bool:
+        """Whether there is a function that reads."""
+        return self.functions.read is not None
+
+    @property
+    def writable(self) -> bool:
+        """Whether there is a function that writes."""
+        return self.functions.write is not None
+
+    @property
+    def chunk_layout(self) -> ChunkLayout:
+        """The chunks."""
+        return self._layout
+
+    @property
+    def dimension_units(self) -> tuple[Any, ...]:
+        """Those that were given."""
+        return tuple(self._schema.dimension_units or (None,) * self._domain.rank)
+
+    def read(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Copy what is wanted of chunks in the cache, and have the others read."""
+        # What waits for a batch does not keep it.
+        alone, batched = using._replace(batch=None), using.batch is not None
+
+        def begin() -> Future[npt.NDArray[Any]]:
+            try:
+                check_finite(view)
+                result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
+                if view.size == 0:
+                    return finished(result)
+                aside = self._aside(alone)
+                cache = self._cache if aside is None else aside.cache
+                about = self._chunks, self._cells(view), result, cache, aside
+                return Gathering(*about, batched=batched).begin()
+            except Exception as error:  # noqa: BLE001 (the future tells it)
+                return failed(error)
+
+        return begin() if using.batch is None else using.batch._later(lambda *_: begin())
+
+    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+        """Have each chunk written; those of which only parts are written are read before."""
+        aside = self._aside(using)
+
+        def work() -> Future[None]:
+            check_finite(view)
+            if view.size == 0:
+                return NOTHING
+            chunks = [(*one, covers(one[1], one[0])) for one in self._cells(view)]
+            if aside is not None:
+                assert using.transaction is not None
+                for box, inside, place, _ in chunks:
+                    aside.put(box, inside, selected(values, place))
+                using.transaction._check_places()
+                return NOTHING
+            for box, *_, whole in chunks:
+                if not whole:
+                    self._chunks.check_known(self._cache.get(box.origin))
+            ends = []
+            for box, inside, place, whole in chunks:
+                items = selected(values, place)
+                if whole:
+                    chunk = self._chunks.new(box, clear=False)
+                    assign(chunk, inside, items)
+                    ends.append(self._chunks.store(self._cache, box, chunk))
+                else:
+                    self._chunks.change(self._cache, box, partial(_assign, inside, items))
+            return all_done(ends, lambda: None)
+
+        done = begun(work)
+        return WriteFutures._of(done, done)
+
+    def _cells(self, view: IndexTransform) -> Cells:
+        """Give each chunk's domain, the part of a view in it, and where that is in the view."""
+        try:
+            return Cells(view._as_view(), self._domain._as_view(), self._origin, self._shape)
+        except SelectionError as error:
+            raise outside(error) from error
+
+    def _aside(self, using: Using) -> ChunksAside | None:
+        """Return what keeps aside what is written in a transaction."""
+        if using.transaction is None:
+            return None
+        found: ChunksAside = using.transaction._staging.others(self, self._new_aside)
+        return found
+
+    def _new_aside(self) -> ChunksAside:
+        """Return what does, and also keeps what is read meanwhile where nothing else does."""
+        cache = self._cache
+        if not cache.limit:
+            cache = ChunkCache(ChunkShelf(_ASIDE_BYTES, int))
+        store, change = partial(self._chunks.store, cache), partial(self._chunks.change, cache)
+        return ChunksAside(self._chunks.new, store, change, cache)
+
+
+def _assign(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
+    assign(chunk, inside, items)
+
+
+def _begin(dim: Dim, size: int) -> int:
+    """Return where the first chunk from 0 on begins, if one begins where the dimension does."""
+    return dim.inclusive_min % size if dim.inclusive_min > -INFINITE else 0

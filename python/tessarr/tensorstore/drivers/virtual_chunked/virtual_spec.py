@@ -1,0 +1,98 @@
+"""Specs of the driver ``virtual_chunked``: functions, which JSON cannot tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.context.references import References
+from tessarr.tensorstore.drivers.virtual_chunked.functions import Functions, running_loop
+from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import (
+    RESOURCES,
+    VirtualDriver,
+)
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.context_spec import ReferringSpec
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening, Options
+
+if TYPE_CHECKING:
+    from tessarr.index_space import IndexTransform
+    from tessarr.tensorstore.context.references import Naming
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.future.future import Future
+    from tessarr.types import JSONObject
+
+__all__ = ["VirtualSpec"]
+
+_FUNCTIONS: Final = ("read_function", "write_function")
+
+
+class VirtualSpec(ReferringSpec):
+    """What opens the same functions again."""
+
+    name = "virtual_chunked"
+
+    _functions: Functions
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec of functions that stand in JSON as they are, which others cannot have."""
+        read, write = (members.pop(name, None) for name in _FUNCTIONS)
+        if not callable(read) and not callable(write):
+            raise ArgumentError('"driver": functions cannot be told as JSON; use virtual_chunked')
+        made = cls(schema)
+        made._functions = Functions(read, write, running_loop())
+        made._references = References.parse(RESOURCES, members)
+        return made
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open driver."""
+        assert isinstance(driver, VirtualDriver)
+        made = cls(
+            Schema(
+                dtype=driver.dtype,
+                domain=driver.domain,
+                chunk_layout=driver.chunk_layout,
+                dimension_units=driver.dimension_units,
+            )
+        )
+        made._functions = driver.functions
+        made._references = driver.references
+        return made, view
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members to be pickled, and refuse to be other JSON."""
+        if not naming.brief:
+            raise UnsupportedError("functions cannot be told as JSON")
+        found = dict(zip(_FUNCTIONS, (self._functions.read, self._functions.write), strict=True))
+        return found | self._references.json(naming, include_defaults=include_defaults)
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        if options.kvstore is not None:
+            raise ArgumentError('a spec of the driver "virtual_chunked" takes no kvstore')
+        made = self._referring(self._references)
+        if options.schema is not None:
+            if options.schema.fill_value is not None or options.schema.codec is not None:
+                raise ArgumentError("what functions read has neither a fill value nor a codec")
+            made.schema = self.schema._merged(options.schema)
+        return made
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Return the driver."""
+
+        def opened() -> Opened:
+            functions = self._functions
+            for asked, function, act in (
+                (opening.read and not opening.write, functions.read, "read"),
+                (opening.write and not opening.read, functions.write, "write"),
+            ):
+                if asked and function is None:
+                    raise ArgumentError(f"there is no function to {act} chunks")
+            return Opened(VirtualDriver(functions, self.schema, self._references), view)
+
+        return start(opened, here=True)

@@ -1,0 +1,106 @@
+"""Chunks of functions that were written in a transaction, until the functions are called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.tensorstore.ndarray_views import assign
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from tessarr.index_space import View
+    from tessarr.tensorstore.context.chunk_cache import ChunkCache
+    from tessarr.tensorstore.future.future import Future
+
+__all__ = ["ChunksAside"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A chunk, and which elements of it were written."""
+
+    box: View
+    values: npt.NDArray[Any]
+    written: npt.NDArray[np.bool_]
+
+    def onto(self, chunk: npt.NDArray[Any]) -> None:
+        """Put what was written into a chunk."""
+        np.copyto(chunk, self.values, where=self.written)
+
+
+class ChunksAside:
+    """Parts of chunks that are kept aside.
+
+    Parameters
+    ----------
+    new : callable
+        Makes an array for a chunk.
+    store : callable
+        Begins to store a chunk, given its domain and its elements.
+    change : callable
+        Changes a chunk, given its domain and what changes its elements.
+    cache
+        Keeps what is read.
+    """
+
+    def __init__(
+        self,
+        new: Callable[[View], npt.NDArray[Any]],
+        store: Callable[[View, npt.NDArray[Any]], Future[bool]],
+        change: Callable[[View, Callable[[npt.NDArray[Any]], None]], None],
+        cache: ChunkCache,
+    ) -> None:
+        self.cache = cache
+        self._new = new
+        self._store = store
+        self._change = change
+        self._chunks: dict[tuple[int, ...], _Kept] = {}
+        self._lock = Lock()
+
+    def put(self, box: View, inside: View, items: npt.NDArray[Any]) -> None:
+        """Keep items aside, which go where a view of a chunk says."""
+        with self._lock:
+            kept = self._chunks.get(box.origin)
+            if kept is None:
+                kept = _Kept(box, self._new(box), np.zeros(box.shape, bool))
+                self._chunks[box.origin] = kept
+            assign(kept.values, inside, items)
+            assign(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
+
+    def whole(self, origin: tuple[int, ...]) -> npt.NDArray[Any] | None:
+        """Return a chunk all of which was written, or None."""
+        with self._lock:
+            kept = self._chunks.get(origin)
+            return kept.values.copy() if kept is not None and kept.written.all() else None
+
+    def over(self, origin: tuple[int, ...], chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return a chunk with what was written of it."""
+        with self._lock:
+            kept = self._chunks.get(origin)
+            if kept is None:
+                return chunk
+            found = chunk.copy()
+            kept.onto(found)
+            return found
+
+    # In the end
+
+    def places(self) -> int:
+        """Return the number of chunks."""
+        return len(self._chunks)
+
+    def commit(self) -> None:
+        """Store all chunks; those of which parts were written as they are then besides."""
+        for kept in self._chunks.values():
+            if kept.written.all():
+                self._store(kept.box, kept.values).result()
+            else:
+                self._change(kept.box, partial(_Kept.onto, kept))

@@ -1,0 +1,167 @@
+"""What a chain leaves open is chosen: codecs of a new array, as its document states them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tessarr import dtype as data_types
+from tessarr.codec.default import default_serializer
+from tessarr.dtype import DataType
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.schema.codec_chain_spec import (
+    INDEX,
+    MAX_TYPESIZE,
+    SHARDING,
+    Chain,
+    Part,
+    whole_configuration,
+)
+from tessarr.tensorstore.schema.element_type import is_raw
+from tessarr.types import JSONObject, Shape
+
+__all__ = ["Wanted", "complete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a chain is completed for.
+
+    Parameters
+    ----------
+    data_type
+        The elements.
+    rank
+        The number of dimensions.
+    read_chunk
+        The shape that is to be read at once.
+    order
+        The order of elements that is wished for, if any.
+    """
+
+    data_type: DataType
+    rank: int
+    read_chunk: Shape
+    order: Shape | None = None
+
+
+def complete(chain: Chain, wanted: Wanted) -> list[JSONObject]:
+    """Return the chain as a document states it, with all that was open chosen.
+
+    Raises
+    ------
+    ArgumentError
+        If a codec cannot be completed.
+    """
+    found: list[JSONObject] = []
+    for part in chain.array_array:
+        found.append(_completed(part, wanted, None))
+        if part.name == "transpose":
+            wanted = _transposed(wanted, part.axes(wanted.rank))
+    middle = chain.array_bytes or _default_serializer(wanted.data_type)
+    in_order = tuple(range(wanted.rank))
+    if middle.name != SHARDING and wanted.order not in {None, in_order}:
+        assert wanted.order is not None
+        found.append(_named("transpose", {"order": list(wanted.order)}))
+    if middle.name == SHARDING:
+        if chain.bytes_bytes:
+            names = ", ".join(repr(part.name) for part in chain.bytes_bytes)
+            raise ArgumentError(f"codecs {names} of whole shards: give them for subchunks")
+        found.append(_sharding(middle, wanted))
+        return found
+    found.append(_completed(middle, wanted, None))
+    item_bytes = _item_bytes(wanted.data_type) if middle.name == "bytes" else None
+    for part in chain.bytes_bytes:
+        found.append(_completed(part, wanted, item_bytes))
+        item_bytes = None
+    return found
+
+
+def _transposed(wanted: Wanted, axes: Shape) -> Wanted:
+    where = {axis: place for place, axis in enumerate(axes)}
+    order = wanted.order
+    return replace(
+        wanted,
+        read_chunk=tuple(wanted.read_chunk[axis] for axis in axes),
+        order=None if order is None else tuple(where[axis] for axis in order),
+    )
+
+
+def _default_serializer(data_type: DataType) -> Part:
+    found = default_serializer(data_type)
+    if found is None:
+        return Part("bytes", "array_bytes", {})
+    stated: JSONObject = found.to_json(3)
+    return Part(stated["name"], "array_bytes", stated.get("configuration", {}))
+
+
+def _item_bytes(data_type: DataType) -> int:
+    """Return the bytes of what blosc is to shuffle: records and raw elements are bytes to it."""
+    return 1 if data_type.numpy.names or is_raw(data_type) else data_type.item_bytes
+
+
+def _completed(part: Part, wanted: Wanted, item_bytes: int | None) -> JSONObject:
+    options = dict(part.options)
+    match part.name:
+        case "transpose":
+            return _named("transpose", {"order": list(part.axes(wanted.rank))})
+        case "bytes":
+            if wanted.data_type.unit_bytes == 1:
+                return _named("bytes", {})
+            return _named("bytes", {"endian": options.get("endian", "little")})
+        case "gzip":
+            return _named("gzip", {"level": options.get("level", 6)})
+        case "zstd":
+            checksum = options.get("checksum", False)
+            return _named("zstd", {"level": options.get("level", 3), "checksum": checksum})
+        case "blosc":
+            return _blosc(options, item_bytes)
+        case "crc32c":
+            return _named("crc32c", {})
+        case _:
+            return _named(part.name, whole_configuration(part.name, options))
+
+
+def _blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:
+    shuffle, typesize = options.get("shuffle"), options.get("typesize")
+    if shuffle != "noshuffle" and typesize is None:
+        if item_bytes is not None and item_bytes <= MAX_TYPESIZE:
+            typesize = item_bytes
+        elif shuffle is None:
+            shuffle = "noshuffle"
+        else:
+            raise ArgumentError("codec 'blosc': give the typesize for the shuffle")
+    result = {
+        "cname": options.get("cname", "lz4"),
+        "clevel": options.get("clevel", 5),
+        "shuffle": shuffle or ("bitshuffle" if typesize == 1 else "shuffle"),
+        "blocksize": options.get("blocksize", 0),
+    }
+    if result["shuffle"] != "noshuffle":
+        result["typesize"] = typesize
+    return _named("blosc", result)
+
+
+def _sharding(part: Part, wanted: Wanted) -> JSONObject:
+    shape = part.options.get("chunk_shape", wanted.read_chunk)
+    if len(shape) != wanted.rank:
+        raise ArgumentError(f"subchunks {list(shape)} in chunks of {wanted.rank} dimensions")
+    inner = part.subchunks or Chain()
+    index = part.options.get("index_codecs", INDEX)
+    numbers = data_types.of("uint64")
+    return _named(
+        SHARDING,
+        {
+            "chunk_shape": list(shape),
+            "codecs": complete(inner, wanted),
+            "index_codecs": complete(index, Wanted(numbers, wanted.rank + 1, (*shape, 2))),
+            "index_location": part.options.get("index_location", "end"),
+        },
+    )
+
+
+def _named(name: str, configuration: Mapping[str, Any]) -> JSONObject:
+    if not configuration:
+        return {"name": name}
+    return {"name": name, "configuration": dict(configuration)}

@@ -1,0 +1,297 @@
+"""Reading and writing the elements of an array of Zarr: `Access`."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
+
+import numpy as np
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.index_space import lower
+from tessarr.store import LocalStore, MemoryStore
+from tessarr.tensorstore.batch.read_group import begun
+from tessarr.tensorstore.drivers.zarr.statistics import statistics
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.kvstore.local import changes_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from tessarr.array import Array
+    from tessarr.index_space import IndexTransform
+    from tessarr.store import Store
+    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.drivers.zarr.array_properties import Kind
+    from tessarr.tensorstore.drivers.zarr.inner_dimensions import Inner, Piece
+    from tessarr.types import Shape
+
+__all__ = ["Access"]
+
+_FEW: Final = 4
+
+
+class Access:
+    """How elements are read and written.
+
+    Parameters
+    ----------
+    kind
+        What an element is; all that depends on the bounds is looked up in the array.
+    place
+        Where the array is, below caches.
+    """
+
+    __slots__ = (
+        "_as_stored",
+        "_before",
+        "_bits",
+        "_fields",
+        "_inner",
+        "_last",
+        "_near",
+        "_numpy",
+        "_parts",
+        "_place",
+        "_places",
+        "_stored",
+        "_swift",
+        "in_memory",
+        "plain",
+    )
+
+    def __init__(self, kind: Kind, place: Store) -> None:
+        self._numpy, self._stored = kind.numpy, kind.stored
+        self._fields, self._inner = kind.fields, kind.inner
+        self._as_stored, self._parts = kind.as_stored, kind.parts
+        self._bits, self._places = kind.bits, kind.places
+        self.plain = kind.plain
+        """Whether elements are as the engine reads them."""
+        self._place = place
+        self.in_memory = isinstance(place, MemoryStore)
+        """Whether what is asked for is told at once."""
+        self._near = self.in_memory or isinstance(place, LocalStore)
+        self._swift: Shape = kind.swift
+        # The futures of the last two reads. Who holds both begins many before he waits for one, and
+        # threads read meanwhile; who waits for each is served here, at once.
+        self._before: Callable[[], Future[Any] | None] = _nothing
+        self._last: Callable[[], Future[Any] | None] = _nothing
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a small change takes less time than beginning it elsewhere."""
+        return changes_at_once(self._place)
+
+    def outer(self, view: IndexTransform) -> IndexTransform:
+        """Return the view of the array, without the dimensions inside of its elements."""
+        return view if self._inner is None else self._inner.split(view).outer
+
+    def stored(
+        self, array: Array, view: IndexTransform, *, not_stored: bool, fully_stored: bool
+    ) -> tuple[bool | None, bool | None]:
+        """Tell whether nothing is stored of a view, and whether all is."""
+        try:
+            return statistics(
+                array, self.outer(view), not_stored=not_stored, fully_stored=fully_stored
+            )
+        except SelectionError as error:
+            raise _outside(error) from error
+
+    def _is_swift(self, view: IndexTransform) -> bool:
+        """Whether a view touches so few chunks that it takes longer to begin elsewhere."""
+        return bool(self._swift) and view._view.meets_few(self._swift, _FEW)
+
+    # Reading
+
+    def read(
+        self,
+        array: Array,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
+        together: Together | None = None,
+    ) -> Future[npt.NDArray[Any]]:
+        """Start to read a view of an array, into `out` if there is one; together with others."""
+        try:
+            if self._inner is not None:
+                return self._read_inner(array, self._inner, view, out, together)
+            if self._as_stored:
+                return self._elements(array, view, out, together)
+            future = converted(self._elements(array, view, None, together), self._native)
+        except Exception as error:  # noqa: BLE001 (the future tells it)
+            return failed(_outside(error))
+        return future if out is None else _filled(future, out)
+
+    def _elements(
+        self,
+        array: Array,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
+        together: Together | None,
+    ) -> Future[Any]:
+        """Start to read elements as they are stored."""
+        read = array._reading_view(view._view, self._stored, out, self._parts)
+        if read.empty:
+            return finished(read.now())
+        alone = together is None or (self.in_memory and not together.waits)
+        swift = alone and self._is_swift(view)
+        if together is not None and not swift:
+            return together.read(read, array, self._place)
+        if swift and (self.in_memory or (self._near and self._before() is None)):
+            future = finished(read.now())
+        else:
+            future = begun(read, soon=swift)
+        if not self.in_memory:
+            self._before, self._last = self._last, ref(future)
+        return future
+
+    def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return values.astype(self._numpy)
+
+    def _read_inner(
+        self,
+        array: Array,
+        inner: Inner,
+        view: IndexTransform,
+        out: npt.NDArray[Any] | None,
+        together: Together | None,
+    ) -> Future[npt.NDArray[Any]]:
+        split = inner.split(view)
+        future = converted(
+            self._elements(array, split.outer, None, together),
+            lambda values: inner.taken(split, self._opened(values, inner)),
+        )
+        return future if out is None else _filled(future, out)
+
+    def _opened(self, values: Any, inner: Inner) -> npt.NDArray[Any]:
+        """Return whole elements with the dimensions inside of them."""
+        found = np.asarray(values)
+        shape = found.shape
+        if self._fields is not None and self._fields.inner is not None:
+            found = found[self._fields.inner]
+        if found.ndim < len(shape) + len(inner.shape):  # bytes are the last of them
+            found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
+            found = found.reshape(*shape, *inner.shape)
+            return found if self._places is None else found[..., self._places]
+        return found.astype(self._numpy, copy=False)
+
+    # Writing
+
+    def write(self, array: Array, view: IndexTransform, values: npt.NDArray[Any]) -> WriteFutures:
+        """Start to write to a view of an array."""
+        try:
+            if self._inner is not None:
+                return self._write_inner(array, self._inner, view, values)
+            stored = values.astype(self._stored, copy=False)
+            future = self._store(array, view, stored, self._parts)
+        except SelectionError as error:
+            future = failed(_outside(error))
+        return WriteFutures._of(future, future)
+
+    def _store(
+        self, array: Array, view: IndexTransform, values: npt.NDArray[Any], parts: Any
+    ) -> Future[None]:
+        chosen = lower(view, array._meta.shape)
+        if not chosen.size:
+            return NOTHING
+        ready = chosen.buffer(values)
+        if self._near and self._is_swift(view):
+            write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
+            return start(write, here=self.at_once)
+        future: Future[None] = Future._pending()
+        future._work = array._write_future(chosen.axes, chosen.out_axes, ready, future, parts).help
+        return future
+
+    def _write_inner(
+        self, array: Array, inner: Inner, view: IndexTransform, values: npt.NDArray[Any]
+    ) -> WriteFutures:
+        """Start to write what is inside of elements; the rest of these stays as it is."""
+        base, element = self._inside()
+        size, futures = element.itemsize, []
+        elements = values.astype(element, copy=False)
+        pieces = list(inner.pieces(inner.split(view), elements))
+        if self._places is not None:
+            turned = self._places
+            pieces = [one._replace(places=turned[one.places].tolist()) for one in pieces]
+        if self._bits is not None:
+            _check_bits(pieces, self._bits)
+        for piece in pieces:
+            packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
+            places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
+            ready = packed.reshape(piece.outer.domain.shape)
+            futures.append(self._store(array, piece.outer, ready, _runs(places, size)))
+        several = len(futures) != 1
+        done = start(lambda: _wait(futures), here=not futures) if several else futures[0]
+        return WriteFutures._of(done, done)
+
+    def _inside(self) -> tuple[int, np.dtype[Any]]:
+        """Return where, in an element as stored, what is inside of it begins, and of what type."""
+        base, stored = 0, self._stored
+        if self._fields is not None:
+            base = self._fields.parts[0][0]
+            if self._fields.inner is not None:
+                stored = stored[self._fields.inner].base
+        # What is a number as stored may have another byte order; bytes have none.
+        number = self._numpy.kind != "V" and stored.itemsize == self._numpy.itemsize
+        return base, stored if number else self._numpy
+
+
+def _check_bits(pieces: list[Piece], bits: npt.NDArray[np.uint8]) -> None:
+    """Refuse bytes of elements with other bits than these: they would be stored as something else.
+
+    Raises
+    ------
+    ArgumentError
+        If there is one.
+    """
+    for piece in pieces:
+        if np.any(np.ascontiguousarray(piece.values).view("u1") & ~bits[piece.places]):
+            raise ArgumentError(
+                "open_as_void: bytes have bits that elements of the data type do not have",
+                kind="cannot_cast",
+            )
+
+
+def _runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]]:
+    """Return fields for places in an item and in the caller's, those that adjoin as one."""
+    runs: list[tuple[int, int, int]] = []
+    for item, caller in sorted(places):
+        first, given, length = runs[-1] if runs else (item, caller, 0)
+        if (first + length, given + length) == (item, caller):
+            runs[-1:] = [(first, given, length + size)]
+        else:
+            runs.append((item, caller, size))
+    return runs
+
+
+def _wait(futures: list[Future[None]]) -> None:
+    for future in futures:
+        future.result()
+
+
+def _outside(error: Exception) -> Exception:
+    """Return the error for a view that is outside of what is there when it is read."""
+    if not isinstance(error, SelectionError):
+        return error
+    found = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
+    found.__cause__ = error
+    return found
+
+
+def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
+    """Return the future of `out`, filled with what is read."""
+
+    def fill(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        out[...] = values
+        return out
+
+    return converted(source, fill)
+
+
+def _nothing() -> None:
+    """Refer to no future."""

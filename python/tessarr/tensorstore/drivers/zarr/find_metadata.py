@@ -1,0 +1,128 @@
+"""The metadata of an array that is opened: found where it is, or stored there, if it is new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tessarr.errors import ConflictError, ExistsError, MetadataError, NotFoundError
+from tessarr.flow.create import commit
+from tessarr.flow.open import prefix_of
+from tessarr.flow.run import Seen, create_document, run_flow, seen_document
+from tessarr.metadata.node import ArrayMeta
+from tessarr.store.wrappers.staged import StagedStore
+from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+    from tessarr.tensorstore.context.caching import Known
+    from tessarr.tensorstore.drivers.zarr.zarr_spec import ZarrSpec
+
+__all__ = ["find_metadata", "may_recall"]
+
+
+def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
+    """Return the metadata of the array, which is created where that is wanted."""
+    mode = spec._mode
+    if mode._assumes:
+        return spec._metadata(), Seen()
+    if mode.open:
+        existing = _existing(spec, store, at)
+        if existing is not None:
+            spec._check(existing[0])
+            return existing
+        if not mode.create:
+            raise NotFoundError(
+                f"there is no array at {spec._where()}: {spec.document!r} is absent",
+                kind="array_not_found",
+                path=at,
+                key=spec._key(at),
+            )
+    return _created(spec, store, at)
+
+
+def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] | None:
+    there = seen_document(store, prefix_of(at) + spec._marker)
+    if there is None:
+        return None
+    document, seen = there
+    node = spec._parsed(document, store, at)
+    if isinstance(node, ArrayMeta):
+        if type(store) is StagedStore:
+            _Same(spec, at, node).lasts(store, seen, now=True)
+        return node, seen
+    raise MetadataError(
+        f"there is a group, and no array, at {spec._where()}",
+        kind="invalid_value",
+        path=at,
+        key=spec._key(at),
+    )
+
+
+def may_recall(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
+    """Return whether what others know holds; in a transaction that is compared in the end."""
+    return type(store) is not StagedStore or _Same(spec, at, known.meta).lasts(store, known.seen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Same:
+    """Has a transaction fail if it ends when the array that was opened in it is another one."""
+
+    spec: ZarrSpec
+    at: str
+    meta: ArrayMeta
+
+    def lasts(self, store: StagedStore, seen: Seen, *, now: bool = False) -> bool:
+        """Have it compared in the end with what was seen, now or before.
+
+        False: nobody knows what that was, it is compared with something else, or it was changed in
+        the transaction.
+        """
+        key = prefix_of(self.at) + self.spec._marker
+        last, staging = seen.last, store.owner._staging
+        return last is not None and staging.rely(store, key, last, self, now=now)
+
+    def __call__(self, document: bytes | None) -> bytes | None:
+        """Return a document that tells the same; attributes may be others."""
+        found = None if document is None else self.spec._parsed(document, None, self.at)
+        if isinstance(found, ArrayMeta):
+            found = replace(found, attributes=self.meta.attributes)
+        if found == self.meta:
+            return document
+        key = self.spec._key(self.at)
+        raise ConflictError(
+            f'ABORTED: Error writing "{key}": Metadata is inconsistent: others changed it after '
+            "the array was opened in this transaction; do everything again",
+            key=key,
+        )
+
+
+def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
+    meta, prefix = spec._metadata(), prefix_of(at)
+    if spec._mode.delete_existing:
+        store.clear_prefix(prefix)
+    documents, seen = facts_of(meta, spec._field).documents, Seen()
+    if _stored(store, prefix, documents, seen):
+        if type(store) is StagedStore:
+            store.owner._staging.arrays.make(store, prefix + spec._marker, meta)
+        return meta, seen
+    if spec._mode.open:  # somebody else created it in the meantime
+        existing = _existing(spec, store, at)
+        if existing is not None:
+            spec._check(existing[0])
+            return existing
+    raise ExistsError(
+        f"there is a node already at {spec._where()}: {spec.document!r} is present; to open it "
+        "give open=True, to replace it delete_existing=True",
+        kind="node_exists",
+        path=at,
+        key=spec._key(at),
+    )
+
+
+def _stored(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) -> bool:
+    """Store the documents of an array unless it is there; only several take a flow."""
+    (name, document), *others = documents.items()
+    if others:
+        return run_flow(commit(prefix, documents, seen), store)
+    return create_document(store, prefix + name, document, seen)

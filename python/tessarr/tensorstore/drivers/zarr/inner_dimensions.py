@@ -1,0 +1,161 @@
+"""Elements that have dimensions inside: bytes of records, fields that are arrays.
+
+The array itself is read and written by whole elements; what a view selects inside of these is
+done by NumPy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
+from tessarr.index_space.output_index_map import position
+from tessarr.index_space.view_bounds import check_inside
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.types import Shape
+
+__all__ = ["Inner", "Piece", "Split"]
+
+
+class Split(NamedTuple):
+    """A view, taken apart.
+
+    Parameters
+    ----------
+    outer
+        The view of whole elements.
+    places
+        From their values, inner dimensions last, to those of the view.
+    shape
+        The shape of the view.
+    kept
+        The dimensions of the view that select whole elements.
+    """
+
+    outer: IndexTransform
+    places: tuple[npt.NDArray[np.int64], ...]
+    shape: Shape
+    kept: tuple[int, ...]
+
+
+class Piece(NamedTuple):
+    """Places inside of elements, the same for each of some elements, and what goes there.
+
+    Parameters
+    ----------
+    outer
+        The view of these elements.
+    places
+        The places, counted in C order, without repetition.
+    values
+        Of the view's shape; the places are the last dimension.
+    """
+
+    outer: IndexTransform
+    places: list[int]
+    values: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """The dimensions inside of an element.
+
+    Parameters
+    ----------
+    rank
+        The number of dimensions of the array.
+    shape
+        Those inside.
+    """
+
+    rank: int
+    shape: Shape
+
+    def split(self, view: IndexTransform) -> Split:
+        """Take a view apart whose last maps are those of the dimensions inside.
+
+        Raises
+        ------
+        SelectionError
+            If an index is outside of the element.
+        """
+        dims = view.domain._dims
+        outer, inner = view.output[: self.rank], view.output[self.rank :]
+        check_inside(inner, dims, tuple(Dim._of(0, size) for size in self.shape))
+        followed = {k for one in outer for k in _follows(one)}
+        kept = [k for k in range(len(dims)) if k in followed]
+        places = {k: place for place, k in enumerate(kept)}
+        maps = tuple(_moved(one, places, kept) for one in outer)
+        small = IndexTransform._of(IndexDomain._of(tuple(dims[k] for k in kept)), maps)
+        index = [_along(k, len(dims), dims[k].size) for k in kept]
+        index += [position(one, dims) for one in inner]
+        return Split(small, tuple(index), view.domain.shape, tuple(kept))
+
+    def taken(self, split: Split, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return what a view selects of whole elements."""
+        found = values[split.places]
+        if found.shape != split.shape:
+            found = np.broadcast_to(found, split.shape).copy()
+        return np.asarray(found, order="C")
+
+    def pieces(self, split: Split, values: npt.NDArray[Any]) -> Iterator[Piece]:
+        """Give what is written, of values of the shape of a view, by places inside of elements."""
+        if not values.size:
+            return
+        kept, inner = split.kept, split.places[len(split.kept) :]
+        others = [k for k in range(len(split.shape)) if k not in kept]
+        within = [np.zeros((), np.int64), *np.broadcast_arrays(*inner)]
+        flat = sum(
+            (place * step for place, step in zip(within[1:], self._steps(), strict=True)), within[0]
+        )
+        if all(flat.shape[k] == 1 for k in kept if k < flat.ndim):
+            sizes = [split.shape[k] for k in others]
+            along = np.broadcast_to(flat.reshape([flat.shape[k] for k in others]), sizes)
+            last = {place: number for number, place in enumerate(along.ravel().tolist())}
+            outer = [split.shape[k] for k in kept]
+            block = values.transpose(*kept, *others).reshape(*outer, along.size)
+            if len(last) < along.size:  # of repeated places the last one counts
+                block = block[..., list(last.values())]
+            yield Piece(split.outer, list(last), block)
+            return
+        flat = np.broadcast_to(flat, split.shape)
+        for place in np.unique(flat).tolist():
+            where = np.nonzero(flat == place)
+            starts = split.outer.domain.origin
+            points = [where[k] + start for k, start in zip(kept, starts, strict=True)]
+            yield Piece(split.outer.vindex[tuple(points)], [place], values[where][:, None])
+
+    def _steps(self) -> list[int]:
+        """Return how many places one step along each dimension is."""
+        return [prod(self.shape[k + 1 :]) for k in range(len(self.shape))]
+
+
+def _follows(one: OutputIndexMap) -> set[int]:
+    if one.index_array is not None:
+        return {k for k, size in enumerate(one.index_array.shape) if size != 1}
+    return set() if one.input_dimension is None else {one.input_dimension}
+
+
+def _moved(one: OutputIndexMap, places: dict[int, int], kept: list[int]) -> OutputIndexMap:
+    array, along = one.index_array, one.input_dimension
+    if array is not None:
+        small = array.reshape([array.shape[k] for k in kept])
+        return OutputIndexMap._by_array(small, one.offset, one._factor, one._within)
+    if along is not None:
+        return OutputIndexMap._along(places[along], one.offset, one._factor)
+    return one
+
+
+def _along(k: int, rank: int, size: int) -> npt.NDArray[np.int64]:
+    shape = [1] * rank
+    shape[k] = size
+    return np.arange(size, dtype=np.int64).reshape(shape)

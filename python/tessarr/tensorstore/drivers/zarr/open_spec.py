@@ -1,0 +1,183 @@
+"""Opening arrays of Zarr by their specs: `OpeningSpec`."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from tessarr.array import bind
+from tessarr.errors import ArgumentError
+from tessarr.flow.open import prefix_of
+from tessarr.index_space import IndexTransform
+from tessarr.store import MemoryStore
+from tessarr.tensorstore.batch.shared_reads import Expected
+from tessarr.tensorstore.context.caching import Known, bound_of, memory_of, over, pool_of
+from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.drivers.zarr.find_metadata import find_metadata, may_recall
+from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver, is_same
+from tessarr.tensorstore.drivers.zarr.zarr_spec import ZarrSpec
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.kvstore.limits import copied
+from tessarr.tensorstore.kvstore.local import waits_for_disk
+from tessarr.tensorstore.spec.driver_spec import Opened, Opening
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.array import Array
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.context.caching import Memory
+    from tessarr.tensorstore.future.future import Future
+
+__all__ = ["OpeningSpec"]
+
+
+class OpeningSpec(ZarrSpec):
+    """What a spec says of an array of Zarr, and how that is opened or created."""
+
+    def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
+        """Start to open."""
+        if self._place is None:
+            raise ArgumentError("the spec has no kvstore: where the array is has to be said")
+        self._mode._check()
+        if self._mode.create and not opening.write:
+            raise ArgumentError("it cannot be created without being opened for writing")
+        place = self._place._open()
+        at = place.key(self._place.path).removesuffix("/")
+        store = self._at(place.store, at)
+        at_once = self._place._driver.at_once
+        collects = opening.batch is not None and at_once != inf and self._mode._looks
+        here = at_once > 0 and not self._waits(place.store, at)
+        shares = opening.transaction is None and not self._mode.create
+        work = partial(self._opened, view, store, at, opening.transaction)
+        if opening.batch is None or not collects:
+            return start(work, opening.sharing if shares else None, here=here)
+
+        def begin(_: Together, sharing: Sharing) -> Future[Opened]:
+            return start(work, sharing if shares else None, here=here)
+
+        document = Expected(store, prefix_of(at) + self._marker)
+        later: Future[Opened] = opening.batch._later(begin, [document] * shares, opens=True)
+        return later
+
+    def _waits(self, store: Store, at: str) -> bool:
+        """Return whether it is to be created where that waits for the disk."""
+        if not self._mode.create or not waits_for_disk(store):
+            return False
+        return not self._mode.open or store.size(self._key(at)) is None
+
+    def _opened(
+        self,
+        view: IndexTransform | None,
+        store: Store,
+        at: str,
+        transaction: Any,
+        sharing: Sharing | None = None,
+    ) -> Opened:
+        now, key = time.time(), prefix_of(at) + self.document
+        if sharing is not None:
+            now = sharing.began_s
+        since = bound_of(self._recheck_data, now)
+        fresh, lasting, memory = self._remembering(
+            store, now, since, staged=transaction is not None
+        )
+        if sharing is not None:
+            fresh = sharing.through(fresh, store)
+        if transaction is not None:
+            fresh = transaction._staging.store(fresh, store)
+        known = memory.find((store, key)) if memory is not None else None
+        # What others know may lack attributes.
+        knows = known is not None and self._mode.open and not self.wants_attributes
+        is_fresh = known and known.looked_s >= bound_of(self._recheck_metadata, now)
+        if known and knows and is_fresh and may_recall(self, fresh, at, known):
+            meta, now, seen = known.meta, known.looked_s, known.seen
+            self._check(meta)
+        else:
+            meta, seen = find_metadata(self, fresh, at)
+        if transaction is not None and memory is not None and not self._mode.open:
+            made = partial(transaction._staging.arrays.made_of, fresh, key, meta)
+            transaction._staging.after(partial(_tell, memory, (store, key), made))
+        # Without a fill value nothing is known of chunks that are not stored.
+        store_fill = self._store_fill or meta.fill_value is None
+        if self._references.says("data_copy_concurrency"):
+            lasting = copied(lasting, self._references.resource("data_copy_concurrency"))
+        array = bind(
+            meta,
+            lasting,
+            at,
+            read_only=False,
+            write_empty_chunks=store_fill,
+            missing="fill" if self._fill_missing else "refuse",
+            keeps_past=True,
+        )
+        if transaction is None and known:  # others are told of a transaction when all is done
+            known.learn(meta, now)
+            known.seen.last, seen = seen.last, known.seen
+        elif transaction is None and memory is not None:
+            known = Known(meta, now, seen)
+            memory.add((store, key), known)
+        elif known and not is_same(known.meta, meta):
+            known = None  # that of the array that is there outside, or was
+        driver = ZarrDriver(
+            array,
+            self._field,
+            self,
+            store=store,
+            looked_s=now,
+            known=known,
+            seen=seen,
+            data_since=since,
+        )
+        return Opened(driver, self._labelled(view, array))
+
+    def _remembering(
+        self, store: Store, now: float, since: float, *, staged: bool
+    ) -> tuple[Store, Store, Memory | None]:
+        """Return what is read to open, what is read later, and what remembers open arrays."""
+        references, recheck = self._references, self._recheck_metadata
+        once = recheck == "open" or recheck is False  # after it was opened, any time will do
+        near = isinstance(store, MemoryStore)
+        if references.alone and (once or near):
+            return store, store, None  # there is nothing to wait for, and nobody shares it
+        own = references.has("metadata_cache_pool")
+        resource = references.resource("metadata_cache_pool" if own else "cache_pool")
+        remembered = memory_of(resource)
+        memory = None if self._mode._assumes else remembered
+        if near:
+            return store, store, memory
+        data = pool_of(references.resource("cache_pool")) if own else remembered.pool
+        since = -inf if data is None else since
+        later = inf  # where there is no room, what is remembered is compared each time
+        if remembered.pool is not None:
+            later = -inf if once else bound_of(recheck, now)
+        pool = None if self._mode.create else remembered.lasting
+        new = pool is not None and not pool.knows(store)  # what is not remembered yet is fresh
+        lasting = over(store, remembered, data, (later, since), now)
+        if later == inf or ((new or recheck != "open") and not staged):
+            return lasting, lasting, memory
+        # Documents are compared with the store, those for transactions in any case.
+        return over(store, remembered, data, (inf, since), now), lasting, memory
+
+    def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
+        """Return the view, with the labels that the schema has where the array has none."""
+        given = self.schema.domain
+        if view is not None or given is None or not any(given.labels):
+            return view
+        domain = facts_of(array._meta, self._field).domain
+        labels = [
+            dim.label or asked.label for dim, asked in zip(domain._dims, given._dims, strict=True)
+        ]
+        return IndexTransform(domain.label[labels] if labels else domain)
+
+
+def _tell(memory: Memory, key: tuple[Store, str], made: Callable[[], ArrayMeta | None]) -> None:
+    """Tell open arrays that they were created anew, and what has been made of them since."""
+    known, meta = memory.find(key), made()
+    if known is not None and meta is not None:
+        known.learn(meta, time.time())
+        known.seen.last = None

@@ -1,0 +1,255 @@
+"""Constraints on arrays of format 2: `Zarr2`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Self, TypeAlias
+
+from tessarr.codec import ArraySpec, Chain, Codec
+from tessarr.codec.read import read_v2
+from tessarr.errors import ArgumentError
+from tessarr.format.chunk_key_encoding import Separator, V2Keys
+from tessarr.format.validation import Problems
+from tessarr.index_space import View
+from tessarr.metadata import v2
+from tessarr.metadata.node import ArrayMeta
+from tessarr.tensorstore.drivers.zarr.constraints import (
+    Constraints,
+    New,
+    Settled,
+    data_type_from_json,
+)
+from tessarr.tensorstore.json.memo import Recall, RecallSame
+from tessarr.tensorstore.json.parse import (
+    choice,
+    compare,
+    lengths,
+    members_of,
+    nothing_else,
+    plain,
+    take,
+)
+from tessarr.tensorstore.schema.choose_chunk_shape import Asked, alike, choose
+from tessarr.tensorstore.schema.codec_spec import (
+    NOTHING,
+    OPEN,
+    CodecSpec,
+    Compression,
+    compressor_from_json,
+    filters_from_json,
+)
+from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.types import JSONObject, Shape
+
+__all__ = ["Zarr2", "chunk_layout_of", "codec_of"]
+
+Order = Literal["C", "F"]
+Both: TypeAlias = "tuple[list[Codec], Codec | None]"
+"""Filters and compressor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Zarr2(Constraints):
+    """Constraints on metadata: members of ``.zarray``, of which any may be left out."""
+
+    order: Order | None = None
+    separator: Separator | None = None
+    compression: Compression = NOTHING
+
+    driver = "zarr"
+    zarr_format = 2
+    unknown_inner = None
+    data_type_member = "dtype"
+
+    @classmethod
+    def read(cls, json: Any) -> Self:
+        """Return the constraints that JSON states; ``attributes`` may be among them."""
+        members = members_of(plain(json, "metadata"), "metadata")
+        stated: JSONObject = {}
+        filters = None
+        if "zarr_format" in members:
+            stated["zarr_format"] = choice(2)(members.pop("zarr_format"), "zarr_format")
+        if "filters" in members:
+            filters = stated["filters"] = filters_from_json(members.pop("filters")) or None
+        compressor: Any = OPEN
+        if "compressor" in members:
+            compressor = compressor_from_json(members.pop("compressor"))
+        found = cls(
+            shape=take(members, "shape", lengths(0)),
+            data_type=take(members, "dtype", lambda json, what: data_type_from_json(json, 2, what)),
+            chunk_shape=take(members, "chunks", lengths(1)),
+            fill=members.pop("fill_value", OPEN),
+            attributes=take(members, "attributes", members_of) or {},
+            stated=stated,
+            order=take(members, "order", choice("C", "F")),
+            separator=take(members, "dimension_separator", choice(".", "/")),
+            compression=Compression(compressor, filters),
+        )
+        nothing_else(members, "metadata")
+        if found.shape is not None and found.chunk_shape is not None:
+            compare("metadata/chunks: rank", len(found.shape), len(found.chunk_shape))
+        if found.fill is not OPEN:
+            found.fill_bytes()
+        return found
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        result: JSONObject = dict(self.stated)
+        if self.shape is not None:
+            result["shape"] = list(self.shape)
+        if self.chunk_shape is not None:
+            result["chunks"] = list(self.chunk_shape)
+        if self.data_type is not None:
+            result["dtype"] = self.data_type.to_json(2)
+            if self.fill is not OPEN:
+                fill = self.fill_bytes()
+                stated = None if fill is None else self.data_type.fill_to_json(fill, 2)
+                if self.data_type.numpy.kind == "f" and isinstance(stated, int):
+                    stated = float(stated)  # as TensorStore has it
+                result["fill_value"] = stated
+        if self.order is not None:
+            result["order"] = self.order
+        if self.separator is not None:
+            result["dimension_separator"] = self.separator
+        if self.compression.compressor is not OPEN:
+            result["compressor"] = self.compression.compressor
+        if self.attributes:
+            result["attributes"] = self.attributes
+        return result
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions of chunks, or None while it is open."""
+        known = self.shape if self.shape is not None else self.chunk_shape
+        return None if known is None else len(known)
+
+    @property
+    def codec(self) -> CodecSpec:
+        """What is known of the encoding of chunks."""
+        return CodecSpec._of_compression(self.compression)
+
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
+        """Return what is known of chunks."""
+        if chunked is None:
+            return _known(rank, rank, None, None, ())
+        return _known(chunked, rank, self.chunk_shape, self.order, inner)
+
+    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+        """Return what is asked of the lengths of chunks, and of dimensions inside of elements."""
+        return alike(layout)
+
+    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
+        """Return the shape of chunks, twice."""
+        read, write = choose(settled.asked, extent, extent.rank)
+        return read[: settled.chunked], write[: settled.chunked]
+
+    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+        """Return the metadata of a new array."""
+        rank, spec = len(new.shape), new.spec
+        compression = self.compression
+        if schema.codec is not None:
+            compression = self.codec._merged(schema.codec)._compression
+        compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
+        both = _read.made((compressor, compression.filters or []), _codecs)
+        return ArrayMeta(
+            2,
+            new.shape,
+            spec.data_type,
+            new.grid,
+            _KEYS[self.separator],
+            spec.fill,
+            _settle.of(both, spec, _order(new.settled.layout, rank)),
+            self.attributes,
+            last_is_filter=both[1] is None and bool(both[0]),
+        )
+
+    def check_members(self, meta: ArrayMeta) -> None:
+        """Refuse metadata whose members are not those that are stated."""
+        self.check_common(meta, meta.chunk_spec.shape, meta.fill_value)
+        compare("order", self.order, meta.order)
+        # A document that says nothing means ".": other keys would be taken for missing chunks.
+        separator = getattr(meta.chunk_key_encoding, "separator", ".")
+        compare("dimension_separator", self.separator, separator)
+        codec_of(meta)._compression.merged(self.compression)
+
+
+def _codecs(stated: tuple[Any, list[Any]]) -> Both:
+    """Return filters and compressor of their JSON, the compressor first."""
+    compressor, filters = stated
+    problems = Problems(strict=True)
+    found = [read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)]
+    last = compressor and read_v2(compressor, "/compressor", problems, first=not filters)
+    problems.check("metadata")
+    return [one for one in found if one is not None], last
+
+
+_read: Final = Recall[Both]()
+"""Filters and compressors that were read, by their JSON."""
+
+
+def _settled(both: Both, spec: ArraySpec, order: Order) -> Chain:
+    """Return the codecs for chunks, with everything chosen that was left open."""
+    problems = Problems()
+    v2.check_codecs(spec, *both, problems)
+    problems.check("metadata")
+    return _chain.of(both, order, len(spec.shape)).resolve(spec, 2)
+
+
+def _chained(both: Both, order: Order, rank: int) -> Chain:
+    """Return the codecs that members of the document mean."""
+    return v2.chain(order == "F", rank, *both)
+
+
+_chain: Final = RecallSame(_chained)
+_settle: Final = RecallSame(_settled)
+_BLOSC: Final = compressor_from_json({"id": "blosc"})
+_KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
+
+
+def codec_of(meta: ArrayMeta) -> CodecSpec:
+    """Return how the chunks of an array are encoded."""
+    return _specs.of(meta.codecs, meta.rank, meta.last_is_filter)
+
+
+def _spec(codecs: Chain, rank: int, last_is_filter: bool) -> CodecSpec:
+    _, filters, compressor = v2.split(codecs, rank, last_is_filter)
+    stated = None if compressor is None else compressor_from_json(compressor.to_json(2))
+    return CodecSpec._of_compression(
+        Compression(stated, [codec.to_json(2) for codec in filters] or None)
+    )
+
+
+_specs: Final = RecallSame(_spec)
+
+
+def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
+    """Return the layout of the chunks of an array."""
+    rank = meta.rank + len(inner)
+    return _known(meta.rank, rank, meta.chunk_spec.shape, meta.order, inner)
+
+
+def _order(layout: LayoutConstraints, chunked: int) -> Order:
+    wish = layout.order
+    if wish is None:
+        return "C"
+    inner = layout.rank - chunked
+    for order in ("C", "F"):
+        if wish.value == _axes(order, chunked, inner):
+            return "F" if order == "F" else "C"
+    if wish.hard:
+        raise ArgumentError(f"inner_order {list(wish.value)}: format 2 has orders C and F alone")
+    return "C"
+
+
+def _axes(order: str, chunked: int, inner: int) -> Shape:
+    axes = range(chunked)
+    return (*(axes if order == "C" else reversed(axes)), *range(chunked, chunked + inner))
+
+
+def _known(
+    chunked: int, rank: int, chunks: Shape | None, order: Order | None, inner: Shape
+) -> LayoutConstraints:
+    shape = (*(chunks or (0,) * (rank - len(inner))), *inner) if chunks or inner else None
+    axes = None if order is None else _axes(order, chunked, len(inner))
+    return LayoutConstraints.known(rank, shape, shape, axes)

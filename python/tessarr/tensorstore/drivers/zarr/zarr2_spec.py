@@ -1,0 +1,84 @@
+"""Specs of the driver ``zarr``: what format 2 has besides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError
+from tessarr.flow import open as open_flow
+from tessarr.flow.run import Get
+from tessarr.flow.run import document as read_document
+from tessarr.metadata import v2
+from tessarr.store.wrappers.rename_keys import aliased
+from tessarr.tensorstore.drivers.zarr.open_spec import OpeningSpec
+from tessarr.tensorstore.drivers.zarr.resolve_metadata import read_constraints
+from tessarr.tensorstore.json.parse import choice, text
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+    from tessarr.tensorstore.context.references import Naming
+    from tessarr.types import JSONObject
+
+__all__ = ["Zarr2Spec"]
+
+
+class Zarr2Spec(OpeningSpec):
+    """What a spec says of an array of format 2."""
+
+    name = "zarr"
+    zarr_format = 2
+    _nothing = read_constraints("zarr")
+    _marker = v2.ARRAY
+    _scheme = "zarr2"
+
+    _metadata_key: str = v2.ARRAY
+
+    @property
+    def document(self) -> str:
+        """The key of the document."""
+        return self._metadata_key
+
+    @property
+    def wants_attributes(self) -> bool:
+        """Whether attributes are looked at that are in a document of their own."""
+        return bool(self._wanted.attributes)
+
+    def _read_more(self, members: dict[str, Any]) -> None:
+        """Read the members that only one format has."""
+        self._metadata_key = text(members.pop("metadata_key", v2.ARRAY), "metadata_key")
+        super()._read_more(members)
+        if "key_encoding" not in members:
+            return
+        separator = choice(".", "/")(members.pop("key_encoding"), "key_encoding")
+        if self._wanted.separator not in {None, separator}:
+            raise ArgumentError(
+                f'"key_encoding": {brief(separator)} does not match metadata, which have '
+                f"{brief(self._wanted.separator)}"
+            )
+        self._wanted = replace(self._wanted, separator=separator)
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        found = super().members(naming, include_defaults=include_defaults)
+        if self._metadata_key != v2.ARRAY:
+            found["metadata_key"] = self._metadata_key
+        return found
+
+    def _suffix(self) -> str:
+        if self._metadata_key != v2.ARRAY:
+            raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
+        return super()._suffix()
+
+    def _parsed(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
+        attributes = None
+        if self.wants_attributes and store is not None:
+            attributes = read_document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
+        return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
+
+    def _at(self, store: Store, at: str) -> Store:
+        if self._metadata_key == v2.ARRAY:
+            return store
+        prefix = open_flow.prefix_of(at)
+        return aliased(store, {prefix + v2.ARRAY: prefix + self._metadata_key})

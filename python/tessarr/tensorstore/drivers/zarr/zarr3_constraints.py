@@ -1,0 +1,397 @@
+"""Constraints on arrays of format 3: `Zarr3`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+from tessarr import codec
+from tessarr import dtype as data_types
+from tessarr._safe_repr import brief
+from tessarr.codec import ArraySpec
+from tessarr.errors import ArgumentError
+from tessarr.format import chunk_key_encoding
+from tessarr.format.chunk_grid import RegularGrid
+from tessarr.format.validation import Problems, read_extension
+from tessarr.index_space import View
+from tessarr.metadata.node import ArrayMeta
+from tessarr.tensorstore.drivers.zarr.complete_codecs import Wanted, complete
+from tessarr.tensorstore.drivers.zarr.constraints import (
+    Constraints,
+    New,
+    Settled,
+    data_type_from_json,
+)
+from tessarr.tensorstore.json.memo import RecallSame
+from tessarr.tensorstore.json.parse import (
+    choice,
+    compare,
+    items,
+    lengths,
+    members_of,
+    nothing_else,
+    plain,
+    refuse,
+    take,
+    text,
+)
+from tessarr.tensorstore.schema.choose_chunk_shape import Asked, alike, apart, choose
+from tessarr.tensorstore.schema.codec_chain_spec import SHARDING, Chain
+from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
+from tessarr.tensorstore.schema.element_type import WHOLE, Element, Field, element_of
+from tessarr.tensorstore.schema.layout_constraints import LayoutConstraints
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.schema.units import Unit, Units, merged_units
+from tessarr.types import JSONObject, Shape
+
+__all__ = ["Zarr3", "chain_of", "chunk_layout_of", "codec_of", "key_encoding_json", "units_of"]
+
+Names = tuple[str | None, ...]
+_UNITS: Final = "dimension_units"
+
+
+@dataclass(frozen=True, slots=True)
+class Zarr3(Constraints):
+    """Constraints on metadata: members of ``zarr.json``, of which any may be left out."""
+
+    key_encoding: chunk_key_encoding.ChunkKeyEncoding | None = None
+    chain: Chain | None = None
+    names: Names | None = None
+    units: Units | None = None
+    extra: JSONObject = field(default_factory=dict)
+
+    driver = "zarr3"
+    zarr_format = 3
+    unknown_inner = ()
+    data_type_member = "data_type"
+
+    @classmethod
+    def read(cls, json: Any) -> Self:
+        """Return the constraints that JSON states."""
+        members = members_of(plain(json, "metadata"), "metadata")
+        stated: JSONObject = {}
+        take(members, "node_type", choice("array"))  # which every spec tells beside others
+        if "zarr_format" in members:
+            stated["zarr_format"] = choice(3)(members.pop("zarr_format"), "zarr_format")
+        attributes = take(members, "attributes", members_of)
+        if items(members.pop("storage_transformers", []), "storage_transformers"):
+            raise ArgumentError("storage_transformers: there are none that this driver has")
+        found = cls(
+            shape=take(members, "shape", lengths(0)),
+            data_type=take(
+                members, "data_type", lambda json, what: data_type_from_json(json, 3, what)
+            ),
+            chunk_shape=take(members, "chunk_grid", _chunk_grid),
+            key_encoding=take(members, "chunk_key_encoding", _key_encoding),
+            fill=members.pop("fill_value", OPEN),
+            chain=take(members, "codecs", Chain.read),
+            names=take(members, "dimension_names", _names),
+            units=None if attributes is None else take(attributes, _UNITS, _units),
+            attributes=attributes or {},
+            stated=stated,
+            extra=_extra(members),  # what is left
+        )
+        ranks = {name: len(part) for name, part in found._per_dimension().items()}
+        if len(set(ranks.values())) > 1:
+            raise ArgumentError(f"metadata: members differ in rank: {ranks}")
+        if found.fill is not OPEN:
+            found.fill_bytes()
+        return found
+
+    def _per_dimension(self) -> dict[str, tuple[Any, ...]]:
+        parts: dict[str, tuple[Any, ...] | None] = {
+            "shape": self.shape,
+            "chunk_shape": self.chunk_shape,
+            "dimension_names": self.names,
+            _UNITS: self.units,
+        }
+        return {name: part for name, part in parts.items() if part is not None}
+
+    def to_json(self) -> JSONObject:
+        """Return the constraints as JSON."""
+        result: JSONObject = dict(self.stated)
+        if self.shape is not None:
+            result["shape"] = list(self.shape)
+        if self.data_type is not None:
+            result["data_type"] = self.data_type.to_json(3)
+            fill = None if self.fill is OPEN else self.fill_bytes()
+            if fill is not None:
+                result["fill_value"] = self.data_type.fill_to_json(fill, 3)
+        if self.chunk_shape is not None:
+            result["chunk_grid"] = RegularGrid(self.chunk_shape).to_json()
+        if self.key_encoding is not None:
+            result["chunk_key_encoding"] = key_encoding_json(self.key_encoding)
+        if self.chain is not None:
+            result["codecs"] = self.chain.to_json()
+        if any(name is not None for name in self.names or ()):
+            result["dimension_names"] = list(self.names or ())
+        attributes = dict(self.attributes)
+        if self.units is not None:
+            attributes[_UNITS] = [None if unit is None else str(unit) for unit in self.units]
+        if attributes:
+            result["attributes"] = attributes
+        return {**result, **self.extra}
+
+    def told_always(self) -> JSONObject:
+        """Return members as they are with what JSON leaves out, because it is as by default."""
+        encoding = self.key_encoding
+        return {} if encoding is None else {"chunk_key_encoding": encoding.to_json()}
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions of chunks, or None while it is open."""
+        for part in (self.shape, self.chunk_shape, self.names, self.units):
+            if part is not None:
+                return len(part)
+        return None
+
+    @property
+    def codec(self) -> CodecSpec:
+        """What is known of the encoding of chunks."""
+        return CodecSpec._of_chain(self.chain)
+
+    @property
+    def dimension_names(self) -> Names | None:
+        """The names of dimensions, or None while they are open."""
+        return self.names
+
+    @property
+    def dimension_units(self) -> Units | None:
+        """The units of dimensions, or None while they are open."""
+        return self.units
+
+    def element(self, schema: Schema, of: Field) -> Element | None:
+        """Return what an element is, or None while it is open."""
+        if self.data_type is None:  # what a schema can state has no dimensions inside
+            return None if schema.dtype is None else Element(schema.dtype, ())
+        names = self.data_type.numpy.names
+        several = names is not None and len(names) > 1 and of == WHOLE
+        return None if several else element_of(self.data_type, of)
+
+    def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
+        """Return what is known of chunks."""
+        return _known(chunked, rank, self.chunk_shape, self.chain, inner)
+
+    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+        """Return what is asked of the lengths of chunks."""
+        leading = layout.leading(chunked)
+        if self.chain is None or self.chain.height > 0:
+            return apart(leading)
+        # Codecs say that there are no shards. The aspect ratio of what they encode together has to
+        # fit, and chooses nothing.
+        try:
+            found, read = alike(leading, read_first=False)
+        except ArgumentError as error:
+            raise ArgumentError(
+                f"{error}: {SHARDING} is not among the codecs that are stated, and without it no "
+                "part of what is written as one chunk is read by itself"
+            ) from error
+        _, _, codec = leading.grids
+        found.merged(codec.hard()._replace(elements=None), "codec_chunk")
+        return found, read
+
+    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
+        """Return the shapes of chunks that are read, and of those that are written."""
+        return choose(settled.asked, extent, settled.chunked)
+
+    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+        """Return the metadata of a new array."""
+        rank, data_type = len(new.shape), new.spec.data_type
+        chain = self.chain if schema.codec is None else self.codec._merged(schema.codec)._chain
+        chain = chain or _OPEN_CHAIN
+        # What is not sharded does not depend on lengths.
+        read = new.read if chain.height or new.read != new.spec.shape else None
+        wish = new.settled.layout.leading(rank).order
+        codecs = _complete.of(chain, data_type, rank, read, None if wish is None else wish.value)
+        return ArrayMeta(
+            3,
+            new.shape,
+            data_type,
+            new.grid,
+            self.key_encoding or _KEYS,
+            new.spec.fill,
+            _settle.of(codecs, new.spec),
+            self._new_attributes(schema, rank),
+            self._new_names(new.settled.labels, rank),
+            extra=self.extra,
+        )
+
+    def _new_attributes(self, schema: Schema, rank: int) -> JSONObject:
+        units = merged_units(self.units or (), (schema.dimension_units or ())[:rank])
+        if units.count(None) == len(units):
+            return self.attributes
+        stated = [None if unit is None else str(unit) for unit in units]
+        return _with_units.of(self.attributes, tuple(stated))
+
+    def _new_names(self, labels: tuple[str, ...], rank: int) -> Names | None:
+        stated = self.names if self.names is not None and _unique(self.names) else None
+        if stated is None and not any(labels):
+            return None
+        names = [
+            label or ("" if stated is not None and stated[k] is not None else None)
+            for k, label in enumerate(labels[:rank])
+        ]
+        return tuple(names) if any(name is not None for name in names) else None
+
+    def check_members(self, meta: ArrayMeta) -> None:
+        """Refuse metadata whose members are not those that are stated."""
+        self.check_common(meta, _chunk_shape(meta), meta.fill_or_default)
+        if self.key_encoding is not None:
+            wanted, found = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
+            compare("chunk_key_encoding", wanted, found)
+        if self.chain is not None:
+            try:
+                chain_of(meta).merged(self.chain, strict=True)
+            except ArgumentError as error:
+                raise ArgumentError(f"metadata: codecs: {error}") from error
+        if self.names is not None:
+            compare("dimension_names", self.names, meta.dimension_names or (None,) * meta.rank)
+        for name, wanted in self.extra.items():
+            compare(name, wanted, meta.extra.get(name))
+        for one, other in zip(self.units or (), units_of(meta), strict=False):
+            if one is not None and one != other:
+                raise ArgumentError(f"metadata: the unit {one} does not match {other}")
+
+
+def units_of(meta: ArrayMeta) -> Units:
+    """Return the units that attributes state; what is no unit counts as not known."""
+    stated = meta.attributes.get(_UNITS)
+    nothing: Units = (None,) * meta.rank
+    if not isinstance(stated, list) or len(stated) != meta.rank:
+        return nothing
+    return tuple(Unit(unit) if isinstance(unit, str) else None for unit in stated)
+
+
+def chain_of(meta: ArrayMeta) -> Chain:
+    """Return the codecs of an array, with the options that documents may leave out."""
+    return _chains.of(meta.codecs)
+
+
+def _read(codecs: codec.Chain) -> Chain:
+    return Chain.read(codecs.to_json()).stated()
+
+
+_chains: Final = RecallSame(_read)
+
+
+def _completed(
+    chain: Chain, data_type: data_types.DataType, rank: int, read: Shape | None, order: Shape | None
+) -> codec.Chain:
+    """Return the codecs of a new array; `read` is None where it is not sharded."""
+    if read is not None and chain.height == 0:
+        chain = chain.sharded(read)
+    stated = complete(chain, Wanted(data_type, rank, read or (0,) * rank, order))
+    problems = Problems()
+    found = codec.Chain.read(stated, "/codecs", problems)
+    problems.check("metadata")
+    assert found is not None
+    return found
+
+
+def _settled(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
+    """Return the codecs for chunks, with everything chosen that was left open."""
+    problems = Problems()
+    codecs.check(spec, "/codecs", problems)
+    problems.check("metadata")
+    return codecs.resolve(spec)
+
+
+def _attributes(others: JSONObject, units: tuple[str | None, ...]) -> JSONObject:
+    return {**others, _UNITS: list(units)}
+
+
+_with_units: Final = RecallSame(_attributes)
+_complete: Final = RecallSame(_completed)
+_settle: Final = RecallSame(_settled)
+_OPEN_CHAIN: Final = Chain()
+_KEYS: Final = chunk_key_encoding.DefaultKeys()
+
+
+def key_encoding_json(encoding: chunk_key_encoding.ChunkKeyEncoding) -> Any:
+    """Return a chunk key encoding as JSON, without a separator that is the usual one."""
+    if encoding in (chunk_key_encoding.DefaultKeys(), chunk_key_encoding.V2Keys()):
+        return {"name": encoding.name}
+    return encoding.to_json()
+
+
+def codec_of(meta: ArrayMeta) -> CodecSpec:
+    """Return how the chunks of an array are encoded."""
+    return CodecSpec._of_chain(chain_of(meta))
+
+
+def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
+    """Return the layout of the chunks of an array."""
+    rank = meta.rank + len(inner)
+    return _known(meta.rank, rank, _chunk_shape(meta), chain_of(meta), inner)
+
+
+def _chunk_shape(meta: ArrayMeta) -> Shape | None:
+    regular = meta.chunk_grid.regular()
+    return None if regular is None else regular.chunk_shape
+
+
+def _known(
+    chunked: int | None, rank: int, chunk: Shape | None, chain: Chain | None, inner: Shape
+) -> LayoutConstraints:
+    order = read = None
+    if chain is not None:
+        chunked = rank - len(inner)
+        order, read = chain.layout(chunked, chunk)
+    return LayoutConstraints.known(
+        rank,
+        None if chunk is None else (*chunk, *inner),
+        None if read is None else (*read, *inner),
+        None if order is None else (*order, *range(rank - len(inner), rank)),
+    )
+
+
+def _unique(names: Names) -> bool:
+    told = [name for name in names if name]
+    return len(set(told)) == len(told)
+
+
+def _chunk_grid(value: Any, what: str) -> Shape:
+    members = members_of(value, what)
+    choice("regular")(members.pop("name", None), f"{what}/name")
+    configuration = members_of(members.pop("configuration", None), f"{what}/configuration")
+    shape = lengths(1)(configuration.pop("chunk_shape", None), f"{what}/chunk_shape")
+    nothing_else(members, what)
+    nothing_else(configuration, f"{what}/configuration")
+    return shape
+
+
+def _key_encoding(value: Any, what: str) -> chunk_key_encoding.ChunkKeyEncoding:
+    problems = Problems()
+    extension = read_extension(value, "chunk key encoding", what, problems)
+    found = None
+    if extension is not None:
+        cls = chunk_key_encoding.find_key_encoding(extension.name)
+        if cls is None:
+            raise ArgumentError(f"{what}: there is no chunk key encoding {brief(extension.name)}")
+        found = cls.from_json(extension.configuration)
+    refuse(problems)
+    assert found is not None
+    return found
+
+
+def _names(value: Any, what: str) -> Names:
+    names = enumerate(items(value, what))
+    return tuple(None if name is None else text(name, f"{what}/{k}") for k, name in names)
+
+
+def _units(value: Any, what: str) -> Units:
+    return tuple(_unit(unit, f"{what}/{k}") for k, unit in enumerate(items(value, what)))
+
+
+def _unit(value: Any, what: str) -> Unit | None:
+    return None if value is None else Unit(text(value, what))
+
+
+def _extra(members: Mapping[str, Any]) -> JSONObject:
+    for name, value in members.items():
+        if not isinstance(value, Mapping) or value.get("must_understand") is not False:
+            raise ArgumentError(
+                f'metadata: {brief(name)} is not known: add "must_understand": false'
+            )
+    return dict(members)

@@ -1,0 +1,316 @@
+"""What specs of the drivers ``zarr3`` and ``zarr`` say of an array: `ZarrSpec`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.flow.open import prefix_of
+from tessarr.tensorstore.context.references import Naming, References
+from tessarr.tensorstore.drivers.zarr import resolve_metadata
+from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
+from tessarr.tensorstore.json.parse import boolean, members_of, take, text
+from tessarr.tensorstore.kvstore import KvStore
+from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
+from tessarr.tensorstore.kvstore.kvstore_url import folder
+from tessarr.tensorstore.schema.domain_bounds import propagated
+from tessarr.tensorstore.schema.element_type import WHOLE, Field
+from tessarr.tensorstore.schema.schema import Schema
+from tessarr.tensorstore.spec.driver_spec import Options
+from tessarr.tensorstore.spec.kvstore_driver_spec import PlacedSpec
+from tessarr.tensorstore.spec.open_mode import OpenMode
+from tessarr.tensorstore.spec.staleness_bounds import Recheck, recheck_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.flow.open import Node
+    from tessarr.index_space import IndexTransform
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.schema.codec_spec import CodecSpec
+    from tessarr.types import JSONObject, ZarrFormat
+
+__all__ = ["ZarrSpec"]
+
+_RESOURCES: Final = {
+    "cache_pool": "cache_pool",
+    "data_copy_concurrency": "data_copy_concurrency",
+    "metadata_cache_pool": "cache_pool",
+}
+_OPTIONAL: Final = frozenset(["metadata_cache_pool"])
+
+
+class ZarrSpec(PlacedSpec):
+    """What a spec says of an array of Zarr."""
+
+    zarr_format: ClassVar[ZarrFormat]
+    _nothing: ClassVar[Any]
+    _marker: ClassVar[str]
+    """The key of the document in stores of Tessarr."""
+
+    _wanted: Any
+    _known: dict[str, Any]
+    _alike: resolve_metadata.Alikes
+    _field: Field
+    _recheck_metadata: Recheck
+    _recheck_data: Recheck
+    _fill_missing: bool
+    _store_fill: bool
+
+    @classmethod
+    def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
+        """Return the spec that JSON states; take its members out of `members`."""
+        made = cls(schema)
+        made._known, made._alike = {}, resolve_metadata.Alikes()
+        made._mode = OpenMode._take(members)
+        made._take_place(members)
+        made._references = References.parse(_RESOURCES, members, _OPTIONAL)
+        made._recheck_metadata = _recheck(members, "recheck_cached_metadata", "open")
+        made._recheck_data = _recheck(members, "recheck_cached_data", default=True)
+        made._fill_missing = _flag(members, "fill_missing_data_reads", default=True)
+        made._store_fill = _flag(members, "store_data_equal_to_fill_value", default=False)
+        name = take(members, "field", text)
+        made._field = Field.of(name or None, as_void=_flag(members, "open_as_void", default=False))
+        made._read_more(members)
+        if made._field.as_void and made.schema.rank == 0:
+            raise ArgumentError("open_as_void: the bytes of an element are a dimension, not rank 0")
+        made._check_parts()
+        return made
+
+    def _read_more(self, members: dict[str, Any]) -> None:
+        """Read the members that only one format has."""
+        if "metadata" in members:
+            self._wanted = resolve_metadata.read_constraints(
+                self.name, members_of(members.pop("metadata"), "metadata")
+            )
+        else:
+            self._wanted = self._nothing
+
+    def _forget(self) -> None:
+        known = self.outline()
+        self.schema = self.schema._merged(Schema(rank=known.rank, dtype=known.dtype))
+        self._wanted, self._known, self._alike = self._nothing, {}, resolve_metadata.Alikes()
+
+    def _constrain(self, options: Options) -> None:
+        """Add constraints."""
+        before, self._known = self.schema, {}
+        if options.stored_shape is not None:
+            self._wanted = self._wanted.shaped(options.stored_shape)
+        if options.schema is not None:
+            self.schema = before._merged(options.schema)
+            if not self.schema._is_like(before):
+                self._alike = resolve_metadata.Alikes()
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        """Raise an error if schema, metadata, field or the origin that arrays have do not agree."""
+        if self._field != WHOLE:
+            self.outline()
+            return
+        if self._wanted is self._nothing:
+            domain = self.schema.domain
+            if domain is not None and any(domain.origin):
+                self.outline()
+            return
+        shape = self._wanted.shape if self.schema.domain is None else None
+        if shape is None or len(shape) not in self._alike.ranks:
+            self.outline()
+        if shape is not None:
+            self._alike.ranks.add(len(shape))
+
+    @classmethod
+    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
+        """Return JSON without place and shape, and these."""
+        kept, given = super().split(json)
+        metadata = kept.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("shape") is not None:
+            members = metadata.copy()
+            given = given or Options()
+            given.stored_shape = members.pop("shape")
+            kept = {**kept, "metadata": members}
+        return kept, given
+
+    @classmethod
+    def of(
+        cls, driver: Driver, view: IndexTransform, *, minimal: bool
+    ) -> tuple[Self, IndexTransform]:
+        """Return the spec of an open array."""
+        assert isinstance(driver, ZarrDriver)
+        driver.follow()
+        meta = driver._array._meta
+        kept: tuple[Any, ...] = driver.specs.get(minimal, (None, None, None, None))
+        of, made, seen, told = kept
+        if of is meta and seen is view:
+            return made, told
+        if of is not meta:
+            made = cls._of(driver, minimal=minimal)
+        # Of format 2 TensorStore tells the view of the handle, whatever its bounds are now.
+        told = view if cls.zarr_format == 2 else propagated(view, driver.domain)._simplified()
+        driver.specs[minimal] = meta, made, view, told
+        return made, told
+
+    @classmethod
+    def _of(cls, driver: ZarrDriver, *, minimal: bool) -> Self:
+        opened: Self = driver.opened_by
+        facts = driver.facts
+        assert opened._place is not None
+        made = opened._with(opened._references.distinct(), opened._place._settled())
+        made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
+        made.schema = facts.kind.element
+        names = driver._array._meta.data_type.numpy.names
+        if names and made._field == WHOLE:
+            made._field = Field(names[0])  # the only one: else one was chosen
+        made._wanted, made._known, made._alike = cls._nothing, {}, resolve_metadata.Alikes()
+        if not minimal:
+            made._wanted, made._known = facts.constraints, facts.known
+        return made
+
+    def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
+        """Return the members of its JSON."""
+        found: JSONObject = self._mode._to_json(include_defaults=include_defaults)
+        if self._place is not None:
+            found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
+        found.update(self._references.json(naming, include_defaults=include_defaults))
+        for name, value, default in (
+            ("recheck_cached_metadata", self._recheck_metadata, "open"),
+            ("recheck_cached_data", self._recheck_data, True),
+            ("fill_missing_data_reads", self._fill_missing, True),
+            ("store_data_equal_to_fill_value", self._store_fill, False),
+        ):
+            if include_defaults or (type(value), value) != (type(default), default):
+                found[name] = value
+        if self._field.name is not None:
+            found["field"] = self._field.name
+        if self._field.as_void:
+            found["open_as_void"] = True
+        metadata: JSONObject = self._recalled("json", self._wanted.to_json)
+        if metadata or include_defaults:
+            found["metadata"] = {**metadata, **self._always}
+        if include_defaults:
+            found["metadata"].update(self._wanted.told_always())
+        return found
+
+    _always: ClassVar[JSONObject] = {}
+
+    @property
+    def document(self) -> str:
+        """The key of the document."""
+        return self._marker
+
+    def _at(self, store: Store, at: str) -> Store:
+        """Return a store that has the document where Zarr has it."""
+        return store
+
+    def effective(self) -> Schema:
+        """Return all that is known of the array without looking, but for its codec."""
+        found: Schema = self._recalled(
+            "effective", lambda: self._wanted.effective(self.schema, self._field)
+        )
+        return found
+
+    def codec(self) -> CodecSpec | None:
+        """Return what is known of the encoding."""
+        found: CodecSpec = self._recalled("codec", lambda: self._wanted.codec_with(self.schema))
+        return found
+
+    def outline(self) -> Schema:
+        """Return what is known of the rank, the data type and the domain."""
+        given = self.schema
+        if self._wanted is self._nothing and given.domain is None and given.rank != 0:
+            return given
+        found: Schema = self._recalled("outline", lambda: self._wanted.outline(given, self._field))
+        return found
+
+    def _metadata(self) -> ArrayMeta:
+        """Return the metadata of a new array."""
+        found: ArrayMeta | None = self._known.get("metadata")
+        if found is None:
+            found = self._alike.metadata(self._wanted, self.schema, self._field)
+            self._known["metadata"] = found
+        return found
+
+    def _recalled(self, what: str, find: Callable[[], Any]) -> Any:
+        """Return what follows from schema and metadata: with other resources it is the same."""
+        found = self._known.get(what)
+        if found is None:
+            found = self._known[what] = find()
+        return found
+
+    @staticmethod
+    def _put_at(place: Place) -> Place:
+        return _folder(place)
+
+    def _take_rechecks(self, options: Options) -> None:
+        if options.recheck_metadata is not None:
+            self._recheck_metadata = options.recheck_metadata
+        if options.recheck_data is not None:
+            self._recheck_data = options.recheck_data
+
+    def _suffix(self) -> str:
+        if self._field != WHOLE:
+            raise ArgumentError("the spec is of a part of each element: there is no URL")
+        return f"{self._scheme}:"
+
+    _scheme: ClassVar[str]
+
+    def open_kvstore(self) -> KvStore:
+        """Return the store of keys in which the array is; the spec is bound."""
+        assert self._place is not None
+        return KvStore(self._place, self._place._open(), self._place.path, None)
+
+    @property
+    def fixes_metadata(self) -> bool:
+        """Whether metadata are those of the spec for good."""
+        return self._mode.assume_metadata
+
+    @property
+    def recheck_metadata(self) -> Recheck:
+        """Since when metadata are fresh."""
+        return self._recheck_metadata
+
+    @property
+    def rechecks(self) -> bool:
+        """Whether metadata may have to be looked at again before they are used."""
+        bound = self._recheck_metadata
+        return not self._mode.assume_metadata and (bound is True or isinstance(bound, float))
+
+    @property
+    def wants_attributes(self) -> bool:
+        """Whether attributes are looked at that are in a document of their own."""
+        return False
+
+    def _check(self, meta: ArrayMeta) -> None:
+        """Raise an error if metadata are not as they have to be; what is found is recalled."""
+        if self._known.get("checked") is not meta:
+            try:
+                resolve_metadata.check(meta, self._wanted, self.schema, self._field)
+            except ArgumentError as error:
+                error.kind = "mismatch"  # the spec alone is as it has to be
+                raise
+            self._known["checked"] = meta
+
+    def _key(self, at: str) -> str:
+        return prefix_of(at) + self.document
+
+    def _parsed(self, document: bytes, store: Store | None, at: str) -> Node:
+        """Return what a document says, and one of attributes, if there is such a one in a store."""
+        raise NotImplementedError
+
+
+def _folder(place: Place) -> Place:
+    """Return the place with a slash at the end of its path."""
+    path = folder(place._driver.name, place.path)
+    if path != place.path:
+        place = place.copy()
+        place.path = path
+    return place
+
+
+def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
+    return boolean(members.pop(name, default), name)
+
+
+def _recheck(members: dict[str, Any], name: str, default: Recheck) -> Recheck:
+    return recheck_of(members.pop(name, default), name)

@@ -1,0 +1,122 @@
+"""Futures of what is made of other futures' results."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from tessarr.tensorstore.future.future import DONE, Again, Future, failed
+from tessarr.tensorstore.future.spawn import begun, start
+from tessarr.tensorstore.future.write_futures import WriteFutures
+
+__all__ = ["after", "all_done", "chained", "converted", "written"]
+
+U = TypeVar("U")
+
+
+def converted(source: Future[Any], convert: Callable[[Any], U]) -> Future[U]:
+    """Return the future of what `convert` makes of the result of another one."""
+    if source._state == DONE:
+        return start(convert, source._value, here=True)
+    made: Future[U] = Future._pending()
+    made._begin, made._work = lambda _: source.force(), source._help
+
+    def ended(done: Future[Any]) -> None:
+        if done.cancelled():
+            made.cancel()
+        else:
+            made._follow(lambda: convert(done.result()))
+
+    source.add_done_callback(Again(ended))
+    return made
+
+
+def all_done(
+    sources: Sequence[Future[Any]], make: Callable[[], U], *, begin: bool = True
+) -> Future[U]:
+    """Return the future of what is made when all others are done, or of the first one's error.
+
+    All are waited for in any case, because they may write to what belongs to the user. They begin,
+    unless others are going to see to that.
+    """
+
+    def finish() -> U:
+        for source in sources:
+            source.result()
+        return make()
+
+    def force_all(_: object = None) -> None:
+        for source in sources:
+            source.force()
+
+    if begin:
+        force_all()
+    waiting = [source for source in sources if not source.done()]
+    if not waiting:
+        return start(finish, here=True)
+    made: Future[U] = Future._pending()
+    lock = allocate_lock()
+    left = {id(source) for source in waiting}
+
+    def ended(source: Future[Any]) -> None:
+        with lock:
+            if left != {id(source)}:
+                left.discard(id(source))
+                return
+        # Only the last one comes here, and comes again where a signal has interrupted it.
+        made._follow(finish)
+
+    def help_all() -> None:
+        for source in waiting:
+            source._help()
+
+    made._begin, made._work = force_all, help_all
+    for source in waiting:
+        source.add_done_callback(Again(ended))
+    return made
+
+
+def chained(source: Future[Any], begin: Callable[[Any], Future[U]]) -> Future[U]:
+    """Return the future of what is begun with the result of another one."""
+    if source.done():
+        try:
+            return begin(source.result())
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+    made: Future[U] = Future._pending()
+
+    def begun(done: Future[Any]) -> None:
+        following = chained(done, begin)
+        following.add_done_callback(Again(made._end_as))
+        following.force()
+
+    source.add_done_callback(Again(begun))
+    source.force()
+    return made
+
+
+def after(sources: Sequence[Future[Any] | None], begin: Callable[[], Future[U]]) -> Future[U]:
+    """Return the future of what is begun when all others have ended, in whatever way.
+
+    No thread waits for them, as these may be the user's, who may need the thread to end them; nor
+    is anything done in the thread that ends them. Where there are none, it is begun here.
+    """
+    waiting = [source for source in sources if source is not None]
+    if not waiting:
+        try:
+            return begin()
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+    made: Future[U] = Future._pending()
+    ended = all_done(waiting, lambda: None)
+    ended.add_done_callback(Again(lambda _: made._end_like(begun(begin))))
+    return made
+
+
+def written(parts: Sequence[WriteFutures]) -> WriteFutures:
+    """Return the futures of a write that has several parts."""
+    if len(parts) == 1:
+        return parts[0]
+    copies = all_done([part.copy for part in parts], lambda: None)
+    return WriteFutures._of(copies, all_done([part.commit for part in parts], lambda: None))

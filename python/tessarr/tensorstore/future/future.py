@@ -1,0 +1,501 @@
+"""Futures: results that may be still to come."""
+
+from __future__ import annotations
+
+import time
+from _queue import Empty, SimpleQueue
+from _thread import LockType, allocate_lock
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import suppress
+from functools import partial
+from inspect import iscoroutine
+from math import isnan
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
+
+from tessarr._safe_repr import brief
+from tessarr.errors import TooLargeError
+from tessarr.store.fsspec.event_loop import take
+from tessarr.tensorstore.future.executor import is_interruptible, submit, waiting
+from tessarr.tensorstore.future.status import coded
+
+if TYPE_CHECKING:
+    import asyncio
+    import concurrent.futures
+
+__all__ = ["NOTHING", "Again", "Future", "FutureLike", "failed", "finished"]
+
+T = TypeVar("T")
+
+_new: Final = object.__new__
+
+PENDING: Final = 0
+DONE: Final = 1
+FAILED: Final = 2
+CANCELLED: Final = 3
+
+
+class Again(partial[object]):
+    """A callback that raises nothing; where a signal does, another thread calls it again."""
+
+
+class Future(Generic[T]):
+    """The consumer's side of a result that may be still to come.
+
+    Wait for it with `result` in a thread or with ``await`` in a coroutine, or have a function
+    called by `add_done_callback`.
+
+    Parameters
+    ----------
+    future
+        A future, which is given back as it is; a coroutine, which is run; anything else
+        is the result.
+    loop : asyncio.AbstractEventLoop, optional
+        Where a coroutine is run; by default the loop that runs here.
+
+    Notes
+    -----
+    The functions of asyncio that need its own futures take ``asyncio.ensure_future(future)``.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> future = ts.Future(3)
+    >>> future.done(), future.result(), ts.Future(future) is future
+    (True, 3, True)
+    """
+
+    __slots__ = ("__weakref__", "_begin", "_callbacks", "_lock", "_state", "_value", "_work")
+
+    if not TYPE_CHECKING:
+        __class_getitem__ = classmethod(GenericAlias)
+
+    _lock: LockType
+    _state: int
+    _value: Any
+    _callbacks: list[Callable[[Future[T]], object]] | None
+    _begin: Callable[[Future[T]], object] | None
+    _work: Callable[[], object] | None
+
+    def __new__(
+        cls, future: FutureLike[Any], *, loop: asyncio.AbstractEventLoop | None = None
+    ) -> Future[Any]:
+        if isinstance(future, Future):
+            return future
+        if not iscoroutine(future):
+            return finished(future)
+        made: Future[Any] = cls._pending()
+        _run(future, loop, made)
+        return made
+
+    @classmethod
+    def _pending(cls) -> Future[T]:
+        """Return a future without a result.
+
+        When somebody wants it, `_begin` is called with it; when a thread waits for it, `_work`,
+        which may do the work in that thread.
+        """
+        made: Future[T] = object.__new__(cls)
+        made._lock = allocate_lock()
+        made._state = PENDING
+        made._value = made._begin = made._work = made._callbacks = None
+        return made
+
+    # The producer's side
+
+    def _finish(self, state: int, value: Any) -> bool:
+        """End, unless it has, and call the callbacks; return whether it ends so.
+
+        A signal, which Python looks for after calls, raises an error before it ends, or when all
+        are called.
+        """
+        if self._state != PENDING:
+            return False
+        left = None
+        try:
+            with self._lock:
+                if self._state != PENDING:
+                    return False
+                if self._callbacks:
+                    left = iter(self._callbacks)
+                self._value = value
+                self._state = state
+                self._callbacks = self._begin = self._work = None
+            if left is not None:
+                self._call(left)
+        except BaseException:
+            if left is not None and self._state != PENDING:
+                self._call(left)
+            raise
+        return True
+
+    def _call(self, callbacks: Iterator[Callable[[Future[T]], object]]) -> None:
+        """Call callbacks; report what they raise, or raise it then, if it is to end the program."""
+        raised = None
+        for callback in callbacks:
+            try:
+                callback(self)
+            except BaseException as error:  # that a future was cancelled is no Exception
+                if type(callback) is Again and is_interruptible():
+                    submit(partial(callback, self))
+                elif not isinstance(error, (KeyboardInterrupt, SystemExit)):
+                    import logging
+
+                    logging.getLogger("tessarr").exception("a callback of %r failed", self)
+                    continue
+                raised = raised or error
+        if raised is not None:
+            raise raised
+
+    def _told(self, result: Any, error: BaseException | None) -> None:
+        """End with a result, or an error (called by the engine; again, if a signal came)."""
+        if error is None:
+            self._finish(DONE, result)
+        else:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """End with an error."""
+        self._finish(FAILED, coded(error))
+
+    def _end_with(self, work: Callable[..., T], *arguments: Any) -> None:
+        """End as `work` does: with what it returns, or with what it raises."""
+        try:
+            value = work(*arguments)
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            self._fail(error)
+        else:
+            self._finish(DONE, value)
+
+    def _follow(self, work: Callable[..., T], *arguments: Any) -> None:
+        """End as `work` does, for an `Again`: who is interrupted leaves it to others."""
+        if self._state != PENDING:
+            return
+        try:
+            value = work(*arguments)
+        except BaseException as error:
+            if isinstance(error, (KeyboardInterrupt, SystemExit)) and is_interruptible():
+                raise
+            self._fail(error)
+        else:
+            self._finish(DONE, value)
+
+    def _end_like(self, source: Future[T]) -> None:
+        """End as another future does, which begins."""
+        if source._state == PENDING:
+            self._work = source._help
+            source.add_done_callback(Again(lambda done: self._finish(done._state, done._value)))
+            source.force()
+            if self._state != PENDING:  # cancelled meanwhile
+                self._work = None
+        else:
+            self._finish(source._state, source._value)
+
+    def _end_as(self, other: Future[T] | concurrent.futures.Future[T]) -> None:
+        """End as another future did."""
+        if other.cancelled():
+            self.cancel()
+        else:
+            self._follow(other.result)
+
+    # The consumer's side
+
+    def done(self) -> bool:
+        """Return whether there is a result, an error, or it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.done(), ts.Future(3).done()
+        (False, True)
+        """
+        return self._state != PENDING
+
+    def cancelled(self) -> bool:
+        """Return whether it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.cancelled(), future.cancel(), future.cancelled()
+        (False, True, True)
+        """
+        return self._state == CANCELLED
+
+    def cancel(self) -> bool:
+        """Give up waiting, everywhere; return whether that was still possible.
+
+        Work that has begun goes on, but its result is forgotten. What has not begun never does.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.cancel(), future.cancelled(), future.cancel()
+        (True, True, False)
+        """
+        return self._finish(CANCELLED, None)
+
+    def force(self) -> None:
+        """Begin the work, if it waits for somebody to want its result.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> future = ts.array([1, 2]).read()
+        >>> future.force()
+        >>> future.result()
+        array([1, 2])
+        """
+        if self._state == PENDING:
+            begin, self._begin = self._begin, None
+            if begin is not None:
+                begin(self)
+
+    def _help(self) -> None:
+        """Do in this thread what no other has begun."""
+        while self._work is not None:  # what is done may leave more to do
+            work, self._work = self._work, None
+            if work is not None:
+                work()
+
+    def result(self, timeout: float | None = None, deadline: float | None = None) -> T:
+        """Wait for the result and return it, or raise the error.
+
+        Parameters
+        ----------
+        timeout
+            The most seconds to wait.
+        deadline
+            Until when to wait, in seconds since 1970.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer.
+        asyncio.CancelledError
+            If it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> promise.set_result("found")
+        >>> future.result(timeout=5)
+        'found'
+        """
+        if timeout is not None or deadline is not None:
+            _check_seconds(timeout, deadline)
+        if self._state != DONE:
+            self._wait(timeout, deadline)
+            if self._state == FAILED:
+                try:
+                    raise self._value
+                finally:
+                    del self  # so that the traceback does not hold it
+            self._check()
+        value: T = self._value
+        return value
+
+    def exception(
+        self, timeout: float | None = None, deadline: float | None = None
+    ) -> BaseException | None:
+        """Wait for the end and return the error; None if there is a result.
+
+        Parameters
+        ----------
+        timeout, deadline
+            As for `result`.
+
+        Raises
+        ------
+        TimeoutError
+            If it takes longer.
+        asyncio.CancelledError
+            If it was cancelled.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> future = ts.open("memory://nowhere/|zarr3:")
+        >>> future.exception().kind, ts.Future(3).exception()
+        ('array_not_found', None)
+        """
+        _check_seconds(timeout, deadline)
+        self._wait(timeout, deadline)
+        self._check()
+        return self._value if self._state == FAILED else None
+
+    def _check(self) -> None:
+        if self._state == CANCELLED:
+            from asyncio import CancelledError
+
+            raise CancelledError
+
+    def _wait(self, timeout: float | None, deadline: float | None) -> None:
+        if self._state != PENDING:
+            return
+        self.force()
+        if timeout is None and deadline is None:
+            self._help()
+            if self._state != PENDING:
+                return
+        elif deadline is not None:
+            left = deadline - time.time()
+            timeout = left if timeout is None else min(timeout, left)
+        ends: SimpleQueue[Future[T]] = SimpleQueue()
+        if not self._add(ends.put):
+            return
+        try:
+            # Ends early where a signal handler raises.
+            with waiting():
+                take(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
+        except Empty:
+            self.remove_done_callback(ends.put)
+            if self._state == PENDING:
+                raise TimeoutError from None
+
+    def _add(self, callback: Callable[[Future[T]], object]) -> bool:
+        """Have `callback` called at the end; False if that is past."""
+        if self._state != PENDING:
+            return False
+        with self._lock:
+            if self._state != PENDING:
+                return False
+            if self._callbacks is None:
+                self._callbacks = [callback]
+            else:
+                self._callbacks.append(callback)
+        return True
+
+    def add_done_callback(self, callback: Callable[[Future[T]], object]) -> None:
+        """Have a function called with this future when it is done; at once if it is.
+
+        Parameters
+        ----------
+        callback
+            It may be called in any thread. What it raises is reported, and stops no other one;
+            what is to end the program, such as `KeyboardInterrupt`, is raised when all are called.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.add_done_callback(lambda done: print(done.result()))
+        >>> promise.set_result(5)
+        5
+        """
+        if not self._add(callback):
+            self._call(iter((callback,)))
+
+    def remove_done_callback(self, callback: Callable[[Future[T]], object]) -> int:
+        """Forget what `add_done_callback` was told; return how often it was told so.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> promise, future = ts.Promise.new()
+        >>> future.add_done_callback(print)
+        >>> future.remove_done_callback(print), future.remove_done_callback(print)
+        (1, 0)
+        """
+        if self._state != PENDING:
+            return 0
+        with self._lock:
+            if self._callbacks is None:
+                return 0
+            kept = [other for other in self._callbacks if other != callback]
+            removed = len(self._callbacks) - len(kept)
+            self._callbacks = kept
+            return removed
+
+    def __await__(self) -> Generator[Any, None, T]:
+        if self._state == PENDING:
+            import asyncio
+
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+
+            def wake() -> None:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+            def tell(_: Future[T]) -> None:
+                with suppress(RuntimeError):  # the loop was closed: nobody waits
+                    loop.call_soon_threadsafe(wake)
+
+            self.add_done_callback(Again(tell))
+            self.force()
+            try:
+                yield from waiter
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self.result()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a future belongs to its process: it cannot be pickled or copied")
+
+    def __repr__(self) -> str:
+        state = ("pending", "finished", "failed", "cancelled")[self._state]
+        return f"<{type(self).__name__} {state}>"
+
+
+_LONGEST: Final = 1e8  # seconds: what every system's locks take
+
+
+def _check_seconds(timeout: float | None, deadline: float | None) -> None:
+    """Raise an error if a time is no number, also where nobody waits."""
+    for name, given in (("timeout", timeout), ("deadline", deadline)):
+        if given is not None:
+            try:
+                isnan(given)
+            except OverflowError:
+                raise TooLargeError(f"{name}: {brief(given)} is beyond all floats") from None
+
+
+def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Future[Any]) -> None:
+    """Run a coroutine on an event loop; its end is that of `into`."""
+    import asyncio
+
+    async def wrapped() -> Any:
+        return await work
+
+    if loop is None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            close = getattr(work, "close", None)
+            if close is not None:
+                close()
+            raise ValueError(
+                "a coroutine needs an event loop: give one as `loop`, or be in a coroutine"
+            ) from None
+    running = asyncio.run_coroutine_threadsafe(wrapped(), loop)
+    running.add_done_callback(into._end_as)
+    into.add_done_callback(Again(lambda done: running.cancel() if done.cancelled() else None))
+
+
+FutureLike: TypeAlias = Future[T] | Awaitable[T] | T
+"""A future, a coroutine, or the result itself."""
+
+
+def finished(value: T) -> Future[T]:
+    """Return a future that has a result."""
+    made: Future[T] = _new(Future)  # with only these members, as it never changes
+    made._state = DONE
+    made._value = value
+    return made
+
+
+def failed(error: BaseException) -> Future[Any]:
+    """Return a future whose end is an error."""
+    made: Future[Any] = finished(coded(error))
+    made._state = FAILED
+    return made
+
+
+NOTHING: Final = finished(None)
+"""The future of what is done and has no result: it never changes, and so one is enough."""

@@ -1,0 +1,95 @@
+"""Which dimension of what is written meets which dimension of where it is written to.
+
+The rules are TensorStore's (index domain alignment). If either side has no labels at all,
+dimensions meet from the last one on. Else equal labels meet, and those without a label
+from the last one on. Two that meet have the same size, and the indices of the source are moved;
+what has size 1 is repeated, and may meet nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.index_space import IndexTransform, OutputIndexMap
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tessarr.index_space import IndexDomain
+
+__all__ = ["aligned", "broadcast", "meeting"]
+
+
+def meeting(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
+    """Tell for each dimension of a source which one of the target it meets, by their labels.
+
+    Examples
+    --------
+    >>> meeting(["", ""], ["x", "y", "z"]), meeting(["z", "x", "w"], ["x", "y", "z"])
+    ([1, 2], [2, 0, None])
+    """
+    if not any(source) or not any(target):
+        first = len(target) - len(source)
+        return [k + first if k + first >= 0 else None for k in range(len(source))]
+    places = {label: k for k, label in enumerate(target) if label}
+    left = [k for k, label in enumerate(target) if not label]
+    found = [
+        places.get(label) if label else left.pop() if left else None for label in reversed(source)
+    ]
+    return found[::-1]
+
+
+def aligned(source: IndexDomain, target: IndexDomain) -> IndexTransform:
+    """Return the view of a source that has the domain of the target.
+
+    Parameters
+    ----------
+    source, target
+        Finite.
+
+    Raises
+    ------
+    ArgumentError
+        If they do not fit.
+    """
+    maps = []
+    met = meeting(source.labels, target.labels)
+    for k, (at, dim) in enumerate(zip(met, source._dims, strict=True)):
+        if at is not None and target._dims[at].size == dim.size:
+            by = dim.inclusive_min - target._dims[at].inclusive_min
+            maps.append(OutputIndexMap._along(at, by))
+        elif dim.size == 1:
+            maps.append(OutputIndexMap._constant(dim.inclusive_min))
+        else:
+            other = "none of" if at is None else f"dimension {at} {target._dims[at]} of"
+            raise ArgumentError(
+                f"dimension {k} {dim} of the source meets {other} the target", kind="shape_mismatch"
+            )
+    return IndexTransform._of(target, tuple(maps))
+
+
+def broadcast(values: npt.NDArray[Any], target: IndexDomain) -> npt.NDArray[Any]:
+    """Return values that have the shape of a domain; nothing is copied.
+
+    Raises
+    ------
+    ArgumentError
+        If they do not fit.
+    """
+    shape = target.shape
+    if values.shape == shape:
+        return values
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        finite = all(dim.finite for dim in target._dims)
+        where = f"a domain of shape {shape}" if finite else f"{target}, which is not finite"
+        raise ArgumentError(
+            f"values of shape {values.shape} cannot be written to {where}",
+            kind="shape_mismatch",
+        ) from None

@@ -1,0 +1,208 @@
+"""From one handle to another, part by part."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import cache
+from importlib import import_module
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from tessarr.errors import ArgumentError
+from tessarr.index_space import Dim, IndexDomain
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.promise import Promise
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.handle.align import aligned
+from tessarr.tensorstore.ndarray_views import look, near, selected
+from tessarr.tensorstore.schema.domain_bounds import extents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from tessarr.index_space import IndexTransform
+    from tessarr.tensorstore.future.future import Future
+    from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+
+TensorStore: TypeAlias = Any
+"""A handle, which is made of what is here."""
+
+__all__ = ["check_conversion", "copy"]
+
+_PART_BYTES: Final = 64 << 20
+_AHEAD: Final = 2
+
+
+def check_conversion(source: DataType, target: DataType) -> None:
+    """Raise an error unless every value of one data type is one of another.
+
+    Raises
+    ------
+    ArgumentError
+        With what to do.
+    """
+    if source.name != target.name and not _fits(source, target):
+        raise ArgumentError(
+            f"{source.name} is not converted to {target.name} by itself: use cast",
+            kind="cannot_cast",
+        )
+
+
+@cache
+def _fits(source: DataType, target: DataType) -> bool:
+    """Return whether every value of one data type is one of another."""
+    one, other = _numbers(source), _numbers(target)
+    if one is None or (source.name, target.name) in _SAME:
+        return (source.name, target.name) in _SAME
+    if other is None:
+        return target.name == "json"
+    if "int" in source.name and "int" in target.name:
+        return np.can_cast(source.dtype, target.dtype, "safe")
+    (kind, digits, least, most), (wider, more, lower, higher) = one, other
+    return kind <= wider and digits <= more and least >= lower and most <= higher
+
+
+def _numbers(of: DataType) -> tuple[int, int, int, int] | None:
+    """Return of which kind numbers are, how many digits they have, and their exponents.
+
+    None for what are no numbers.
+    """
+    if of.name == "bool":
+        return 0, 0, 0, 0
+    few = of.dtype.isbuiltin == 2  # of few bits
+    tables: Any = import_module("ml_dtypes") if few else np
+    if "int" in of.name:
+        digits = int(tables.iinfo(of.dtype).max).bit_length()
+        return 1, digits, 0, digits
+    if "float" in of.name or "complex" in of.name:
+        found = tables.finfo(of.dtype)
+        kind = 3 if "complex" in of.name else 2
+        power = found.nmant == 0  # whose least is one that others have with fewer digits
+        return kind, found.nmant + 1, int(found.minexp) + power, int(found.maxexp)
+    return None
+
+
+_SAME: Final = {("ustring", "string"), ("ustring", "json"), ("byte", "char"), ("char", "byte")}
+"""Those whose values are the same, or are written in the same way."""
+
+
+def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
+    """Start to copy all elements; see `TensorStore.write`."""
+    check_conversion(source.dtype, target.dtype)
+    if not source.readable:
+        raise ArgumentError("the source was opened for writing only: it cannot be read")
+    view = source[aligned(source.domain, target.domain)]
+    if source.dtype != target.dtype:
+        view = view.astype(target.dtype)
+    shared = source._driver.storages() & target._driver.storages()
+    alike = shared == source._driver.storages() == target._driver.storages()
+    whole = bool(shared) and not (alike and _apart(source._view, target._view))
+    out = None if whole or source.dtype != target.dtype else _elements(target)
+    if out is not None:
+        done = converted(view.read(out=out), lambda _: None)
+        return WriteFutures._of(done, done)
+    promise, copied = Promise.new()
+
+    def work() -> None:
+        try:
+            _run(view, target, promise, whole=whole)
+        except BaseException as error:
+            promise.set_exception(error)
+            raise
+
+    committed = start(work)
+    return WriteFutures._of(copied, committed)
+
+
+def _run(view: TensorStore, target: TensorStore, read: Promise[None], *, whole: bool) -> None:
+    parts = [target.domain] if whole else _parts(target)
+    reads: deque[tuple[IndexDomain, Future[Any]]] = deque()
+    writes: deque[WriteFutures] = deque()
+
+    def write() -> None:
+        part, future = reads.popleft()
+        values = future.result()
+        writes.append(target[part].write(values))
+        if len(writes) > _AHEAD:
+            writes.popleft().result()
+
+    for part in parts:
+        reads.append((part, _read(view[part], lies=not whole)))
+        if len(reads) > 1:
+            write()
+    while reads:
+        write()
+    for one in writes:
+        one.copy.result()
+    read.set_result(None)
+    for one in writes:
+        one.result()
+
+
+def _read(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
+    """Start to read a part, or look at it where it lies in memory, if it may be looked at there."""
+    return look(part._driver, part._view, part._using(None)) if lies else part.read()
+
+
+def _elements(target: TensorStore) -> npt.NDArray[Any] | None:
+    """Return the elements of a handle where they lie in memory, and can be written there.
+
+    None if they do not, or are at indices of index arrays, or several of them are one.
+    """
+    values = near(target._driver, target._using(None), write=True)
+    if values is None:
+        return None
+    view = target._view
+    if any(one.index_array is not None for one in view.output):
+        return None
+    found = selected(values, view._as_view())
+    repeated = any(
+        step == 0 and size > 1 for step, size in zip(found.strides, found.shape, strict=True)
+    )
+    return None if repeated or found.dtype != target.dtype.dtype else found
+
+
+def _apart(one: IndexTransform, other: IndexTransform) -> bool:
+    """Whether two views of the same dimensions certainly have no element in common."""
+    return one.output_rank == other.output_rank and any(
+        a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(one), extents(other), strict=True)
+    )
+
+
+def _parts(target: TensorStore) -> Iterator[IndexDomain]:
+    """Yield boxes that make up the domain, each of whole chunks where that is possible."""
+    dims = target.domain._dims
+    steps = [max(1, min(step, dim.size)) for step, dim in zip(_chunks(target), dims, strict=True)]
+    item = target.dtype.dtype.itemsize
+    for k in reversed(range(len(steps))):
+        room = _PART_BYTES // (item * prod(steps))
+        if room > 1:
+            steps[k] = max(1, min(steps[k] * room, dims[k].size))
+    cuts = [_cuts(dim, step) for dim, step in zip(dims, steps, strict=True)]
+    for chosen in product(*cuts):
+        yield IndexDomain._of(chosen)
+
+
+def _cuts(dim: Dim, step: int) -> list[Dim]:
+    found = []
+    at = dim.inclusive_min
+    while at < dim.exclusive_max:
+        end = min((at // step + 1) * step, dim.exclusive_max)
+        found.append(Dim._of(at, end, dim.label))
+        at = end
+    return found
+
+
+def _chunks(target: TensorStore) -> list[int]:
+    """Return for each dimension of a view how long chunks are that are written as a whole."""
+    found = [1] * target.rank
+    for one, length in zip(target._view.output, target._driver.write_chunk, strict=True):
+        if one.input_dimension is not None and one._factor:
+            found[one.input_dimension] = max(1, length // abs(one._factor))
+    return found

@@ -1,0 +1,695 @@
+"""The handle of an array: `TensorStore`."""
+
+from __future__ import annotations
+
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
+
+import numpy as np
+
+from tessarr._safe_repr import brief
+from tessarr.errors import (
+    ArgumentError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    TessarrError,
+    UnsupportedError,
+)
+from tessarr.index_space import Assignable, IndexTransform, View
+from tessarr.index_space.dimension_names import integer
+from tessarr.tensorstore.batch.batch import Batch
+from tessarr.tensorstore.driver import NOTHING, Resizing, Using
+from tessarr.tensorstore.future.combine import converted
+from tessarr.tensorstore.future.future import Future, failed
+from tessarr.tensorstore.future.write_futures import WriteFutures
+from tessarr.tensorstore.handle.align import broadcast
+from tessarr.tensorstore.handle.copy_elements import copy
+from tessarr.tensorstore.handle.properties import Facts, StorageStatistics
+from tessarr.tensorstore.handle.source_values import taken
+from tessarr.tensorstore.json.format_json import shown
+from tessarr.tensorstore.json.keywords import tells
+from tessarr.tensorstore.json.parse import as_flag, of_class
+from tessarr.tensorstore.ndarray_views import empty, unmade
+from tessarr.tensorstore.schema.domain_bounds import explicit, propagated
+from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
+from tessarr.tensorstore.spec.serialize import pickled, told
+from tessarr.tensorstore.spec.spec import Spec
+from tessarr.tensorstore.transaction.transaction import Transaction, during, rebound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy.typing as npt
+
+    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.driver import Driver
+    from tessarr.tensorstore.schema.data_type import DTypeLike
+
+__all__ = ["TensorStore", "handle"]
+
+
+_made: Final = Facts._made
+_spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
+
+
+_PICKLED: Final = 5  # what a pickle tells: a spec, what its JSON cannot tell, the mode, the view
+
+
+def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
+    return StorageStatistics(not_stored=found[0], fully_stored=found[1])
+
+
+class TensorStore(Facts):
+    """An array, or a view of one, that is read and written asynchronously.
+
+    Made by `open`, and by indexing another one.
+
+    Notes
+    -----
+    Nothing that is indexed reads or copies. Positions are those of the domain: there is no
+    counting from the end, and ``store[2:5]`` begins at 2. Handles may be used by several threads.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> spec = {"driver": "zarr3", "kvstore": "memory://"}
+    >>> store = ts.open(spec, create=True, dtype=ts.uint8, shape=[100, 60]).result()
+    >>> store[10:12, 20:23] = [[1, 2, 3], [4, 5, 6]]
+    >>> view = store[11, 20:24]
+    >>> view.domain, view.read().result()
+    ({ [20, 24) }, array([4, 5, 6, 0], dtype=uint8))
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *pickled: Any) -> TensorStore:  # noqa: PYI034
+        if len(pickled) != _PICKLED:
+            raise TypeError("a TensorStore is made by open")
+        json, beside, mode, *plain = pickled
+        return _again(Spec(json), beside, IndexTransform._of_view(View.restored(*plain)), mode)
+
+    # Indexing
+
+    def _after(self, view: View) -> TensorStore:
+        return handle(self._driver, view, self._mode, self._transaction)
+
+    def __setitem__(self, key: Any, source: Any) -> None:
+        self[key].write(source).result()
+
+    @property
+    def oindex(self) -> Assignable[TensorStore]:
+        """Index by arrays of which each is for itself: the outer product.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([[0, 1, 2], [10, 11, 12], [20, 21, 22]])
+        >>> store.oindex[[2, 0], [1, 2]].read().result().tolist()
+        [[21, 22], [1, 2]]
+        >>> store.oindex[[0, 1], 2] = [7, 8]
+        >>> store.read().result().tolist()
+        [[0, 1, 7], [10, 11, 8], [20, 21, 22]]
+        """
+        return Assignable(self, "oindex")
+
+    @property
+    def vindex(self) -> Assignable[TensorStore]:
+        """Index by arrays that are taken together; their dimensions come first.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([[0, 1, 2], [10, 11, 12], [20, 21, 22]])
+        >>> store.vindex[[2, 0], [1, 2]].read().result().tolist()
+        [21, 2]
+        >>> store.vindex[[0, 1], [0, 0]] = 5
+        >>> store.read().result().tolist()
+        [[5, 1, 2], [5, 11, 12], [20, 21, 22]]
+        """
+        return Assignable(self, "vindex")
+
+    # What it is of
+
+    def _kvstore(self) -> Any:
+        """Return where the array is stored, or None; `kvstore` gives copies of it."""
+        found = self._driver.kvstore
+        if found is None or self._transaction is None:
+            return found
+        return found.with_transaction(self._transaction)
+
+    @property
+    def base(self) -> TensorStore | None:
+        """What this is a view of, with other elements: of a cast, what is cast. Else None.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([1.5, 2.5])
+        >>> store.astype(ts.int8).base.dtype, store.base
+        (dtype("float64"), None)
+        """
+        found: TensorStore | None = self._driver.base_of(self._view)
+        if found is None:
+            return None
+        return handle(found._driver, found._view, self._mode, self._transaction)
+
+    # Reading and writing
+
+    def _using(self, batch: Any) -> Using:
+        if self._transaction is None and batch is None:
+            return NOTHING
+        collecting = of_class(batch, Batch, "batch")
+        if collecting is not None:
+            collecting._check()
+        return Using(self._transaction, collecting)
+
+    def _now(self, using: Using) -> TensorStore:
+        """Return the same with the bounds of now, as far as these are known."""
+        driver, view = self._driver.settled(self._view, using)
+        if view is self._view and driver is self._driver:
+            return self
+        return handle(driver, view, self._mode, self._transaction)
+
+    def read(
+        self,
+        *,
+        order: Literal["C", "F"] = "C",
+        batch: Any = None,
+        out: npt.NDArray[Any] | None = None,
+    ) -> Future[npt.NDArray[Any]]:
+        """Start to read all elements.
+
+        Parameters
+        ----------
+        order
+            How the new array is laid out.
+        batch
+            What collects reads until it is submitted; the future waits for that.
+        out
+            Where the elements go, of the same shape and data type; by default a new array.
+
+        Returns
+        -------
+        Future
+            Of the array, whose first element is that of the origin.
+
+        Raises
+        ------
+        ReadOnlyError
+            By the future, if the handle is for writing only.
+        ArgumentError
+            At once: ``shape_mismatch`` if `out` does not fit (by the future where a batch looks up
+            the bounds), ``invalid_argument`` if the batch was submitted. By the future:
+            ``out_of_bounds`` if the array has become smaller.
+        DataError, StoreError
+            By the future, if what is stored is damaged or cannot be read.
+        OutOfMemoryError
+            By the future, if there is no memory for the new array.
+
+        Notes
+        -----
+        Each chunk that the view touches is one request, or a few of parts of a shard; chunks that
+        are not stored are the fill value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array(np.arange(12).reshape(3, 4))
+        >>> store[1:, ::2].read().result()
+        array([[ 4,  6],
+               [ 8, 10]])
+        >>> into = np.zeros(4, "int64")
+        >>> store[2].read(out=into).result() is into, into.tolist()
+        (True, [8, 9, 10, 11])
+        """
+        if "r" not in self._mode:
+            return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
+        if order not in {"C", "F"}:
+            raise TypeError(f"order {brief(order)} is not 'C' or 'F'")
+        using = self._using(batch)
+        waits = using.batch
+        due = [] if waits is None else self._driver.due(using)
+        if waits is not None and due:
+            alone = using._replace(batch=None)  # what waits for a batch does not keep it
+
+            def begin(together: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+                return self._read(order, out, alone.beside(together, sharing))
+
+            read = partial(waits._later, begin, due, reads=True)
+            return during(self._transaction, read)
+        if self._transaction is None:
+            return self._read(order, out, using)
+        return during(self._transaction, partial(self._read, order, out, using))
+
+    def _read(
+        self, order: str, out: npt.NDArray[Any] | None, using: Using
+    ) -> Future[npt.NDArray[Any]]:
+        """Start to read all elements, with the bounds of now."""
+        try:
+            now = self._now(using)
+        except TessarrError as error:
+            return failed(error)
+        if out is not None:
+            if out.shape != now.shape or out.dtype != now.dtype.dtype:
+                raise ArgumentError(
+                    f"out has shape {out.shape} and data type {out.dtype}, what is read "
+                    f"{now.shape} and {now.dtype.name}",
+                    kind="shape_mismatch",
+                )
+        elif order == "F":
+            try:
+                out = empty(now.shape, now.dtype.dtype, "F")
+            except OutOfMemoryError as error:
+                return failed(unmade(error, now._view))
+        return now._driver.read(now._view, out, using)
+
+    def write(
+        self,
+        source: Any,
+        *,
+        batch: Any = None,
+        can_reference_source_data_indefinitely: bool | None = None,
+    ) -> WriteFutures:
+        """Start to write all elements.
+
+        Parameters
+        ----------
+        source
+            Values that are broadcast to the domain, or another `TensorStore`, whose dimensions
+            are aligned with those of this one; it is copied part by part. Arrays have to be of
+            a type that NumPy casts safely.
+        batch
+            What collects the reads of another `TensorStore`.
+        can_reference_source_data_indefinitely
+            Whether the source never changes; then it may be used as it is until all is stored.
+
+        Returns
+        -------
+        WriteFutures
+            Of the source having been read, and of everything being stored.
+
+        Raises
+        ------
+        TypeError
+            If the values are of a type that is not cast safely.
+        ArgumentError
+            At once: ``shape_mismatch`` if they do not broadcast to the domain, ``cannot_cast`` if
+            one is none of the data type, ``invalid_argument`` if `batch` is given where nothing is
+            read. By the futures: ``out_of_bounds`` if the array has become smaller.
+        ReadOnlyError
+            If the handle is for reading only.
+        DataError, StoreError
+            By the futures, if a chunk of which parts stay is damaged, or cannot be stored.
+
+        Notes
+        -----
+        Of chunks that are covered whole nothing is read. Each chunk is replaced at once.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([[0, 0, 0], [0, 0, 0]])
+        >>> writing = store[:, 1].write([5, 6])
+        >>> writing.result()
+        >>> store[0].write(store[1]).result()  # another handle
+        >>> store.read().result().tolist()
+        [[0, 6, 0], [0, 6, 0]]
+        """
+        if batch is not None and not isinstance(source, TensorStore):
+            raise ArgumentError(
+                "batch: only reads are collected, and nothing is read from the source"
+            )
+        stored = isinstance(source, TensorStore)
+        values = None if stored else taken(source, self._driver.dtype, self.rank)
+        using = self._using(None)
+        try:
+            now = self._now(using)
+            origin = source._now(source._using(batch)) if stored else None
+        except TessarrError as error:
+            return WriteFutures._of(failed(error), failed(error))
+        if values is not None:
+            values = broadcast(values, now.domain)
+        if "w" not in self._mode:
+            raise ReadOnlyError("this was opened for reading only: writing is refused")
+        if values is None:
+            begin = partial(copy, origin, now)
+            return during(self._transaction, partial(during, source._transaction, begin))
+        if self._transaction is None:
+            return now._driver.write(now._view, values, using)
+        return during(self._transaction, partial(now._driver.write, now._view, values, using))
+
+    def __array__(
+        self, dtype: npt.DTypeLike | None = None, copy: bool | None = None, context: Any = None
+    ) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("the elements are read: they cannot be had without a copy")
+        return np.asarray(self.read().result(), dtype=dtype)
+
+    # Bounds
+
+    def resolve(
+        self,
+        fix_resizable_bounds: bool = False,  # noqa: FBT002
+        batch: Any = None,
+    ) -> Future[TensorStore]:
+        """Look up the bounds that can be resized, if what is known of them is too old.
+
+        Parameters
+        ----------
+        fix_resizable_bounds
+            Whether the bounds become explicit.
+        batch
+            What collects reads until it is submitted.
+
+        Returns
+        -------
+        Future
+            Of a handle with the bounds of now.
+
+        Raises
+        ------
+        ArgumentError
+            By the future, if somebody has created another array there.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = {"driver": "zarr3", "kvstore": "memory://"}
+        >>> store = ts.open(spec, create=True, dtype=ts.int8, shape=[4]).result()
+        >>> _ = store.resize(exclusive_max=[9]).result()
+        >>> store.domain, store.resolve().result().domain
+        ({ [0, 4*) }, { [0, 9*) })
+        >>> store.resolve(fix_resizable_bounds=True).result().domain
+        { [0, 9) }
+        """
+        using = self._using(batch)
+        begin = partial(self._driver.resolve, using)
+        fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
+        future = during(self._transaction, begin)
+        return converted(future, partial(self._fixed, using) if fix else self._settled)
+
+    def _settled(self, driver: Driver) -> TensorStore:
+        view = propagated(self._view, driver.domain)
+        return handle(driver, view, self._mode, self._transaction)
+
+    def _fixed(self, using: Using, driver: Driver) -> TensorStore:
+        """Return what is settled with explicit bounds, once it is clear that it can be read."""
+        now = self._settled(driver)._now(using)
+        return handle(
+            now._driver, explicit(now._view, now._driver.domain), self._mode, self._transaction
+        )
+
+    def resize(  # noqa: PLR0917 (as TensorStore has them)
+        self,
+        inclusive_min: Iterable[int | None] | None = None,
+        exclusive_max: Iterable[int | None] | None = None,
+        resize_metadata_only: bool = False,  # noqa: FBT002
+        resize_tied_bounds: bool = False,  # noqa: FBT002
+        expand_only: bool = False,  # noqa: FBT002
+        shrink_only: bool = False,  # noqa: FBT002
+    ) -> Future[TensorStore]:
+        """Change bounds, for everybody and as stored.
+
+        Parameters
+        ----------
+        inclusive_min, exclusive_max
+            The new bounds; None leaves one. Only implicit bounds can be changed.
+        resize_metadata_only
+            Whether chunks that are then outside stay stored.
+        resize_tied_bounds
+            Whether elements outside of this view, or of other fields, may be added or lost, too.
+        expand_only, shrink_only
+            Refuse to make a dimension smaller, or larger.
+
+        Returns
+        -------
+        Future
+            Of a handle with the new bounds. This one keeps its own.
+
+        Raises
+        ------
+        ReadOnlyError, UnsupportedError
+            By the future, if the handle is for reading only, or the driver cannot resize.
+        ArgumentError
+            By the future (``invalid_argument``), if a bound is explicit or what was asked for
+            refuses it.
+
+        Notes
+        -----
+        The metadata are replaced. Chunks that are then outside are removed one by one, unless
+        `resize_metadata_only`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = {"driver": "zarr3", "kvstore": "memory://"}
+        >>> store = ts.open(spec, create=True, dtype=ts.int8, shape=[4, 5]).result()
+        >>> store.resize(exclusive_max=[None, 8]).result().shape, store.shape
+        ((4, 8), (4, 5))
+        >>> store.resize(exclusive_max=[2, 5], expand_only=True).exception()
+        ArgumentError('FAILED_PRECONDITION: dimension 0 would be resized from 4 to 2, ...')
+        """
+        bounds = _bounds(inclusive_min), _bounds(exclusive_max)
+        metadata_only = as_flag(resize_metadata_only, "resize_metadata_only")
+        tied = as_flag(resize_tied_bounds, "resize_tied_bounds")
+        expands = as_flag(expand_only, "expand_only")
+        shrinks = as_flag(shrink_only, "shrink_only")
+        try:
+            for given in bounds:
+                if given is not None and len(given) != self.rank:
+                    raise ArgumentError(f"{len(given)} bounds for {self.rank} dimensions")
+            if "w" not in self._mode:
+                raise ReadOnlyError("this was opened for reading only: resizing is refused")
+            if not self._driver.resizable:
+                raise UnsupportedError(f"driver {self._driver.name!r} cannot resize")
+            lower, upper, within = self._as_view().moved(*bounds, tied)
+        except TessarrError as error:
+            return failed(error)
+        how = Resizing(lower, upper, metadata_only, expands, shrinks, within, tied)
+        begin = partial(self._driver.resize, how, self._using(None))
+        return converted(during(self._transaction, begin), self._settled)
+
+    def storage_statistics(
+        self, *, query_not_stored: bool = False, query_fully_stored: bool = False
+    ) -> Future[StorageStatistics]:
+        """Tell whether nothing, or everything, of the domain is stored.
+
+        Parameters
+        ----------
+        query_not_stored, query_fully_stored
+            What to find out.
+
+        Returns
+        -------
+        Future
+            Of a `TensorStore.StorageStatistics`.
+
+        Notes
+        -----
+        Chunks are looked for, not read; of shards the indexes are.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> layout = ts.ChunkLayout(chunk_shape=[10])
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [30], "chunk_layout": layout}
+        >>> store = ts.open("memory://|zarr3:", **new).result()
+        >>> store[:10] = 1
+        >>> store.storage_statistics(query_not_stored=True, query_fully_stored=True).result()
+        TensorStore.StorageStatistics(not_stored=False, fully_stored=False)
+        """
+        begin = partial(
+            self._driver.storage_statistics,
+            self._view,
+            not_stored=as_flag(query_not_stored, "query_not_stored"),
+            fully_stored=as_flag(query_fully_stored, "query_fully_stored"),
+            using=self._using(None),
+        )
+        return converted(during(self._transaction, begin), _statistics)
+
+    StorageStatistics = StorageStatistics
+
+    def astype(self, dtype: DTypeLike) -> TensorStore:
+        """Return a view with another data type; see `cast`.
+
+        Parameters
+        ----------
+        dtype
+            The data type of the view.
+
+        Raises
+        ------
+        ArgumentError
+            If elements can be converted neither to it nor back.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.array([3, 4], ts.int32)
+        >>> view = store.astype(ts.float64)
+        >>> view[0] = 7.9
+        >>> view.read().result(), store.read().result()
+        (array([7., 4.]), array([7, 4], dtype=int32))
+        """
+        # What makes views is made of handles.
+        found: TensorStore = import_module("tessarr.tensorstore.views").cast(self, dtype)
+        return found
+
+    # As a spec
+
+    @tells(OpenKeywords)
+    def spec(
+        self,
+        *,
+        minimal_spec: bool | None = None,
+        retain_context: bool | None = None,
+        unbind_context: bool | None = None,
+        **keywords: Unpack[OpenKeywords],
+    ) -> Spec:
+        """Return the spec that opens, or creates, the same again.
+
+        Parameters
+        ----------
+        minimal_spec
+            Whether metadata are left out that are found where the array is.
+        retain_context
+            Mean the very resources that this handle has.
+        unbind_context
+            Say in JSON which resources are shared.
+        **keywords
+            How it is to be opened, as for `open`.
+
+        Raises
+        ------
+        ArgumentError
+            If it takes part in a transaction that is no longer open.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [6]}
+        >>> store = ts.open("memory://data/|zarr3:", **new).result()
+        >>> store[2:4].spec(minimal_spec=True).to_json()["transform"]
+        {'input_exclusive_max': [4], 'input_inclusive_min': [2]}
+        >>> store.spec(create=True).open_mode
+        OpenMode(create=True)
+        """
+        self._check_open()
+        retains = as_flag(retain_context, "retain_context")
+        unbinds = as_flag(unbind_context, "unbind_context")
+        minimal = as_flag(minimal_spec, "minimal_spec")
+        made = self._spec(minimal=minimal, bound=retains or unbinds)
+        if keywords:
+            made.update(**keywords)
+        return made._unbound() if unbinds else made
+
+    def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
+        """Return the spec; `bound` is with the resources of this handle."""
+        driver = self._driver
+        if self._transaction is not None:
+            driver = driver.changed_in(self._using(None))
+        spec, view = driver_spec(driver.name).of(driver, self._view, minimal=minimal)
+        return _spec(spec if bound else spec.strip(), view, None)
+
+    def __repr__(self) -> str:
+        try:
+            return shown("TensorStore", told(self._spec()))
+        except (ArgumentError, UnsupportedError):  # another array by now; functions are no JSON
+            return "TensorStore(...)"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self._check_alone()
+        spec, view = self._reopening()
+        return TensorStore, (*pickled(spec), self._mode, *view._as_view().plain())
+
+    def _check_alone(self) -> None:
+        if self._transaction is not None:
+            raise ArgumentError("a handle with a transaction cannot be pickled")
+
+    def _reopening(self) -> tuple[Spec, IndexTransform]:
+        """Return the spec that opens the same again, and its view."""
+        spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
+        # As with TensorStore, nothing is read for it.
+        return Spec._of(spec.assuming(), None), view
+
+    def with_transaction(self, transaction: Transaction | None) -> TensorStore:
+        """Return the same in a transaction.
+
+        Raises
+        ------
+        ArgumentError
+            If it takes part in one that is not committed.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> new = {"create": True, "dtype": ts.int8, "shape": [3]}
+        >>> store = ts.open("memory://|zarr3:", **new).result()
+        >>> with ts.Transaction() as transaction:
+        ...     store.with_transaction(transaction)[1] = 9
+        >>> store.read().result()
+        array([0, 9, 0], dtype=int8)
+        """
+        using = rebound(self._transaction, transaction)
+        return handle(self._driver, self._view, self._mode, using)
+
+    def _taking_part(self, using: Using) -> TensorStore:
+        """Return the same in the transaction of what is made of this."""
+        return handle(self._driver, self._view, self._mode, using.transaction)
+
+    def __copy__(self) -> TensorStore:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TensorStore:
+        self._check_alone()
+        spec, view = self._reopening()
+        return _again(spec._apart(memo), None, view, self._mode)  # with resources of its own
+
+    def __len__(self) -> NoReturn:
+        raise TypeError("a TensorStore has no length: see shape and size")
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def handle(
+    driver: Driver,
+    view: IndexTransform | View | None = None,
+    mode: str | None = None,
+    transaction: Any = None,
+) -> TensorStore:
+    """Return a handle.
+
+    Parameters
+    ----------
+    driver
+        What reads and writes.
+    view
+        A view of its domain; by default all of it.
+    mode
+        ``"r"``, ``"w"``, ``"rw"`` or ``""``; by default what the driver can do.
+    transaction
+        What reads and writes take part in.
+    """
+    if view is None:
+        view = driver.whole
+    if mode is None:
+        mode = "r" * driver.readable + "w" * driver.writable
+    made = _made(TensorStore, driver, view, mode, transaction)
+    made._layout = None
+    return made
+
+
+def _bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
+    return None if given is None else tuple(one if one is None else integer(one) for one in given)
+
+
+def _again(spec: Spec, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
+    """Open what a spec says, with the resources of a context beside it."""
+    opening = Opening("r" in mode, "w" in mode)
+    opened = spec._bound_driver(beside).open(seen, opening).result()
+    view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
+    return handle(opened.driver, view, mode)

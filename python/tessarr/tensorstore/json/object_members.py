@@ -1,0 +1,152 @@
+"""JSON objects, read member by member: an error tells in which it is, and what belongs there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from operator import index
+from typing import Any
+
+from tessarr._safe_repr import brief, cut, printable
+from tessarr.errors import ArgumentError, NotJSONError
+
+__all__ = [
+    "as_json",
+    "boolean",
+    "expected",
+    "integer",
+    "like_json",
+    "members",
+    "number",
+    "one_of",
+    "refusal",
+    "text",
+    "within",
+]
+
+
+def expected(what: str, received: Any) -> ArgumentError:
+    """Return the error of JSON that is something else, or of what is no JSON at all."""
+    return refusal(received)(f"Expected {what}, but received: {as_json(received)}")
+
+
+def as_json(value: Any) -> str:
+    r"""Return a value as messages show JSON: cut where it is long, and safe to print.
+
+    Examples
+    --------
+    >>> print(as_json({"a": [None, "b\ud800"]}), as_json(["c" * 10**6])[-5:])
+    {"a": [null, "b\ud800"]} cccc…
+    """
+    from json import JSONEncoder
+
+    try:
+        return printable(JSONEncoder(ensure_ascii=False, default=brief).iterencode(value))
+    except (TypeError, ValueError, RecursionError):
+        return brief(value)
+
+
+def like_json(value: Any) -> Any:
+    """Return the text, number or list that an object can be taken for; None if it is neither.
+
+    Bytes are not: they would become text in one place, and a list of numbers in another.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> like_json(range(3)), like_json(Fraction(1, 2)), like_json(b"ab")
+    ([0, 1, 2], 0.5, None)
+    """
+    kind = type(value)
+    if isinstance(value, str):
+        return str.__str__(value)  # of a class that derives from it
+    if hasattr(kind, "__index__"):
+        return index(value)
+    if hasattr(kind, "__float__"):
+        return float(value)
+    if isinstance(value, (bytes, bytearray, memoryview, Mapping)):
+        return None
+    if hasattr(kind, "__len__") and hasattr(kind, "__getitem__"):
+        return list(value)
+    return None
+
+
+def within(member: str, error: ArgumentError) -> ArgumentError:
+    """Return an error that tells in which member it is."""
+    return type(error)(f"Error parsing object member {as_json(member)}: {error}")
+
+
+def refusal(value: Any) -> type[ArgumentError]:
+    """Return what is raised for a value: `NotJSONError`, which is a TypeError, if it is no JSON."""
+    plain = value is None or isinstance(value, (bool, int, float, str, list, tuple, dict))
+    return ArgumentError if plain else NotJSONError
+
+
+def members(value: Any, known: Mapping[str, Callable[[Any], Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object, each as its function reads it.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no object, or has other members.
+    """
+    if not isinstance(value, dict):
+        raise expected("object", value)
+    extra = sorted(as_json(name) for name in value if name not in known)
+    if extra:
+        raise ArgumentError(f"Object includes extra members: {cut(', '.join(extra))}")
+    found: dict[str, Any] = {}
+    for name, read in known.items():
+        if name in value:
+            try:
+                found[name] = read(value[name])
+            except ArgumentError as error:
+                raise within(name, error) from None
+    return found
+
+
+def integer(low: int, what: str, high: int = 2**64 - 1) -> Callable[[Any], int]:
+    """Return what reads an integer from `low` to `high`."""
+
+    def read(value: Any) -> int:
+        whole = type(value) is int or (type(value) is float and value.is_integer())
+        if not whole or not low <= value <= high:
+            raise expected(what, value)
+        return int(value)
+
+    return read
+
+
+def boolean(value: Any) -> bool:
+    """Read true or false."""
+    if type(value) is not bool:
+        raise expected("boolean", value)
+    return value
+
+
+def text(value: Any) -> str:
+    """Read a string, of characters that UTF-8 has."""
+    if not isinstance(value, str):
+        raise expected("string", value)
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise expected("string of UTF-8", value) from None
+    return str.__str__(value)
+
+
+def number(value: Any) -> float:
+    """Read a number, as a float."""
+    if type(value) not in (int, float):
+        raise expected("64-bit floating-point number", value)
+    return float(value)
+
+
+def one_of(*names: str) -> Callable[[Any], str]:
+    """Return what reads one of several strings."""
+
+    def read(value: Any) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise expected("one of " + ", ".join(f'"{name}"' for name in names), value)
+        return value
+
+    return read

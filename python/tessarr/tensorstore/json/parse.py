@@ -1,0 +1,276 @@
+"""Reading JSON that states constraints: what it is not is an `ArgumentError` that says where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from operator import index
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from tessarr._engine import as_flag
+from tessarr._safe_repr import brief, cut
+from tessarr.errors import ArgumentError, NotJSONError, TooLargeError
+from tessarr.format.json import MAX_DEPTH
+from tessarr.format.validation import Problems
+from tessarr.index_space.intervals import MAX_RANK
+from tessarr.tensorstore.json.object_members import boolean as read_boolean
+from tessarr.tensorstore.json.object_members import like_json, refusal, within
+from tessarr.tensorstore.json.object_members import text as read_text
+
+__all__ = [
+    "as_flag",
+    "as_float",
+    "as_integer",
+    "beside_json",
+    "boolean",
+    "check_known",
+    "choice",
+    "compare",
+    "copied",
+    "given",
+    "integer",
+    "items",
+    "lengths",
+    "listed",
+    "members_of",
+    "nothing_else",
+    "of_class",
+    "plain",
+    "refuse",
+    "stated",
+    "take",
+    "text",
+    "without_fractions",
+]
+
+T = TypeVar("T")
+_MOST: Final = 2**63 - 1
+_SCALARS: Final = frozenset({bool, int, float, str})
+
+
+def stated(given: Any) -> Any:
+    """Return the JSON that an object of ours, or of NumPy, is; what is JSON is that itself."""
+    if isinstance(given, np.generic | np.ndarray):
+        return given.tolist()
+    tell = getattr(given, "to_json", None)
+    return given if tell is None else tell()
+
+
+def members_of(given: Any, what: str) -> dict[str, Any]:
+    """Return the members of an object."""
+    given = stated(given)
+    if not isinstance(given, Mapping):
+        raise refusal(given)(f"{what}: {brief(given)} is not an object")
+    if not all(isinstance(name, str) for name in given):
+        raise ArgumentError(f"{what}: the names of members are strings")
+    return dict(given)
+
+
+def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Refuse keywords that are not known.
+
+    Raises
+    ------
+    TypeError
+        If there is one.
+    """
+    if not keywords.keys() <= known.keys():
+        raise TypeError(f"unknown keywords {listed(keywords.keys() - known.keys())}")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as a message shows them."""
+    return cut(", ".join(map(brief, sorted(names))))
+
+
+def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
+    """Return the keywords that are not None.
+
+    Raises
+    ------
+    TypeError
+        If one is not known.
+    """
+    check_known(keywords, known.__annotations__)
+    return {name: value for name, value in keywords.items() if value is not None}
+
+
+def beside_json(keywords: Mapping[str, Any]) -> TypeError:
+    """Return the error of keywords beside JSON."""
+    return TypeError(f"JSON says all: give no {', '.join(keywords)} beside it")
+
+
+def of_class(value: T | None, kind: type[T], name: str) -> T | None:
+    """Return an argument that is of a class, or None.
+
+    Raises
+    ------
+    TypeError
+        If it is of another one.
+    """
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name}: {brief(value)} is no {kind.__name__}")
+    return value
+
+
+def nothing_else(members: Mapping[str, Any], what: str = "") -> None:
+    """Refuse members that nobody took."""
+    if members:
+        raise ArgumentError(f"{what}{': ' if what else ''}unknown members {listed(members)}")
+
+
+def take(members: dict[str, Any], name: str, read: Callable[[Any, str], T]) -> T | None:
+    """Take a member out and return what it states, or None where it is absent."""
+    return read(members.pop(name), name) if name in members else None
+
+
+def as_integer(value: Any) -> int:
+    """Return the integer that a number is.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    """
+    if type(value) is int:
+        return value
+    if isinstance(value, np.floating):
+        value = value.item()
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise TypeError(f"{brief(value)} is not an integer")
+    return int(value) if isinstance(value, float) else index(value)
+
+
+def as_float(value: Any, what: str) -> float:
+    """Return the number that a value is.
+
+    Raises
+    ------
+    TypeError
+        If it is none.
+    TooLargeError
+        If it is beyond all floats.
+    """
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{what}: {brief(value)} is not a number")
+    try:
+        return float(value)
+    except OverflowError:
+        raise TooLargeError(f"{what}: {brief(value)} is beyond all floats") from None
+
+
+def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
+    """Return what reads an integer from `low` to `high`."""
+
+    def read(value: Any, what: str) -> int:
+        try:
+            found = as_integer(value)
+        except (TypeError, AttributeError, ValueError, OverflowError):
+            found = low - 1
+        if not low <= found <= high:
+            raise refusal(value)(f"{what}: {brief(value)} is not an integer from {low} to {high}")
+        return found
+
+    return read
+
+
+def choice(*allowed: Any) -> Callable[[Any, str], Any]:
+    """Return what reads one of some values; 3.0 is 3."""
+
+    def read(value: Any, what: str) -> Any:
+        for one in allowed:
+            alike = type(one) is type(value) or (type(one), type(value)) == (int, float)
+            if alike and one == value:
+                return one
+        raise refusal(value)(
+            f"{what}: {brief(value)} is not one of {', '.join(map(repr, allowed))}"
+        )
+
+    return read
+
+
+def _of_member(read: Callable[[Any], T]) -> Callable[[Any, str], T]:
+    """Return what reads a member whose name it is given as well, for errors."""
+
+    def named(value: Any, what: str) -> T:
+        try:
+            return read(value)
+        except ArgumentError as error:
+            raise within(what, error) from None
+
+    return named
+
+
+boolean: Final = _of_member(read_boolean)
+text: Final = _of_member(read_text)
+
+
+def items(value: Any, what: str) -> list[Any]:
+    """Return the items of a list."""
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise refusal(value)(f"{what}: {brief(value)} is not a list")
+    return list(value)
+
+
+def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
+    """Return what reads a list of integers of at least `low`."""
+
+    def read(value: Any, what: str) -> tuple[int, ...]:
+        one, found = integer(low), items(value, what)
+        if len(found) > MAX_RANK:
+            raise ArgumentError(f"{what}: {len(found)} dimensions, at most {MAX_RANK} are possible")
+        return tuple(one(item, f"{what}/{k}") for k, item in enumerate(found))
+
+    return read
+
+
+def refuse(problems: Problems) -> None:
+    """Raise what was found to be wrong, if anything was."""
+    if problems.found:
+        raise ArgumentError(problems.told("; "))
+
+
+def compare(what: str, wanted: Any, found: Any) -> None:
+    """Refuse what is there if it is not what is wanted; None wants nothing."""
+    if wanted is not None and wanted != found:
+        wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
+        raise ArgumentError(f"{what}: {brief(wanted)} is expected, there is {brief(found)}")
+
+
+def without_fractions(json: Any) -> Any:
+    """Return a copy of JSON in which floats without a fraction are integers."""
+    if isinstance(json, dict):
+        return {name: without_fractions(value) for name, value in json.items()}
+    if isinstance(json, list):
+        return [*map(without_fractions, json)]
+    return int(json) if isinstance(json, float) and json.is_integer() else json
+
+
+def copied(json: Any) -> Any:
+    """Return a copy of JSON that shares no container with it."""
+    if isinstance(json, dict):
+        return {name: copied(value) for name, value in json.items()}
+    return [*map(copied, json)] if isinstance(json, list) else json
+
+
+def plain(value: Any, what: str, depth: int = 0) -> Any:
+    """Return a value of JSON as such: a copy, with lists for tuples."""
+    if depth > MAX_DEPTH:
+        raise ArgumentError(f"{what}: more than {MAX_DEPTH} levels")
+    if value is None or type(value) in _SCALARS:
+        return value
+    if isinstance(value, Mapping):
+        if not all(isinstance(name, str) for name in value):
+            raise ArgumentError(f"{what}: the names of members are strings")
+        return {name: plain(item, what, depth + 1) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item, what, depth + 1) for item in value]
+    found = stated(value)
+    if found is value:
+        found = like_json(value)
+        if found is None:
+            raise NotJSONError(f"{what}: {brief(value)} is not JSON")
+    return plain(found, what, depth + 1)

@@ -1,0 +1,49 @@
+"""Credentials of Google's storage."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from tessarr.errors import UnsupportedError
+from tessarr.format.install_hints import for_scheme
+
+__all__ = ["sought"]
+
+
+@cache
+def sought() -> Any:
+    """Return what stands for credentials that gcsfs looks up by itself, when it is first asked.
+
+    Raises
+    ------
+    UnsupportedError
+        If gcsfs is not installed.
+    """
+    try:
+        import gcsfs
+        from google.auth.credentials import Credentials
+    except ImportError as error:
+        raise UnsupportedError(
+            f"the driver 'gcs' needs the package gcsfs{for_scheme('gs')}",
+            kind="missing_package",
+            extension="gs",
+        ) from error
+    del gcsfs
+
+    class Sought(Credentials):
+        """No credentials: see `tessarr.store.fsspec.store`."""
+
+        sought = True
+
+        def refresh(self, request: Any) -> None:
+            raise AssertionError("requests are sent with those that were found")
+
+        def __reduce__(self) -> Any:
+            return sought, ()
+
+        def __repr__(self) -> str:
+            return "sought"
+
+    made: Any = Sought
+    return made()

@@ -1,0 +1,281 @@
+"""Several key-value stores as one: each key is in the last that has its range."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from tessarr.errors import ArgumentError
+from tessarr.store import ForeignStore
+from tessarr.tensorstore.json.object_members import (
+    as_json,
+    expected,
+    integer,
+    members,
+    text,
+)
+from tessarr.tensorstore.kvstore.kvstore_driver import Based, Driver, missing
+from tessarr.tensorstore.kvstore.values import Place
+
+if TYPE_CHECKING:
+    import builtins
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tessarr.store import OpenedValue
+    from tessarr.tensorstore.context.references import References
+
+__all__ = ["KVSTACK"]
+
+T = TypeVar("T")
+
+
+class Keys(NamedTuple):
+    """The keys from one, to before another, and how many bytes a layer leaves out of each.
+
+    Keys are text, whose order is that of their bytes. An empty end is none.
+    """
+
+    low: str
+    high: str
+    strip: int
+
+    @property
+    def shared(self) -> str:
+        """What all of them begin with."""
+        low, high = self.low, self.high
+        lengths = range(min(len(low), len(high)), 0, -1)
+        same = next((n for n in lengths if high.startswith(low[:n])), 0)
+        more = low[: same + 1]
+        return more if same < len(low) and high == _after(more) else low[:same]
+
+    @property
+    def stripped(self) -> str:
+        """What a layer leaves out."""
+        return self.shared.encode()[: self.strip].decode()
+
+    def hold(self, key: str) -> bool:
+        """Whether a key is one of them."""
+        return self.low <= key and (not self.high or key < self.high)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is none."""
+        return bool(self.high) and self.low >= self.high
+
+    def without(self, other: Keys) -> Iterator[Keys]:
+        """Return those that are not among others: before them, and after them."""
+        before = other.low if not self.high else min(other.low, self.high)
+        parts = [self._replace(high=before)] if before else []
+        if other.high:
+            parts.append(self._replace(low=max(self.low, other.high)))
+        return (part for part in parts if not part.empty)
+
+    def json(self) -> dict[str, Any]:
+        """Return what says the same in the fewest members."""
+        low, high = self.low, self.high
+        found = {"inclusive_min": low, "exclusive_max": high}
+        if high == low + "\0":
+            found = {"exact": low}
+        elif high == _after(low):
+            found = {"prefix": low}
+        told: dict[str, Any] = {k: v for k, v in found.items() if v or k == "exact"}
+        return (
+            told
+            if self.strip == len(self.shared.encode())
+            else {**told, "strip_prefix": self.strip}
+        )
+
+    @classmethod
+    def of(cls, json: dict[str, Any]) -> Keys:
+        """Return those that checked members say."""
+        low = json.get("exact", json.get("prefix", json.get("inclusive_min", "")))
+        high = json.get("exclusive_max", "")
+        if "exact" in json:
+            high = low + "\0"
+        elif "prefix" in json:
+            high = _after(low)
+        made = cls(low, high, 0)
+        return made._replace(strip=json.get("strip_prefix", len(made.shared.encode())))
+
+
+def _after(prefix: str) -> str:
+    """Return the first text that is behind all that begin with one; empty: there is none."""
+    while prefix:
+        last = ord(prefix[-1]) + 1
+        prefix = prefix[:-1]
+        if last <= _LAST:
+            return prefix + chr(_BEHIND if last == _SURROGATES else last)
+    return ""
+
+
+_LAST: Final = 0x10FFFF
+_SURROGATES, _BEHIND = 0xD800, 0xE000  # numbers that are no characters
+
+
+class Layer(NamedTuple):
+    """A place, and which of the keys it has."""
+
+    place: Place
+    keys: Keys
+    strip: str  # what its own keys lack
+
+    def key(self, key: str) -> str:
+        """Return the key in its store."""
+        return self.place.key(key.removeprefix(self.strip))
+
+
+class _Stacked:
+    """The methods of `tessarr.store.protocol.StoreProtocol`; no key is in two layers."""
+
+    def __init__(self, layers: tuple[Layer, ...]) -> None:
+        self._layers = layers
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Stacked) and other._layers == self._layers
+
+    def __hash__(self) -> int:
+        return hash(tuple(layer.place for layer in self._layers))
+
+    def _layer(self, key: str) -> Layer | None:
+        at = bisect_right(self._layers, key, key=attrgetter("keys.low"))
+        layer = self._layers[at - 1] if at else None
+        return layer if layer is not None and layer.keys.hold(key) else None
+
+    def _writable(self, key: str) -> Layer:
+        layer = self._layer(key)
+        if layer is None:
+            raise ArgumentError(f'Key not found in any layers: "{key}"', key=key)
+        return layer
+
+    def get(self, key: str) -> bytes | None:
+        layer = self._layer(key)
+        return None if layer is None else layer.place.store.get(layer.key(key))
+
+    def open_value(self, key: str) -> OpenedValue | None:
+        layer = self._layer(key)
+        return None if layer is None else layer.place.store.open_value(layer.key(key))
+
+    def put(self, key: str, data: bytes) -> None:
+        layer = self._writable(key)
+        layer.place.store.put(layer.key(key), data)
+
+    def delete(self, key: str) -> None:
+        layer = self._writable(key)
+        layer.place.store.delete(layer.key(key))
+
+    def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
+        layer = self._writable(key)
+        return layer.place.store.replace(layer.key(key), data, expected)
+
+    def list(self, prefix: str) -> builtins.list[str]:
+        found: list[str] = []
+        for place, strip in dict.fromkeys((one.place, one.strip) for one in self._layers):
+            begin = place.key("")
+            folder = begin[: begin.rfind("/") + 1]
+            for key in place.store.list(folder):
+                if not key.startswith(begin):
+                    continue
+                own = strip + key[len(begin) :]
+                layer = self._layer(own)
+                here = layer is not None and (layer.place, layer.strip) == (place, strip)
+                if here and own.startswith(prefix):
+                    found.append(own)
+        return found
+
+
+# JSON
+
+_RANGES: Final = ("prefix", "exact", "inclusive_min")
+
+
+def _take(json: dict[str, Any]) -> list[Any]:
+    layers = json.get("layers")
+    if layers is None:
+        raise missing("layers", "array")
+    if not isinstance(layers, list):
+        raise ArgumentError(f'Error parsing object member "layers": {expected("array", layers)}')
+    bases = []
+    kept = []
+    for position, layer in enumerate(layers):
+        try:
+            bases.append(_base_of(layer))
+            kept.append(_range_of({k: v for k, v in layer.items() if k != "base"}))
+        except ArgumentError as error:
+            raise ArgumentError(
+                f'Error parsing object member "layers": Error parsing value at position '
+                f"{position}: {error}"
+            ) from None
+    json["layers"] = kept
+    return bases
+
+
+def _base_of(layer: Any) -> Any:
+    if not isinstance(layer, dict):
+        raise expected("object", layer)
+    if "base" not in layer:
+        raise missing("base", "object")
+    return layer["base"]
+
+
+def _range_of(json: dict[str, Any]) -> dict[str, Any]:
+    """Return what a layer says of its keys, checked."""
+    found = members(
+        json,
+        {
+            "prefix": text,
+            "exact": text,
+            "inclusive_min": text,
+            "exclusive_max": text,
+            "strip_prefix": integer(0, "64-bit unsigned integer"),
+        },
+    )
+    if sum(name in found for name in _RANGES) > 1 or (
+        "exclusive_max" in found and ("prefix" in found or "exact" in found)
+    ):
+        listed = ", ".join(f'"{name}"' for name in _RANGES)
+        raise ArgumentError(f"At most one of {listed} members is allowed")
+    keys = Keys.of(found)
+    if keys.high and keys.low > keys.high:
+        raise ArgumentError("Invalid inclusive_min/exclusive_max in range")
+    shared = keys.shared
+    if keys.strip not in {len(shared[:n].encode()) for n in range(len(shared) + 1)}:
+        raise ArgumentError(f"Invalid strip_prefix of {keys.strip} for prefix {as_json(shared)}")
+    return keys.json()
+
+
+def _give(json: dict[str, Any], bases: list[Any]) -> None:
+    pairs = zip(json["layers"], bases, strict=True)
+    json["layers"] = [dict(sorted({**own, "base": base}.items())) for own, base in pairs]
+
+
+def _settled(given: Mapping[str, Any], bases: Sequence[T]) -> tuple[dict[str, Any], tuple[T, ...]]:
+    """Return layers of which each has the keys that are in it, in their order."""
+    settled: list[tuple[Keys, T]] = []
+    for json, base in zip(given["layers"], bases, strict=True):
+        keys = Keys.of(json)
+        if keys.empty:
+            continue
+        settled = [(part, one) for held, one in settled for part in held.without(keys)]
+        settled.append((keys, base))
+    settled.sort(key=lambda layer: layer[0])
+    return {"layers": [keys.json() for keys, _ in settled]}, tuple(base for _, base in settled)
+
+
+def _open_stack(
+    _: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str
+) -> Place:
+    settled, places = _settled(given, bases)
+    keys = map(Keys.of, settled["layers"])
+    layers = (Layer(place, own, own.stripped) for own, place in zip(keys, places, strict=True))
+    # Which keys there are is for the layers to say.
+    return Place(ForeignStore(_Stacked(tuple(layers)), any_keys=True))
+
+
+KVSTACK: Final = Driver(
+    name="kvstack",
+    open=_open_stack,
+    members={"layers": lambda layers: layers},
+    needs=("layers",),
+    based=Based(_take, _give, _settled),
+)

@@ -1,0 +1,533 @@
+"""The key-value store: reading, writing and listing bytes by their keys."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+from operator import index
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
+from tessarr.index_space.dimension_names import LEAST, MOST
+from tessarr.store.wrappers.staged import RememberingStore
+from tessarr.tensorstore.batch.batch import Batch
+from tessarr.tensorstore.batch.shared_reads import Expected
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import Naming
+from tessarr.tensorstore.future.future import Future, T, failed, finished
+from tessarr.tensorstore.future.spawn import start
+from tessarr.tensorstore.json.format_json import shown
+from tessarr.tensorstore.json.parse import as_flag, as_float, of_class
+from tessarr.tensorstore.kvstore import kvstore_spec as specs
+from tessarr.tensorstore.kvstore import values
+from tessarr.tensorstore.kvstore.default_context import Alone
+from tessarr.tensorstore.kvstore.kvstore_spec import Spec
+from tessarr.tensorstore.kvstore.local import changes_at_once
+from tessarr.tensorstore.kvstore.values import (
+    KeyRange,
+    KvStoreBase,
+    ReadResult,
+    TimestampedStorageGeneration,
+    as_bytes,
+)
+from tessarr.tensorstore.transaction.transaction import Transaction, during
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.store import Store
+    from tessarr.tensorstore.batch.read_group import Together
+    from tessarr.tensorstore.batch.shared_reads import Sharing
+    from tessarr.tensorstore.transaction.participant import Change
+
+__all__ = ["KvStore"]
+
+Given = TypeVarTuple("Given")
+
+Keys: TypeAlias = list[bytes]  # in the class, `list` is a method
+
+
+class KvStore(KvStoreBase):
+    """Bytes by their keys, in the order of their keys.
+
+    Notes
+    -----
+    Keys are text in UTF-8. In memory that is any text; elsewhere names joined by ``/``, of which
+    none is empty, ``.`` or ``..``.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> store = ts.KvStore.open({"driver": "memory"}).result()
+    >>> store[b"a"] = b"value"
+    >>> store["a"], "b" in store, store.list().result()
+    (b'value', False, [b'a'])
+    >>> store.read("b").result().state
+    'missing'
+
+    Part of a value is read by a slice of its bytes, and keys are removed by ranges:
+
+    >>> store.read("a", byte_range=slice(1, 3)).result().value
+    b'al'
+    >>> store.delete_range(ts.KvStore.KeyRange("a", "b")).result()
+    >>> store.list().result()
+    []
+
+    A value is read or written on the condition that its generation is another, or the same:
+
+    >>> stamp = store.write("c", b"1").result()
+    >>> store.read("c", if_not_equal=stamp.generation).result().state
+    'unspecified'
+    >>> store["c"] = b"2"
+    >>> store.write("c", b"3", if_equal=stamp.generation).result().generation, store["c"]
+    (b'', b'2')
+    """
+
+    __slots__ = ("__weakref__",)
+    __iter__ = None
+
+    KeyRange: TypeAlias = values.KeyRange
+    ReadResult: TypeAlias = values.ReadResult
+    Spec: TypeAlias = specs.Spec
+    TimestampedStorageGeneration: TypeAlias = values.TimestampedStorageGeneration
+
+    if TYPE_CHECKING:
+
+        @property
+        def _spec(self) -> Spec | Alone: ...
+        @property
+        def _transaction(self) -> Transaction | None: ...
+        @_transaction.setter
+        def _transaction(self, transaction: Transaction | None) -> None: ...
+        def read(
+            self,
+            key: str | bytes,
+            *,
+            if_not_equal: str | bytes | None = None,
+            staleness_bound: float | None = None,
+            batch: Batch | None = None,
+            byte_range: slice | None = None,
+        ) -> Future[ReadResult]: ...
+        def write(
+            self,
+            key: str | bytes,
+            value: str | bytes | None,
+            *,
+            if_equal: str | bytes | None = None,
+        ) -> Future[TimestampedStorageGeneration]: ...
+        def delete_range(self, range: KeyRange) -> Future[None]: ...  # noqa: A002
+
+    @staticmethod
+    def open(
+        spec: Any,
+        *,
+        context: Context | None = None,
+        transaction: Transaction | None = None,
+    ) -> Future[KvStore]:
+        """Open a key-value store.
+
+        Parameters
+        ----------
+        spec : KvStore.Spec, JSON, str or Store
+            What to open: its spec, the JSON of one, a URL, or a store of Tessarr.
+        context
+            Where to find the resources that are named; by default each call has its own.
+        transaction
+            What changes are staged in.
+
+        Returns
+        -------
+        Future
+            Of a `KvStore`.
+
+        Raises
+        ------
+        ArgumentError
+            At once, if the spec is none.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://data/").result()
+        >>> store.path, ts.KvStore.open({"driver": "memory"}).result().url
+        ('data/', 'memory://')
+        """
+        of_class(transaction, Transaction, "transaction")
+        if isinstance(spec, KvStore):
+            made = spec.copy()
+            if transaction is not None:
+                made.transaction = transaction
+            return Future(made)
+        found = Spec._of(spec)
+        own: Spec | Alone
+        if context is None and found._is_alone:
+            own = Alone(found.copy() if found is spec else found)
+        else:
+            own = found._bound(of_class(context, Context, "context") or Context())
+        try:
+            return finished(KvStore(own, own._open(), found._path, transaction))
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+
+    # What it is
+
+    @property
+    def path(self) -> str:
+        """What stands before each key.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://data/").result()
+        >>> store["a"] = b"1"
+        >>> store.path = "da"
+        >>> store.list().result()
+        [b'ta/a']
+        """
+        return self._path
+
+    @path.setter
+    def path(self, path: str | bytes) -> None:
+        self._path = path
+
+    @property
+    def transaction(self) -> Transaction | None:
+        """What changes are staged in.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store, transaction = ts.KvStore.open("memory://").result(), ts.Transaction()
+        >>> store.with_transaction(transaction).transaction is transaction, store.transaction
+        (True, None)
+        >>> transaction.abort()
+        """
+        return self._transaction
+
+    @transaction.setter
+    def transaction(self, transaction: Transaction | None) -> None:
+        self._transaction = of_class(transaction, Transaction, "transaction")
+
+    @property
+    def base(self) -> KvStore | None:
+        """The store that this one stands on; None for most.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.open("memory://").result().base is None
+        True
+        """
+        below = self._spec.base
+        if below is None:
+            return None
+        return KvStore(below, below._open(), below.path, self._transaction)
+
+    @property
+    def url(self) -> str:
+        """The URL; where there is none, that is an `UnsupportedError`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> (ts.KvStore.open("memory://data/").result() / "part").url
+        'memory://data/part'
+        """
+        return self._own().url
+
+    def _own(self) -> Spec:
+        made = self._spec._settled().copy()
+        made._path = self._path
+        return made
+
+    def spec(
+        self, *, retain_context: bool | None = None, unbind_context: bool | None = None
+    ) -> Spec:
+        """Return what would open this store again.
+
+        Parameters
+        ----------
+        retain_context
+            Mean the very resources that this one has.
+        unbind_context
+            Say in JSON which resources are shared.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.open("memory://data/").result().spec()
+        KvStore.Spec({'driver': 'memory', 'path': 'data/'})
+        """
+        own = self._own()
+        retains = as_flag(retain_context, "retain_context")
+        if as_flag(unbind_context, "unbind_context"):
+            return own._unbound()
+        return own if retains else own._stripped()
+
+    def __copy__(self) -> KvStore:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._transaction is not None:
+            raise ArgumentError("a key-value store with a transaction cannot be pickled")
+        return KvStore._restored, (self._own(),)
+
+    @classmethod
+    def _restored(cls, spec: Spec) -> KvStore:
+        return cls.open(spec).result()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KvStore:
+        restored, (spec,) = self.__reduce__()
+        opened: KvStore = restored(spec._apart(memo))  # with resources of its own
+        return opened
+
+    def __repr__(self) -> str:
+        naming = Naming()
+        own = self._own()
+        own._see(naming)
+        return shown("KvStore", own._whole(naming))
+
+    # Where it is
+
+    def _staged(self, key: str, writes: bool) -> Store:
+        """Return the store that stages changes of a key."""
+        assert self._transaction is not None
+        return self._transaction._staging.key(self._place.store, key, writes=writes)
+
+    def _staged_range(self, start: str, first: bytes, last: bytes, writes: bool) -> Store:
+        """Return the same for keys that begin with a text, from one on and before another."""
+        assert self._transaction is not None
+        end = last or KeyRange._below(start).exclusive_max
+        return self._transaction._staging.keys(self._place.store, first, end, writes=writes)
+
+    def _refused(self, what: str) -> UnsupportedError:
+        """Return the error of what cannot be done as keys can only be read."""
+        return UnsupportedError(f"keys of {self._spec._driver.name} cannot be {what}")
+
+    def _do(self, work: Callable[[*Given], T], *given: *Given, whole: bool = False) -> Future[T]:
+        """Return the future of what `work` returns, which is done here if it takes no time."""
+        if self._spec._driver.at_once != inf:
+            return during(self._transaction, partial(start, work, *given, whole=whole))
+        try:
+            return finished(work(*given))
+        except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+
+    # Reading
+
+    def _read(
+        self,
+        full: str,
+        if_not_equal: str | bytes | None,
+        staleness_bound: float | None,
+        batch: Batch | None,
+        byte_range: slice | None,
+    ) -> Future[ReadResult]:
+        """Begin to read the value of a key of the store."""
+        known = None if if_not_equal is None else as_bytes(if_not_equal, "a generation")
+        span = None if byte_range is None else _span_of(byte_range)
+        if staleness_bound is not None:
+            as_float(staleness_bound, "staleness_bound")
+        most = self._spec._driver.at_once
+        collecting = of_class(batch, Batch, "batch")
+        if collecting is not None:
+            collecting._check()
+        try:
+            store = self._store(full)
+            if most == inf or (collecting is None and most):
+                limit = None if most == inf else int(most)
+                found = self._found(store, full, known, span, limit)
+                if isinstance(found, ReadResult):
+                    return finished(found)
+                return during(self._transaction, partial(start, found.read))
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+        if collecting is None:
+            return during(self._transaction, partial(start, self._found, store, full, known, span))
+        place = self._place.store
+
+        def begin(_: Together, sharing: Sharing) -> Future[ReadResult]:
+            return start(self._found, sharing.through(store, place), full, known, span)
+
+        read = partial(collecting._later, begin, [Expected(place, full, span)])
+        return during(self._transaction, read)
+
+    def _look(
+        self, key: str, known: bytes | None = None, sharing: Sharing | None = None
+    ) -> ReadResult:
+        """Return what a key has, for others than users: a conflict is their affair."""
+        full, place = self._key(key), self._place.store
+        store = self._store(full)
+        if sharing is not None:
+            store = sharing.through(store, place)
+        found: ReadResult = store.read_stamped(full, known, None)
+        return found
+
+    def _found(self, store: Any, *wish: Any) -> Any:
+        """Return what a key has in a store, or what reads it later."""
+        try:
+            return store.read_stamped(*wish)
+        except ConflictError as error:
+            self._lost(error)
+            raise
+
+    def _lost(self, error: ConflictError) -> None:
+        """Give the transaction up, in which a key is not what it was when it was read before."""
+        if self._transaction is not None:
+            self._transaction._give_up(error)
+
+    def list(
+        self,
+        range: KeyRange | None = None,  # noqa: A002 (TensorStore's name)
+        strip_prefix_length: int = 0,
+    ) -> Future[Keys]:
+        """List keys, in their order.
+
+        Parameters
+        ----------
+        range
+            Which ones; by default all.
+        strip_prefix_length
+            How many bytes to leave out at the beginning of each.
+
+        Returns
+        -------
+        Future
+            Of a list of bytes.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://").result()
+        >>> store["a/1"], store["a/2"], store["b"] = b"", b"", b""
+        >>> chosen = ts.KvStore.KeyRange("a/", "b")
+        >>> store.list(chosen).result(), store.list(chosen, strip_prefix_length=2).result()
+        ([b'a/1', b'a/2'], [b'1', b'2'])
+        """
+        of_class(range, KeyRange, "range")
+        strip = index(strip_prefix_length)
+        if not 0 <= strip < 2**64:
+            raise TypeError(f"strip_prefix_length: {strip} is no number of bytes")
+        return self._do(self._listed, _ends_of(range), strip)
+
+    # Writing
+
+    def _write(
+        self, full: str, data: bytes | None, known: bytes | None
+    ) -> Future[TimestampedStorageGeneration]:
+        """Begin to replace the value of a key of the store."""
+        most = self._spec._driver.at_once
+        try:
+            if known is not None and self._transaction is not None:
+                return self._do(self._write_staged, full, data, known, whole=True)
+            store = self._store(full, True)
+            write = store.write_stamped
+            if most == inf or (len(data or b"") <= most and changes_at_once(store)):
+                return finished(write(full, data, known))
+        except Exception as error:  # noqa: BLE001 (told to whom it may concern)
+            return failed(error)
+        return during(self._transaction, partial(start, write, full, data, known, whole=True))
+
+    def _write_staged(
+        self, key: str, data: bytes | None, known: bytes
+    ) -> TimestampedStorageGeneration:
+        """Stage a write on a condition, which decides about the whole transaction."""
+        if self._place.only_reads:
+            raise self._refused("written")
+        assert self._transaction is not None
+        staging, store = self._transaction._staging, self._place.store
+        made: TimestampedStorageGeneration = staging.write(store, key, data, known)
+        return made
+
+    def _clear(self, chosen: _Ends) -> Future[None]:
+        """Begin to remove the keys in a range."""
+        return self._do(self._delete, chosen, whole=True)
+
+    def experimental_copy_range_to(
+        self,
+        target: KvStore,
+        source_range: KeyRange | None = None,
+        source_staleness_bound: float | None = None,
+    ) -> Future[None]:
+        """Copy keys and values to another store.
+
+        Parameters
+        ----------
+        target
+            Where to; its keys must be others than those that are copied.
+        source_range
+            Which ones; by default all.
+        source_staleness_bound
+            Has no meaning here: values are always read.
+
+        Returns
+        -------
+        Future
+            Done when everything is copied; one key after the other is read and written.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> store = ts.KvStore.open("memory://from/").result()
+        >>> store["a"], store["b"] = b"1", b"2"
+        >>> other = ts.KvStore.open("memory://to/").result()
+        >>> store.experimental_copy_range_to(other, ts.KvStore.KeyRange("b")).result()
+        >>> other.list().result()
+        [b'b']
+        """
+        if not isinstance(target, KvStore):
+            raise TypeError(f"target: {brief(target)} is no KvStore")
+        if source_staleness_bound is not None:
+            as_float(source_staleness_bound, "source_staleness_bound")
+        of_class(source_range, KeyRange, "source_range")
+        here = self._spec._driver.at_once == target._spec._driver.at_once == inf
+        ends = _ends_of(source_range)
+        begin = partial(start, self._copy_to, target, ends, here=here, whole=True)
+        return during(self._transaction, partial(during, target._transaction, begin))
+
+    def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
+        source, begin, *_ = self._range(chosen)
+        for key in map(bytes.decode, self._listed(chosen, 0)):
+            found = self._found(source, begin + key)
+            if found.state == "value":
+                target[key] = found.value
+
+    def _change(self, key: str, change: Change) -> None:
+        """Replace a value by what a function makes of the one that is there."""
+        store, full = self._place.store, self._key(key)
+        if self._transaction is not None:
+            self._transaction._staging.change(store, full, change)
+            return
+        fresh = store.asked if isinstance(store, RememberingStore) else store
+        current = fresh.get(full)
+        while (new := change(current)) != current and not store.replace(full, new, current):
+            current = fresh.get(full)
+
+
+_Ends: TypeAlias = tuple[bytes, bytes]
+"""From which key on, and before which one; empty: there is no end."""
+
+
+def _ends_of(chosen: KeyRange | None) -> _Ends:
+    """Return the ends of a range, which others may change; by default of all keys."""
+    return (b"", b"") if chosen is None else (chosen._min, chosen._max)
+
+
+def _span_of(chosen: Any) -> tuple[int, int | None]:
+    """Return which bytes a slice means: the first, and the one behind the last."""
+    if not isinstance(chosen, slice) or chosen.step is not None:
+        raise TypeError(f"byte_range is a slice without a step, not {brief(chosen)}")
+    first = 0 if chosen.start is None else _offset(chosen.start)
+    last = None if chosen.stop is None else _offset(chosen.stop)
+    if last is not None and (first < 0 or last < first):
+        raise ArgumentError(f"Unsupported byte_range slice: {first}:{last}")
+    return first, last
+
+
+def _offset(value: Any) -> int:
+    """Return the number of a byte that is stated."""
+    found = index(value)
+    if not LEAST <= found <= MOST:
+        raise TooLargeError(f"byte_range: {brief(found)} is beyond 64 bits")
+    return found

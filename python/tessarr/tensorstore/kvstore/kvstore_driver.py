@@ -1,0 +1,132 @@
+"""What a kind of key-value store is: how JSON and URLs name it, and how it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.json.object_members import expected, members
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.references import References
+    from tessarr.tensorstore.kvstore.values import Place
+
+__all__ = [
+    "Based",
+    "Driver",
+    "missing",
+    "quoted",
+    "texts",
+]
+
+
+class Based(NamedTuple):
+    """How the JSON of a driver says which others it stands on.
+
+    ``take`` takes their JSON out of that of the driver, ``give`` puts it back. ``settle`` gives
+    the members, and those that it stands on, as an open store tells them; None: as they are.
+    """
+
+    take: Callable[[dict[str, Any]], list[Any]]
+    give: Callable[[dict[str, Any], list[Any]], None]
+    settle: Callable[[Any, Any], tuple[dict[str, Any], tuple[Any, ...]]] | None = None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """A kind of place.
+
+    Parameters
+    ----------
+    name
+        What JSON calls it.
+    open
+        Gives the place of the keys. It is given the resources, the checked members, the places
+        that it stands on, and the path of the key-value store, which will follow the prefix.
+    alone
+        Gives the place for a path where nothing is said of resources, and nobody shares them;
+        None: it needs them anyway.
+    store
+        The member whose resource is the store; None: there is no such one.
+    members
+        Its members in JSON beside path and resources, with what reads each.
+    needs
+        The members that must be there.
+    kinds
+        The members that name resources, and their kinds.
+    optional
+        Those of them that mean nothing where they are absent.
+    defaults
+        The members that are left out where they have this value.
+    url
+        From members and path to a URL, or to the part of a pipeline; None: there is none.
+    path
+        Checks a path, and gives it as it is kept.
+    at_once
+        Of how many bytes reading takes less time than beginning it in another thread; where it
+        is infinite, so does everything else.
+    based
+        How JSON says which ones it stands on; None: on none.
+    """
+
+    name: str
+    open: Callable[[References, Mapping[str, Any], tuple[Place, ...], str], Place]
+    alone: Callable[[str], Place] | None = None
+    store: str | None = None
+    members: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    url: Callable[[Mapping[str, Any], str], str] | None = None
+    path: Callable[[str], str] = _same
+    check: Callable[[dict[str, Any], str], tuple[dict[str, Any], str]] | None = None
+    at_once: float = 0
+    based: Based | None = None
+
+    def parse(self, json: dict[str, Any], path: str) -> tuple[dict[str, Any], str]:
+        """Return the checked members and the path.
+
+        Raises
+        ------
+        ArgumentError
+            If something is missing, too much, or wrong.
+        """
+        for name in self.needs:
+            if name not in json:
+                raise missing(name, "string")
+        found = {
+            name: value
+            for name, value in members(json, self.members).items()
+            if name not in self.defaults or self.defaults[name] != value
+        }
+        return (found, self.path(path)) if self.check is None else self.check(found, path)
+
+
+def missing(name: str, what: str) -> ArgumentError:
+    """Return the error of a member that has to be there."""
+    return ArgumentError(
+        f'Error parsing object member "{name}": Expected {what}, but member is missing'
+    )
+
+
+def texts(value: Any) -> list[str]:
+    """Read a list of strings."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise expected("array of strings", value)
+    return [*value]
+
+
+@lru_cache(maxsize=256)
+def quoted(path: str, plain: str = "") -> str:
+    """Return a path as it stands in a URL; some more characters may stand for themselves."""
+    from urllib.parse import quote
+
+    return quote(path, safe=f"/!$&'()*+,;=:-._~{plain}", errors="surrogateescape")

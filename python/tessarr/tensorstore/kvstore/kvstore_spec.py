@@ -1,0 +1,406 @@
+"""Specs of key-value stores: JSON, URLs, and the resources that they use."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from copy import deepcopy
+from typing import Any, Final
+
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.store import Store
+from tessarr.tensorstore.context.context import Context
+from tessarr.tensorstore.context.references import Naming, References
+from tessarr.tensorstore.json.format_json import shown
+from tessarr.tensorstore.json.memo import Recall, check_integers
+from tessarr.tensorstore.json.object_members import expected, within
+from tessarr.tensorstore.json.parse import as_flag, of_class, text
+from tessarr.tensorstore.kvstore.driver_registry import driver_of
+from tessarr.tensorstore.kvstore.kvstore_driver import Driver, missing
+from tessarr.tensorstore.kvstore.kvstore_url import parse_url
+from tessarr.tensorstore.kvstore.logging import told
+from tessarr.tensorstore.kvstore.values import Place, joined, text_of
+
+__all__ = ["Spec", "called"]
+
+_new: Final = object.__new__
+
+
+class Spec:
+    """What a key-value store is, as its JSON or its URL says.
+
+    Parameters
+    ----------
+    json
+        An object with ``driver``, ``path`` and what the driver needs; or a URL.
+
+    Examples
+    --------
+    >>> import tessarr.tensorstore as ts
+    >>> spec = ts.KvStore.Spec("file:///path/to/data/")
+    >>> spec
+    KvStore.Spec({'driver': 'file', 'path': '/path/to/data/'})
+    >>> (spec / "abc").url
+    'file:///path/to/data/abc'
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_bases",
+        "_context",
+        "_driver",
+        "_given",
+        "_path",
+        "_references",
+    )
+    __hash__ = None  # type: ignore[assignment]  # the path can be changed
+
+    _driver: Driver
+    _given: dict[str, Any]
+    _path: str
+    _references: References
+    _bases: tuple[Spec, ...]  # that it stands on
+    _context: dict[str, Any] | None  # JSON
+
+    def __new__(cls, json: Any) -> Spec:  # noqa: PYI034 (a spec is copied as what it is)
+        return cls._of(json).copy()
+
+    @classmethod
+    def _of(cls, json: Any) -> Spec:
+        """Return the spec that something is or says; it belongs to others, too."""
+        if isinstance(json, Spec):
+            return json
+        key = json if type(json) is str else _key_of(json)
+        found = _recall.find(key)
+        if found is None:
+            found = cls._read(json)
+            _recall.keep(key, found, seldom=True)
+        return found
+
+    @classmethod
+    def _read(cls, json: Any) -> Spec:
+        if isinstance(json, Store):
+            json = {"driver": "tessarr", "store": json}
+        if isinstance(json, str):
+            json = parse_url(json)
+        check_integers(json)
+        if not isinstance(json, dict):
+            raise expected("object", json)
+        members = dict(json)
+        driver = _driver(members)
+        path = text(members.pop("path", ""), "path")
+        made = object.__new__(cls)
+        made._driver = driver
+        made._context = _context(members)
+        made._bases = _bases(driver, members)
+        made._references = References.parse(driver.kinds, members, driver.optional)
+        made._given, made._path = driver.parse(members, path)
+        return made
+
+    def _with(
+        self,
+        references: References,
+        bases: tuple[Spec, ...],
+        context: dict[str, Any] | None = None,
+    ) -> Spec:
+        made: Spec = _new(Spec)
+        made._driver, made._given, made._path = self._driver, self._given, self._path
+        made._references, made._bases, made._context = references, bases, context
+        return made
+
+    # JSON
+
+    def to_json(self, include_defaults: bool = False) -> Any:  # noqa: FBT002 (as TensorStore has it)
+        """Return the JSON.
+
+        Parameters
+        ----------
+        include_defaults
+            Whether to name members that are as they are by default.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec("file:///data/x").to_json()
+        {'driver': 'file', 'path': '/data/x'}
+        """
+        naming = Naming()
+        self._see(naming)
+        return self._whole(naming, include_defaults=include_defaults)
+
+    def _whole(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
+        """Return the JSON with the context that names the resources."""
+        found = self._json(naming, include_defaults=include_defaults)
+        context = {
+            **found.pop("context", {}),
+            **naming.context(include_defaults=include_defaults),
+        }
+        if context or include_defaults:
+            found["context"] = context
+        return dict(sorted(found.items()))
+
+    def _see(self, naming: Naming) -> None:
+        """Tell which resources are used, before the first is named."""
+        self._references.see(naming)
+        for base in self._bases:
+            base._see(naming)
+
+    def _json(self, naming: Naming, *, include_defaults: bool = False) -> dict[str, Any]:
+        """Return the JSON as part of a document whose context `naming` knows."""
+        found: dict[str, Any] = {"driver": self._driver.name}
+        if self._path or include_defaults:
+            found["path"] = self._path
+        told = {**self._driver.defaults, **self._given} if include_defaults else self._given
+        # Who is told may change the lists.
+        found.update((name, one[:] if type(one) is list else one) for name, one in told.items())
+        if self._driver.based is not None:
+            bases = [base._json(naming, include_defaults=include_defaults) for base in self._bases]
+            self._driver.based.give(found, bases)
+        found.update(self._references.json(naming, include_defaults=include_defaults))
+        if self._context or include_defaults:
+            found["context"] = Context.Spec(self._context or {}).to_json(include_defaults)
+        return dict(sorted(found.items()))
+
+    @property
+    def url(self) -> str:
+        """The URL; where there is none, that is an `UnsupportedError`.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec({"driver": "memory", "path": "a b"}).url
+        'memory://a%20b'
+        """
+        if self._driver.url is None:
+            raise UnsupportedError("URL representation not supported")
+        own = self._driver.url(self._given, self._path)
+        return "|".join((*(base.url for base in self._bases), own))
+
+    def __repr__(self) -> str:
+        naming = Naming(bound=True)
+        self._see(naming)
+        return shown("KvStore.Spec", self._whole(naming))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        naming = Naming(brief=True)
+        self._see(naming)
+        json, beside = self._whole(naming), naming.beside()
+        if beside is None:
+            return Spec, (json,)
+        json.pop("context", None)
+        return Spec, (json,), beside
+
+    def __setstate__(self, context: Context) -> None:
+        """Take the resources of a context, beside which the JSON was pickled."""
+        made = self._bound(context)
+        self._references, self._bases, self._context = made._references, made._bases, made._context
+
+    # Members
+
+    @property
+    def path(self) -> str:
+        """What stands before each key.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec("file:///data/x").path
+        '/data/x'
+        """
+        return self._path
+
+    @path.setter
+    def path(self, path: str | bytes) -> None:
+        self._path = text_of(path)
+
+    @property
+    def base(self) -> Spec | None:
+        """The store that this one stands on; None for most.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> ts.KvStore.Spec("memory://a.zip|zip:inside").base
+        KvStore.Spec({'driver': 'memory', 'path': 'a.zip'})
+        """
+        return self._bases[0].copy() if self._driver.name == "zip" else None
+
+    def copy(self) -> Spec:
+        """Return another one that is equal.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.KvStore.Spec("memory://a/")
+        >>> spec.copy() == spec, spec.copy() is spec
+        (True, False)
+        """
+        return self._with(self._references, self._bases, self._context)
+
+    def __copy__(self) -> Spec:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Spec:
+        return self.copy()
+
+    def __add__(self, suffix: str | bytes) -> Spec:
+        made = self.copy()
+        made.path = self._path + text_of(suffix)
+        return made
+
+    def __truediv__(self, component: str | bytes) -> Spec:
+        made = self.copy()
+        made.path = joined(self._path, text_of(component))
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Spec):
+            return NotImplemented
+        return (
+            self._driver is other._driver
+            and self._path == other._path
+            and self._given == other._given
+            and (self._context or None) == (other._context or None)
+            and self._references.same(other._references)
+            and self._bases == other._bases
+        )
+
+    # Resources
+
+    def update(
+        self,
+        *,
+        unbind_context: bool | None = None,
+        strip_context: bool | None = None,
+        context: Context | None = None,
+    ) -> None:
+        """Change which resources are meant.
+
+        Parameters
+        ----------
+        unbind_context
+            Say in JSON which resources are shared, instead of meaning those that are.
+        strip_context
+            Mean those that the context has by default with which it is opened.
+        context
+            Where to find resources that are named.
+
+        Examples
+        --------
+        >>> import tessarr.tensorstore as ts
+        >>> spec = ts.KvStore.Spec("memory://a/")
+        >>> spec.update(context=ts.Context())
+        >>> spec.update(strip_context=True)
+        >>> spec
+        KvStore.Spec({'driver': 'memory', 'path': 'a/'})
+        """
+        of_class(context, Context, "context")
+        changed = self
+        if as_flag(unbind_context, "unbind_context"):
+            changed = changed._unbound()
+        if as_flag(strip_context, "strip_context"):
+            changed = changed._stripped()
+        if context is not None:
+            changed = changed._bound(context)
+        for name in Spec.__annotations__:
+            setattr(self, name, getattr(changed, name))
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether nothing is said of resources, and none are needed where nobody shares them."""
+        found = self._references
+        said = found._values or found.context is not None or self._context is not None
+        return not said and self._driver.alone is not None
+
+    def _bound(self, context: Context) -> Spec:
+        if self._context is not None:
+            context = Context(self._context, context)
+        bases = self._bases and tuple(base._bound(context) for base in self._bases)
+        return self._with(self._references.bind(context), bases)
+
+    def _stripped(self) -> Spec:
+        bases = tuple(base._stripped() for base in self._bases)
+        return self._with(self._references.strip(), bases)
+
+    def _unbound(self, naming: Naming | None = None) -> Spec:
+        own = Naming() if naming is None else naming
+        if naming is None:
+            self._see(own)
+        bases = tuple(base._unbound(own) for base in self._bases)
+        context = dict(self._context or {})
+        if naming is None:
+            context.update(own.context())
+        return self._with(self._references.unbind(own), bases, context or None)
+
+    def _apart(self, memo: dict[int, Any]) -> Spec:
+        """Return the spec with resources that are deep copies."""
+        naming = Naming(brief=True)
+        self._see(naming)
+        beside = naming.beside(own=lambda found: deepcopy(found, memo))
+        return self._unbound() if beside is None else self._unbound(naming)._bound(beside)
+
+    def _settled(self) -> Spec:
+        """Return the spec as the store that it opens tells it."""
+        based = self._driver.based
+        if based is None or based.settle is None:
+            return self
+        given, bases = based.settle(self._given, tuple(base._settled() for base in self._bases))
+        made = self._with(self._references, bases, self._context)
+        made._given = given
+        return made
+
+    def _open(self) -> Place:
+        """Return the place of keys; the resources have to be bound."""
+        bases = tuple([base._below() for base in self._bases]) if self._bases else ()
+        place = self._driver.open(self._references, self._given, bases, self._path)
+        return told(place, self._driver.name)
+
+    def _below(self) -> Place:
+        """Return the place for one that stands on this: its path belongs to the place."""
+        return self._open().below(self._path)
+
+
+def called(place: Any) -> str:
+    """Return what errors call a place, which is a spec or an open store: not each has a URL."""
+    try:
+        url: str = place.url
+    except UnsupportedError:
+        return repr(place.path)
+    return repr(url)
+
+
+_recall: Final[Recall[Spec]] = Recall()
+
+
+def _key_of(json: Any) -> Hashable:
+    """Return what only equal objects whose members are text have; None for others.
+
+    A store that stands in the JSON is meant itself, even if it is equal to another.
+    """
+    plain = type(json) is dict and set(map(type, json.values())) == {str}
+    return tuple(json.items()) if plain else None
+
+
+def _driver(json: dict[str, Any]) -> Driver:
+    if "driver" not in json:
+        raise missing("driver", "string")
+    return driver_of(json.pop("driver"))
+
+
+def _context(json: dict[str, Any]) -> dict[str, Any] | None:
+    value = json.pop("context", None)
+    if value is None:
+        return None
+    found: dict[str, Any] = (
+        value if isinstance(value, Context.Spec) else Context.Spec(value)
+    ).to_json()
+    return found or None
+
+
+def _bases(driver: Driver, json: dict[str, Any]) -> tuple[Spec, ...]:
+    if driver.based is None:
+        return ()
+    taken = driver.based.take(json)
+    try:
+        return tuple(map(Spec, taken))
+    except ArgumentError as error:
+        raise within("base", error) from None

@@ -1,0 +1,221 @@
+"""URLs of key-value stores, and pipelines of them: ``file:///a.zip|zip:inner``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from string import hexdigits
+from typing import Any, Final
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.json.object_members import as_json
+
+__all__ = ["apart", "folder", "inside", "parse_url", "plain", "split_pipeline", "unquoted"]
+
+
+def parse_url(url: str) -> dict[str, Any]:
+    """Return the JSON of the key-value store that a URL means.
+
+    Raises
+    ------
+    ArgumentError
+        If it is malformed, or means something else.
+
+    Examples
+    --------
+    >>> parse_url("file:///a%20b.zip|zip:x")
+    {'driver': 'zip', 'base': {'driver': 'file', 'path': '/a b.zip'}, 'path': 'x'}
+    """
+    found, rest = split_pipeline(url)
+    if rest:
+        scheme = rest[0].partition(":")[0]
+        what = f"unsupported URL scheme {as_json(scheme)} in {as_json(rest[0])}"
+        raise _wrong(url, f"{what}: it is no store of keys")
+    return found
+
+
+def split_pipeline(url: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the JSON of the key-value store that a pipeline begins with, and what follows.
+
+    Raises
+    ------
+    ArgumentError
+        If it begins with something else.
+
+    Examples
+    --------
+    >>> split_pipeline("memory://a|zarr3:b")
+    ({'driver': 'memory', 'path': 'a'}, ['zarr3:b'])
+    """
+    first, *rest = url.split("|")
+    scheme, colon, _ = first.partition(":")
+    if not colon:
+        raise _wrong(url, f"URL scheme must be specified in {as_json(first)}")
+    if scheme not in _FIRST:
+        raise _wrong(url, f"unsupported URL scheme {as_json(scheme)} in {as_json(first)}")
+    if not first.startswith(f"{scheme}://"):
+        raise _wrong(
+            url, f'Invalid kvstore URL component {as_json(first)}: "{scheme}://" is missing'
+        )
+    part = first
+    try:
+        found = _FIRST[scheme](first)
+        while rest and rest[0].partition(":")[0] in _FURTHER:
+            part = rest.pop(0)
+            found = _further(part, found)
+    except ArgumentError as error:
+        raise _wrong(url, f"Invalid kvstore URL component {as_json(part)}: {error}") from None
+    return found, rest
+
+
+def plain(part: str) -> str:
+    """Return what stands behind the scheme of a part, where there is no query and no fragment.
+
+    Raises
+    ------
+    ArgumentError
+        If there is one.
+
+    Examples
+    --------
+    >>> plain("zarr3:a"), plain("zarr3:a?")
+    ('a', 'a')
+    """
+    rest, _, fragment = part.partition("#")
+    rest, _, query = rest.partition("?")
+    for found, name in ((query, "Query string"), (fragment, "Fragment identifier")):
+        if found:
+            raise ArgumentError(f"{name} not supported")
+    return rest.partition(":")[2]
+
+
+def unquoted(path: str) -> str:
+    """Return the path that stands in a URL.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no percent-encoded text.
+    """
+    if "%" not in path:
+        return path
+    from urllib.parse import unquote
+
+    if not all(_HEX.issuperset(part[:2]) and part[1:2] for part in path.split("%")[1:]):
+        raise ArgumentError(f"Invalid percent-encoding: {as_json(path)}")
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError:
+        raise ArgumentError("it is not UTF-8") from None
+
+
+def apart(path: str) -> tuple[str, str]:
+    """Return how much of the path of a web address stays as it is, and the key that follows.
+
+    Characters that mean something in URLs mean something else once they are decoded.
+
+    >>> apart("/a%20b/c"), apart("/a%2Fb/c%20d")
+    (('', '/a b/c'), ('/a%2Fb', '/c d'))
+
+    Raises
+    ------
+    ArgumentError
+        If it is no percent-encoded text.
+    """
+    decoded = unquoted(path)
+    kept = _RESERVED.match(path)
+    return ("", decoded) if kept is None else (kept[0], unquoted(path[kept.end() :]))
+
+
+_RESERVED: Final = re.compile("(?i:.*%(?:2[1346-9ABCF]|3[ABDF]|40|5[BD]))[^/]*", re.DOTALL)
+
+
+def folder(driver: str, path: str) -> str:
+    """Return a path with a slash at its end.
+
+    A slash alone is the root of files; anywhere else it is the empty path, as in TensorStore.
+    """
+    if path == "/" and driver != "file":
+        return ""
+    return path if not path or path.endswith("/") else f"{path}/"
+
+
+def inside(kvstore: dict[str, Any], path: str) -> dict[str, Any]:
+    """Return the JSON of a key-value store at what a path means in its folder."""
+    driver = kvstore["driver"]
+    whole = folder(driver, kvstore.get("path", "")) + path
+    return {**kvstore, "path": _cleaned(whole) if driver == "file" else whole}
+
+
+def _wrong(url: str, why: str) -> ArgumentError:
+    return ArgumentError(f"Parsing spec from url: {as_json(url)}: {why}")
+
+
+def _place(url: str) -> str:
+    return plain(url).removeprefix("//")
+
+
+def _at(driver: str, path: str, **members: Any) -> dict[str, Any]:
+    return {"driver": driver, **members, **({"path": path} if path else {})}
+
+
+def _file(url: str) -> dict[str, Any]:
+    host, slash, path = _place(url).partition("/")
+    if host not in {"", "localhost"}:
+        raise ArgumentError(f"file: URIs do not support authority: {as_json(host)}")
+    if not slash:
+        raise ArgumentError(f"file: URIs do not support relative paths: {as_json(path)}")
+    return _at("file", _cleaned(unquoted(path)))
+
+
+def _cleaned(path: str) -> str:
+    """Return a path of files without empty names, "." and ".."."""
+    from posixpath import normpath
+
+    whole = normpath(f"/{path.lstrip('/')}")
+    ends = f"/{path}".endswith(("/", "/.", "/..")) and whole != "/"
+    return f"{whole}/" if ends else whole
+
+
+def _memory(url: str) -> dict[str, Any]:
+    return _at("memory", unquoted(_place(url)))
+
+
+def _bucket(driver: str) -> Callable[[str], dict[str, Any]]:
+    def parse(url: str) -> dict[str, Any]:
+        bucket, _, path = _place(url).partition("/")
+        return _at(driver, unquoted(path), bucket=bucket)
+
+    return parse
+
+
+def _web(url: str) -> dict[str, Any]:
+    url, _, fragment = url.partition("#")
+    if fragment:
+        raise ArgumentError("Fragment identifier not supported")
+    whole, _, query = url.partition("?")
+    scheme, _, rest = whole.partition("://")
+    host, slash, path = rest.partition("/")
+    kept, path = apart(slash + path)
+    # As a path behind another one, a slash alone says nothing.
+    base, path = (host + kept, path) if path != "/" else (host + kept + slash, "")
+    return _at("http", path, base_url=f"{scheme}://{base}{query and f'?{query}'}")
+
+
+def _further(part: str, base: dict[str, Any]) -> dict[str, Any]:
+    path = plain(part)
+    if path.startswith("//"):
+        raise ArgumentError("there is no host")
+    return _at(part.partition(":")[0], unquoted(path), base=base)
+
+
+_FIRST: Final[Mapping[str, Callable[[str], dict[str, Any]]]] = {
+    "file": _file,
+    "memory": _memory,
+    "s3": _bucket("s3"),
+    "gs": _bucket("gcs"),
+    "http": _web,
+    "https": _web,
+}
+_FURTHER: Final = frozenset({"zip"})
+_HEX: Final = frozenset(hexdigits)

@@ -1,0 +1,53 @@
+"""Zip files as key-value stores, in any other one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr.store import LocalStore
+from tessarr.tensorstore.json.object_members import one_of
+from tessarr.tensorstore.kvstore.kvstore_driver import Based, Driver, missing, quoted
+from tessarr.tensorstore.kvstore.values import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tessarr.tensorstore.context.references import References
+
+__all__ = ["ZIP"]
+
+_METHODS: Final = {"store": 0, "deflate": 8, "zstd": 93, "xz": 95}
+
+
+def _take(json: dict[str, Any]) -> list[Any]:
+    if "base" not in json:
+        raise missing("base", "object")
+    return [json.pop("base")]
+
+
+def _give(json: dict[str, Any], bases: list[Any]) -> None:
+    (json["base"],) = bases
+
+
+def _open_zip(_: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str) -> Place:
+    from tessarr.store.nested_zip import ZipValueStore
+    from tessarr.store.zip.store import shared_zip
+
+    (base,) = bases
+    key = base.key("")
+    method = _METHODS[given.get("compression", "deflate")]
+    if isinstance(base.store, LocalStore):
+        file = f"{base.store.path.rstrip('/')}/{key}"
+        return Place(shared_zip(file, method, durable=base.store.durable))
+    return Place(ZipValueStore(base.store, key, method))
+
+
+ZIP: Final = Driver(
+    name="zip",
+    open=_open_zip,
+    members={"compression": one_of(*_METHODS)},
+    defaults={"compression": "deflate"},
+    kinds={"cache_pool": "cache_pool", "data_copy_concurrency": "data_copy_concurrency"},
+    url=lambda _, path: f"zip:{quoted(path)}",
+    based=Based(_take, _give),
+)

@@ -1,0 +1,411 @@
+"""Chains of codecs of format 3 that are partly left open, as constraints.
+
+A chain may lack its codec from arrays to bytes, and a codec any of its options. Chains are merged:
+*strictly*, codec by codec, or else also so that one may be what is inside of the other's shards,
+and may have one transposition more. What is still open when an array is created is chosen
+(`completing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from tessarr import codec as codecs
+from tessarr._safe_repr import brief
+from tessarr.codec.base import codec_of_name
+from tessarr.codec.blosc import COMPRESSORS
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.json.parse import (
+    boolean,
+    choice,
+    integer,
+    items,
+    lengths,
+    members_of,
+    nothing_else,
+    plain,
+)
+from tessarr.types import JSONObject, Shape
+
+__all__ = [
+    "INDEX",
+    "MAX_TYPESIZE",
+    "SHARDING",
+    "Chain",
+    "Part",
+    "merged_chains",
+    "whole_configuration",
+]
+
+SHARDING: Final = "sharding_indexed"
+MAX_TYPESIZE: Final = 255
+_MAX_BLOSC_BLOCK: Final = (2**31 - 1 - 2 * 4 * 255) // 3
+
+Layout: TypeAlias = "tuple[Shape | None, Shape | None]"
+"""The order of elements, slowest axis first, and the shape that is read at once; None: open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One codec, with those of its options that are settled.
+
+    Parameters
+    ----------
+    name : str
+        What format 3 calls it.
+    kind : {"array_array", "array_bytes", "bytes_bytes"}
+        What it makes of what.
+    options : mapping
+        Members of its configuration. Chains in it are `Chain`.
+    """
+
+    name: str
+    kind: str
+    options: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, value: Any, what: str, depth: int = 0) -> Part:
+        """Return the codec that JSON states: a name, or an object.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none.
+        """
+        members = {"name": value} if isinstance(value, str) else members_of(value, what)
+        name = members.pop("name", None)
+        if not isinstance(name, str):
+            raise ArgumentError(f"{what}/name: {brief(name)} is not the name of a codec")
+        configuration = members_of(members.pop("configuration", {}), f"{what}/configuration")
+        nothing_else(members, what)
+        known = codec_of_name(name)
+        if known is None or known.kind == "ignored":
+            raise ArgumentError(f"{what}: there is no codec {brief(name)}")
+        at = f"{what}/configuration"
+        readers = _OPTIONS.get(name)
+        if readers is None:
+            given = plain(configuration, at)
+            if given:
+                whole_configuration(name, given)
+            return cls(name, known.kind, given)
+        options: dict[str, Any] = {}
+        for option, read in readers.items():
+            if option in configuration:
+                value = configuration.pop(option)
+                if read is _chain:
+                    options[option] = Chain.read(value, f"{at}/{option}", depth + 1)
+                else:
+                    options[option] = read(value, f"{at}/{option}")
+        nothing_else(configuration, at)
+        if name == "transpose" and "order" not in options:
+            raise ArgumentError(f"{at}: transpose has no order")
+        return cls(name, known.kind, options)
+
+    @property
+    def subchunks(self) -> Chain | None:
+        """The codecs of subchunks, of a sharding codec for which they are not open."""
+        found = self.options.get("codecs")
+        return found if isinstance(found, Chain) else None
+
+    def to_json(self) -> JSONObject:
+        """Return the codec as JSON, without the size of elements where nothing is shuffled."""
+        configuration = {
+            option: value.to_json() if isinstance(value, Chain) else _listed(value)
+            for option, value in self.options.items()
+        }
+        if configuration.get("shuffle") == "noshuffle":
+            configuration.pop("typesize", None)
+        stated: JSONObject = {"name": self.name}
+        return {**stated, "configuration": configuration} if configuration else stated
+
+    def merged(self, other: Part, *, strict: bool) -> Part:
+        """Return both together.
+
+        Raises
+        ------
+        ArgumentError
+            If they are not the same codec, or an option differs.
+        """
+        if self.name != other.name:
+            raise ArgumentError(f"codec {other.name!r} does not match {self.name!r}")
+        options = dict(self.options)
+        for option, value in other.options.items():
+            old = options.get(option)
+            if old is None:
+                options[option] = value
+            elif isinstance(old, Chain):
+                options[option] = old.merged(value, strict=strict)
+            else:
+                options[option] = _merged_option(self.name, option, old, value)
+        return replace(self, options=options)
+
+    def axes(self, rank: int) -> Shape:
+        """Return the order of a transposition.
+
+        Raises
+        ------
+        ArgumentError
+            If it is one of another number of axes.
+        """
+        order = self.options["order"]
+        if isinstance(order, str):
+            return tuple(range(rank)) if order == "C" else tuple(reversed(range(rank)))
+        if len(order) != rank:
+            raise ArgumentError(f"transpose: {list(order)} is not a permutation of {rank} axes")
+        return tuple(order)
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _merged_option(name: str, option: str, old: Any, new: Any) -> Any:
+    if old == new and type(old) is type(new):
+        return old
+    if name == "transpose":
+        for letter, axes in ((old, new), (new, old)):
+            if isinstance(letter, str) and not isinstance(axes, str):
+                in_order = tuple(range(len(axes)))
+                if axes == (in_order if letter == "C" else in_order[::-1]):
+                    return axes
+    raise ArgumentError(
+        f"codec {brief(name)}: {option} {brief(_listed(new))} does not match {brief(_listed(old))}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain of codecs that may be partly open.
+
+    Examples
+    --------
+    >>> one = Chain.read(["gzip"])
+    >>> one.merged(Chain.read([{"name": "gzip", "configuration": {"level": 3}}])).to_json()
+    [{'name': 'gzip', 'configuration': {'level': 3}}]
+    """
+
+    array_array: tuple[Part, ...] = ()
+    array_bytes: Part | None = None
+    bytes_bytes: tuple[Part, ...] = ()
+
+    @classmethod
+    def read(cls, value: Any, what: str = "codecs", depth: int = 0) -> Chain:
+        """Return the chain that JSON states.
+
+        Raises
+        ------
+        ArgumentError
+            If it is none.
+        """
+        if not isinstance(value, (list, tuple)):
+            raise ArgumentError(f"{what}: {brief(value)} is not a list of codecs")
+        if depth > _MAX_SHARDING:
+            raise ArgumentError(f"{what}: more than {_MAX_SHARDING} levels of shards")
+        parts = [Part.read(item, f"{what}/{k}", depth) for k, item in enumerate(value)]
+        kinds = [part.kind for part in parts]
+        arrays = next((k for k, kind in enumerate(kinds) if kind != "array_array"), len(kinds))
+        rest = arrays + (kinds[arrays : arrays + 1] == ["array_bytes"])
+        for k in range(rest, len(parts)):
+            if kinds[k] != "bytes_bytes":
+                raise ArgumentError(f"{what}/{k}: {parts[k].name!r} is not from bytes to bytes")
+        serializer = parts[arrays] if rest > arrays else None
+        return cls(tuple(parts[:arrays]), serializer, tuple(parts[rest:]))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The codecs, in their order."""
+        middle = () if self.array_bytes is None else (self.array_bytes,)
+        return (*self.array_array, *middle, *self.bytes_bytes)
+
+    def to_json(self) -> list[JSONObject]:
+        """Return the chain as JSON."""
+        return [part.to_json() for part in self.parts]
+
+    @property
+    def height(self) -> int:
+        """The number of shards within shards."""
+        if self.array_bytes is None or self.array_bytes.name != SHARDING:
+            return 0
+        inner = self.array_bytes.subchunks
+        return 1 + (0 if inner is None else inner.height)
+
+    def merged(self, other: Chain, *, strict: bool = False) -> Chain:
+        """Return both together.
+
+        Raises
+        ------
+        ArgumentError
+            If they contradict each other.
+        """
+        if not strict and self.height != other.height:
+            outer, inner = (self, other) if self.height > other.height else (other, self)
+            if not outer.array_array and not outer.bytes_bytes and outer.array_bytes is not None:
+                return replace(outer, array_bytes=_with_inner(outer.array_bytes, inner))
+        middle = self.array_bytes
+        arrays = _merged_parts(self.array_array, other.array_array, "array to array", strict)
+        if other.array_bytes is not None:
+            middle = (
+                other.array_bytes
+                if middle is None
+                else middle.merged(other.array_bytes, strict=strict)
+            )
+        rest = _merged_parts(self.bytes_bytes, other.bytes_bytes, "bytes to bytes", strict)
+        return Chain(arrays, middle, rest)
+
+    def layout(self, rank: int, shape: Shape | None) -> Layout:
+        """Return what is known of the layout of chunks of a shape, which may be open.
+
+        Raises
+        ------
+        ArgumentError
+            If a transposition or a subchunk has another number of axes.
+        """
+        shapes = [shape]
+        for part in self.array_array:
+            last = shapes[-1]
+            if part.name == "transpose" and last is not None:
+                shapes.append(tuple(last[axis] for axis in part.axes(rank)))
+            else:
+                shapes.append(last if part.name in _SAME_SHAPE else None)
+        order, read = self._inner_layout(rank, shapes[-1])
+        for part in reversed(self.array_array):
+            if part.name == "transpose":
+                axes = part.axes(rank)
+                order = None if order is None else tuple(axes[axis] for axis in order)
+                read = None if read is None else _undone(axes, read)
+            elif part.name not in _SAME_SHAPE:
+                order = read = None
+        return order, read
+
+    def _inner_layout(self, rank: int, shape: Shape | None) -> Layout:
+        if self.array_bytes is None:
+            return None, shape
+        if self.array_bytes.name != SHARDING:
+            return tuple(range(rank)), shape
+        part = self.array_bytes.options.get("chunk_shape")
+        if part is not None and len(part) != rank:
+            raise ArgumentError(f"subchunks of shape {list(part)} in chunks of {rank} dimensions")
+        inner = self.array_bytes.subchunks
+        return (None, None) if inner is None else inner.layout(rank, part)
+
+    def sharded(self, part: Shape) -> Chain:
+        """Return the chain of shards with subchunks of a shape, which are encoded by this one."""
+        options: dict[str, Any] = {"chunk_shape": part}
+        if self != Chain():
+            options["codecs"] = self
+        return Chain((), Part(SHARDING, "array_bytes", options), ())
+
+    def stated(self) -> Chain:
+        """Return the chain with what it means in a stored document that an option is left out."""
+        middle = self.array_bytes
+        if middle is not None and middle.name == SHARDING:
+            options = {"index_location": "end", **middle.options}
+            options |= {
+                name: chain.stated() for name, chain in options.items() if isinstance(chain, Chain)
+            }
+            middle = replace(middle, options=options)
+        rest = (
+            replace(part, options={"checksum": False, **part.options})
+            if part.name == "zstd"
+            else part
+            for part in self.bytes_bytes
+        )
+        return Chain(self.array_array, middle, tuple(rest))
+
+
+def merged_chains(old: Chain | None, new: Chain | None, *, strict: bool = False) -> Chain | None:
+    """Return two chains together, of which each may be open as a whole."""
+    if old is None or new is None:
+        return old or new
+    return old.merged(new, strict=strict)
+
+
+def _with_inner(sharding: Part, inner: Chain) -> Part:
+    old = sharding.subchunks
+    chain = inner if old is None else old.merged(inner)
+    return replace(sharding, options={**sharding.options, "codecs": chain})
+
+
+def _merged_parts(
+    old: Sequence[Part], new: Sequence[Part], what: str, strict: bool
+) -> tuple[Part, ...]:
+    extra: tuple[Part, ...] = ()
+    if not strict and what.startswith("array") and abs(len(old) - len(new)) == 1:
+        longer = old if len(old) > len(new) else new
+        if longer[-1].name == "transpose":
+            extra = (longer[-1],)
+            old, new = old[: len(longer) - 1], new[: len(longer) - 1]
+    if len(old) != len(new):
+        raise ArgumentError(f"{len(new)} codecs from {what} do not match {len(old)}")
+    both = zip(old, new, strict=True)
+    return (*(one.merged(other, strict=strict) for one, other in both), *extra)
+
+
+def _undone(axes: Sequence[int], lengths: Sequence[int]) -> Shape:
+    """Return what lengths after a transposition are before it."""
+    by_axis = dict(zip(axes, lengths, strict=True))
+    return tuple(by_axis[axis] for axis in range(len(axes)))
+
+
+def whole_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
+    """Return the whole configuration of a codec of which some options are given.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such codec, or it cannot have them.
+    """
+    try:
+        stated = codecs.of({"name": name, "configuration": dict(options)}).to_json(3)
+    except UnsupportedError as error:
+        raise ArgumentError(str(error)) from error
+    found: JSONObject = stated.get("configuration", {})
+    return found
+
+
+def _order(value: Any, what: str) -> Any:
+    if value in ("C", "F"):
+        return value
+    read = integer(0, 31)
+    axes = tuple(read(item, f"{what}/{k}") for k, item in enumerate(items(value, what)))
+    if sorted(axes) != list(range(len(axes))):
+        raise ArgumentError(f"{what}: {brief(list(axes))} is not a permutation")
+    return axes
+
+
+def _chain(value: Any, what: str) -> Chain:
+    return Chain.read(value, what)
+
+
+_MAX_SHARDING: Final = 16
+_Read: TypeAlias = Callable[[Any, str], Any]
+_OPTIONS: Final[Mapping[str, Mapping[str, _Read]]] = MappingProxyType(
+    {
+        "transpose": {"order": _order},
+        "bytes": {"endian": choice("little", "big")},
+        "gzip": {"level": integer(0, 9)},
+        "zstd": {"level": integer(-131072, 22), "checksum": boolean},
+        "crc32c": {},
+        "blosc": {
+            "cname": choice(*COMPRESSORS),
+            "clevel": integer(0, 9),
+            "shuffle": choice("noshuffle", "shuffle", "bitshuffle"),
+            "typesize": integer(1, MAX_TYPESIZE),
+            "blocksize": integer(0, _MAX_BLOSC_BLOCK),
+        },
+        SHARDING: {
+            "chunk_shape": lengths(1),
+            "index_codecs": _chain,
+            "codecs": _chain,
+            "index_location": choice("start", "end"),
+        },
+    }
+)
+_SAME_SHAPE: Final = frozenset(
+    {"transpose", "bitround", "cast_value", "scale_offset", "numcodecs.bitround", "numcodecs.delta",
+     "numcodecs.fixedscaleoffset", "numcodecs.quantize", "numcodecs.astype"}
+)  # fmt: skip
+INDEX: Final = Chain.read([{"name": "bytes", "configuration": {"endian": "little"}}, "crc32c"])

@@ -1,0 +1,168 @@
+"""Wishes: values that are asked for, *hard* (it has to be) or *soft* (it would be nice).
+
+Where wishes are merged, two different hard ones are an error, a hard one replaces a soft one, and
+a soft one fills only what is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError, TooLargeError
+from tessarr.index_space.dimension_names import integer
+from tessarr.tensorstore.json.parse import as_float, items
+from tessarr.types import JSONObject
+
+__all__ = [
+    "SOFT",
+    "Row",
+    "Wish",
+    "as_soft",
+    "check_keywords",
+    "hard_row",
+    "hard_wishes",
+    "if_hard",
+    "merged",
+    "merged_rows",
+    "row_of",
+    "soft_wishes",
+    "state",
+    "told",
+    "value_of",
+    "values_of",
+]
+
+SOFT: Final = "_soft_constraint"
+"""What follows the names of members that state soft wishes."""
+
+
+class Wish(NamedTuple):
+    """A value that is asked for, and whether it has to be."""
+
+    value: Any
+    hard: bool
+
+
+Row: TypeAlias = "tuple[Wish | None, ...]"
+"""What is asked for each dimension; empty while the rank is open."""
+
+
+def merged(old: Wish | None, new: Wish | None, what: str) -> Wish | None:
+    """Return what two wishes are together.
+
+    Raises
+    ------
+    ArgumentError
+        If both are hard and not the same.
+    """
+    if new is None or (old is not None and old.hard and not new.hard):
+        return old
+    if old is not None and old.hard and new.value != old.value:
+        raise ArgumentError(
+            f"{what}: the hard constraint {new.value} does not match the existing one, {old.value}"
+        )
+    return new if old is None or new.hard else old
+
+
+def merged_rows(old: Row, new: Row, what: str) -> Row:
+    """Return what two rows of wishes are together, dimension by dimension."""
+    if not old or not new or old == new:
+        return new or old
+    return tuple(
+        (one or other)
+        if one is None or other is None
+        else merged(one, other, f"{what} of dimension {k}")
+        for k, (one, other) in enumerate(zip(old, new, strict=True))
+    )
+
+
+def row_of(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: str) -> Row:
+    """Return the wishes that JSON states, one per dimension.
+
+    Raises
+    ------
+    ArgumentError
+        If `check` finds one that is not valid.
+    """
+    found = []
+    for k, value in enumerate(items(values, what)):
+        try:
+            wish = None if value is None else check(value)
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise ArgumentError(f"{what} of dimension {k}: {brief(value)} is not valid") from error
+        found.append(None if wish is None else Wish(wish.value, wish.hard and hard))
+    return tuple(found)
+
+
+def if_hard(wish: Wish | None) -> Wish | None:
+    """Return a wish if it is hard."""
+    return wish if wish is not None and wish.hard else None
+
+
+def hard_wishes(row: Row) -> Row:
+    """Return the hard wishes of a row alone."""
+    return tuple(map(if_hard, row))
+
+
+def hard_row(values: Sequence[Any]) -> Row:
+    """Return hard wishes for values that are known to be good; 0 and None leave one open."""
+    return tuple([Wish(value, True) if value else None for value in values])
+
+
+def as_soft(wish: Wish | None) -> Wish | None:
+    """Return a wish as a soft one."""
+    return None if wish is None else Wish(wish.value, False)
+
+
+def soft_wishes(row: Row) -> Row:
+    """Return the wishes of a row, all of them soft."""
+    return tuple(map(as_soft, row))
+
+
+def value_of(wish: Wish | None, *, hard: bool) -> Any:
+    """Return what is asked for, hard or soft; None where nothing is."""
+    return wish.value if wish is not None and wish.hard == hard else None
+
+
+def values_of(row: Row, rank: int, *, hard: bool) -> tuple[Any, ...] | None:
+    """Return what is asked for each dimension, hard or soft; None while the rank is open."""
+    if not row:
+        return None if rank < 0 else (None,) * rank
+    return tuple([wish.value if wish and wish.hard == hard else None for wish in row])
+
+
+def told(row: Row) -> Row:
+    """Return a row if it asks for anything, else an empty one."""
+    return row if any(row) else ()
+
+
+def state(result: JSONObject, name: str, row: Row) -> None:
+    """Add the members of JSON that state a row."""
+    for hard in {wish.hard for wish in row if wish is not None}:
+        values = [value_of(wish, hard=hard) for wish in row]
+        result[name if hard else name + SOFT] = values
+
+
+def check_keywords(given: Mapping[str, Any]) -> None:
+    """Refuse keywords that are not of the type that their names tell.
+
+    Raises
+    ------
+    TypeError
+        If one is not.
+    """
+    for name, value in given.items():
+        bare = name.removesuffix(SOFT)
+        try:
+            if bare.endswith(("shape", "order", "origin")):
+                _ = [one is None or integer(one) for one in items(value, name)]
+            elif bare.endswith("aspect_ratio"):
+                _ = [one is None or as_float(one, name) for one in items(value, name)]
+            elif bare.endswith(("rank", "elements")):
+                integer(value)
+        except TooLargeError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"{name}: {brief(value)} is not of the right type") from error

@@ -1,0 +1,69 @@
+"""Bounds of views: how they follow from those of what is viewed."""
+
+from __future__ import annotations
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.index_space import Dim, IndexDomain, IndexTransform
+from tessarr.index_space.view_bounds import check_inside, extent
+
+__all__ = ["check_fits", "explicit", "extents", "propagated"]
+
+
+def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
+    """Return the view with its implicit bounds where those of what it views are.
+
+    It is the same object if they are there already.
+
+    Raises
+    ------
+    ArgumentError
+        If an explicit bound of the view is beyond an explicit one of what it views.
+
+    Examples
+    --------
+    >>> view = IndexTransform(IndexDomain(2))[5:, ::-1]
+    >>> propagated(view, IndexDomain(shape=[8, 9])).domain
+    { [5, 8), [-8, 1) }
+    """
+    try:
+        found = view._settled(domain)
+    except SelectionError as error:
+        raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from error
+    return view if found == view else found
+
+
+def explicit(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
+    """Return the view with all bounds explicit that are those of what it views.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not inside of that, but for index arrays.
+    """
+    check_fits(view, domain)
+    followed = {one.input_dimension for one in view.output}
+    fixed = tuple(
+        Dim._of(dim.inclusive_min, dim.exclusive_max, dim.label) if k in followed else dim
+        for k, dim in enumerate(view.domain._dims)
+    )
+    return IndexTransform._of(IndexDomain._of(fixed), view.output)
+
+
+def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
+    """Refuse a view that is not inside of what it views, but for index arrays.
+
+    Raises
+    ------
+    ArgumentError
+        ``out_of_bounds``.
+    """
+    try:
+        check_inside(view.output, view.domain._dims, domain._dims, arrays=False)
+    except SelectionError as error:
+        raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
+
+
+def extents(view: IndexTransform) -> list[tuple[int, int]]:
+    """Return for each map the smallest interval that all its indices are in."""
+    dims = view.domain._dims
+    return [extent(one, dims) for one in view.output]

@@ -1,0 +1,133 @@
+"""What one element of an array is to TensorStore: a data type, and dimensions inside of it.
+
+A record has fields, of which one is chosen; raw bytes, and the bytes of text of fixed length, are
+a dimension of their own, which comes last.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from tessarr import dtype as data_types
+from tessarr._safe_repr import brief, cut
+from tessarr.errors import ArgumentError, UnsupportedError
+from tessarr.tensorstore.json.memo import RecallSame
+from tessarr.tensorstore.schema.data_type import byte, char, of_stored
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.types import Shape
+
+__all__ = ["WHOLE", "Element", "Field", "element_of", "is_raw", "stored_type"]
+
+
+class Field(NamedTuple):
+    """What is looked at of each element.
+
+    Parameters
+    ----------
+    name : str, optional
+        A field of a record.
+    as_void : bool
+        Whether it is its bytes.
+    """
+
+    name: str | None = None
+    as_void: bool = False
+
+    @classmethod
+    def of(cls, name: str | None, *, as_void: bool) -> Field:
+        """Return what is meant by a name, or by the wish for bytes.
+
+        Raises
+        ------
+        ArgumentError
+            If both are given.
+        """
+        if name is not None and as_void:
+            raise ArgumentError("field and open_as_void exclude each other")
+        return cls(name, as_void)
+
+
+WHOLE = Field()
+"""All of the element."""
+
+
+class Element(NamedTuple):
+    """A data type and the shape inside of an element."""
+
+    dtype: DataType
+    inner: Shape
+
+
+def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
+    """Return what an element is.
+
+    Raises
+    ------
+    ArgumentError
+        If a field has to be chosen, or there is none of that name; or its bytes, of which there is
+        no fixed number.
+    """
+    if field.as_void:
+        if stored.elements is not None:
+            raise ArgumentError(f"open_as_void: {stored} has elements of any length")
+        return Element(byte, (stored.item_bytes,))
+    names = stored.numpy.names if stored.elements is None else None
+    if not names:
+        if field.name is not None:
+            raise ArgumentError(f"field {brief(field.name)}: {stored} has no fields")
+        return _elements.of(stored)
+    name: Any = names[0] if field.name is None and len(names) == 1 else field.name
+    if name not in names:
+        raise ArgumentError(
+            f"field {brief(name)}: give one of {cut(', '.join(map(brief, names)))} of the data type"
+        )
+    assert stored.numpy.fields is not None
+    found = stored.numpy.fields[name][0]
+    return _of_numpy(found.base, tuple(found.shape))
+
+
+def _plain(stored: data_types.DataType) -> Element:
+    if stored.elements is not None:
+        return Element(of_stored(stored), ())
+    if is_raw(stored):
+        return Element(byte, (stored.item_bytes,))
+    return _of_numpy(stored.numpy, ())
+
+
+_elements: Final = RecallSame(_plain)
+
+
+def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:
+    if found.isbuiltin != 2 and found.kind in "VS":
+        return Element(char if found.kind == "S" else byte, (*shape, found.itemsize))
+    return Element(DataType(found), shape)
+
+
+def is_raw(stored: data_types.DataType) -> bool:
+    """Tell whether elements are bytes that mean nothing to the format."""
+    given = stored.numpy
+    return given.kind == "V" and not given.names and given.isbuiltin != 2
+
+
+@lru_cache(64)
+def stored_type(dtype: DataType) -> data_types.DataType:
+    """Return the data type that a new array has for elements.
+
+    Raises
+    ------
+    UnsupportedError
+        If arrays do not have such elements, or only with a dimension inside of them.
+    """
+    objects = {"ustring": "string", "string": "bytes"}
+    if dtype.name in {"json", "byte", "char"}:
+        raise UnsupportedError(
+            f"dtype {dtype.name!r}: no new array has it; give the data type in metadata",
+            kind="unsupported_data_type",
+            extension=dtype.name,
+        )
+    if dtype.name in objects:
+        return data_types.of(objects[dtype.name])
+    return data_types.of(dtype.dtype)

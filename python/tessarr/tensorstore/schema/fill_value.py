@@ -1,0 +1,326 @@
+"""Fill values of a schema: arrays that are broadcast to the domain, with or without data type."""
+
+from __future__ import annotations
+
+from math import isfinite, isnan, prod
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr import dtype as data_types
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError, TooLargeError
+from tessarr.format.validation import Problems
+from tessarr.metadata.build import fill_bytes
+from tessarr.tensorstore.json.memo import check_integers
+from tessarr.tensorstore.json.parse import plain
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
+from tessarr.tensorstore.schema.data_type import json_value
+from tessarr.tensorstore.schema.element_type import WHOLE, Field, element_of, is_raw
+from tessarr.tensorstore.schema.propagate import unbroadcast
+
+__all__ = [
+    "fill_from_json",
+    "fill_of",
+    "fill_to_json",
+    "frozen",
+    "new_fill",
+    "record_fill",
+    "same_fill",
+    "scalar_of",
+]
+
+_MAX_RANK: Final = 32
+_LONGEST: Final = 400
+_ROOMY: Final = 4  # floats of so many bytes have room for all integers of NumPy
+_TEXT: Final = {"string": bytes, "ustring": str}
+
+
+def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
+    """Return the array that JSON states: an element, or nested lists of them.
+
+    Parameters
+    ----------
+    value : JSON
+        The value.
+    dtype
+        The data type; None keeps the JSON of each element.
+
+    Raises
+    ------
+    ArgumentError
+        If an element is not one of the data type, or lists have different lengths.
+    """
+    value = json_value(value)
+    pairs = dtype is not None and dtype.name in {"complex64", "complex128"}
+    shape = _shape(value, pairs=pairs)
+    elements = _flat(value, shape)
+    if dtype is None or _as_given(dtype):
+        found = np.empty(prod(shape), object)
+        for k, element in enumerate(elements):
+            name = None if dtype is None else dtype.name
+            if name in {"byte", "char"}:
+                raise ArgumentError(f"fill_value: JSON has nothing for elements of {name}")
+            if name in {"string", "ustring"} and not isinstance(element, str):
+                raise ArgumentError(f"fill_value: {brief(element)} is not a string")
+            found[k] = element.encode("utf-8", "surrogatepass") if name == "string" else element
+        return unbroadcast(found.reshape(shape))
+    stored = data_types.of(dtype.numpy_dtype)
+    data = b"".join(_element(stored, element) for element in elements)
+    return unbroadcast(np.frombuffer(data, stored.numpy).astype(dtype.numpy_dtype).reshape(shape))
+
+
+def _as_given(dtype: DataType) -> bool:
+    """Tell whether elements are kept as they are given: Python objects, and bytes."""
+    return dtype.numpy_dtype.hasobject or dtype.name in {"byte", "char"}
+
+
+def _shape(value: Any, *, pairs: bool) -> tuple[int, ...]:
+    lengths = []
+    while isinstance(value, (list, tuple)):
+        if pairs and len(value) == 2 and not isinstance(value[0], (list, tuple)):
+            break
+        lengths.append(len(value))
+        if not value:
+            break
+        value = value[0]
+    if len(lengths) > _MAX_RANK:
+        raise ArgumentError(f"fill_value: more than {_MAX_RANK} dimensions")
+    return tuple(lengths)
+
+
+def _flat(value: Any, shape: tuple[int, ...]) -> list[Any]:
+    level = [value]
+    for length in shape:
+        if not all(isinstance(item, (list, tuple)) and len(item) == length for item in level):
+            raise ArgumentError("fill_value: lists of one level differ in length")
+        level = [item for items in level for item in items]
+    return level
+
+
+def _element(stored: data_types.DataType, value: Any) -> bytes:
+    kind = stored.numpy.kind
+    if kind == "b" and not isinstance(value, bool):
+        raise ArgumentError(f"fill_value: {brief(value)} is not true or false")
+    if kind in "iu" and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if kind != "b" and isinstance(value, str):
+        value = _number(value, stored.numpy)
+    if isinstance(value, float) and not isfinite(value):
+        value = "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    problems = Problems(strict=True)  # a schema is not a stored document
+    fill = stored.fill_from_json(value, 3, "fill_value", problems)
+    if fill is None or problems.found:
+        raise ArgumentError(problems.told("; "))
+    return fill
+
+
+def _number(text: str, wanted: np.dtype[Any]) -> Any:
+    """Return the number that is written; what is none is given back."""
+    text = text.strip()
+    whole = wanted.kind in "iu" or np.can_cast(wanted, np.int64, "same_kind")
+    try:
+        if "_" in text or len(text) > _LONGEST:
+            return text
+        if whole:
+            return int(text)
+        return float.fromhex(text) if "0x" in text.lower() else float(text)
+    except (ValueError, OverflowError):
+        return text
+
+
+def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
+    """Return the array that a user means, apart, which cannot be written to.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not one of the data type, or of none while that is open.
+    TypeError
+        If it is of another kind, or an array that cannot be cast safely.
+    """
+    try:
+        given = np.asarray(value)
+        if dtype is None:
+            return frozen(unbroadcast(_open_fill(given)))
+        wanted = dtype.numpy_dtype
+        if dtype.name in {"byte", "char"}:
+            found = given
+        elif isinstance(value, np.ndarray):
+            found = value.astype(wanted, casting="safe")
+        elif given.dtype.kind in "biu" and wanted.itemsize >= _ROOMY:
+            found = np.array(value, wanted)  # which warns of nothing
+        else:
+            with np.errstate(all="ignore"):
+                found = np.array(value, wanted)
+    except Exception as error:  # also what methods of the value raise
+        raise _refusal(value, error) from error
+    _check_objects(found, dtype.name)
+    if given.dtype.kind in "biufc":
+        _check_kept(given, found, dtype)
+    if found.ndim or found is given:
+        return frozen(unbroadcast(found))
+    found.setflags(write=False)
+    return found
+
+
+def _refusal(value: Any, error: Exception) -> Exception:
+    """Return what is raised for a value that NumPy converts to none of the data type."""
+    message = f"fill_value: {brief(value)} does not fit: {error}"
+    if isinstance(error, TypeError):
+        return TypeError(message)
+    made = TooLargeError if isinstance(error, OverflowError) else ArgumentError
+    return made(message, kind="cannot_cast")
+
+
+def _open_fill(given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a fill value whose data type nobody has said."""
+    if given.dtype.kind in "UTmM":
+        raise ArgumentError(f"fill_value: no data type has {given.dtype}; say which it is")
+    if given.dtype == object:
+        check_integers(plain(given.tolist(), "fill_value"))
+    return given.astype(object) if given.dtype.kind in "SV" else given
+
+
+def _check_objects(found: npt.NDArray[Any], name: str) -> None:
+    """Raise an error if elements that are Python objects are none of the data type of a name."""
+    if name == "json":
+        check_integers(plain(found.tolist(), "fill_value"))
+    elif name in _TEXT:
+        for item in found.flat:
+            if not isinstance(item, _TEXT[name]):
+                raise TypeError(f"fill_value: {brief(item)} is none of the data type {brief(name)}")
+
+
+def _converted(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
+    """Return a fill value as one of a data type.
+
+    Raises
+    ------
+    ArgumentError
+        If it has no such value.
+    """
+    if fill.dtype == dtype.numpy_dtype:
+        return fill
+    try:
+        with np.errstate(all="ignore"):
+            found = fill.astype(dtype.numpy_dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+    _check_kept(fill, found, dtype)
+    return found
+
+
+def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataType) -> None:
+    """Raise an error if a conversion changed more than the precision of a value."""
+    exact = given.dtype.kind not in "fc" or found.dtype.kind in "biuSU"
+    # Python compares numbers of different types by what they are, not by what they become.
+    if exact and found.tolist() != given.tolist():
+        whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
+        what = f"fill_value: {brief(given)} does not fit the data type {dtype.name!r}"
+        raise (TooLargeError if whole else ArgumentError)(what, kind="cannot_cast")
+
+
+def frozen(fill: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a copy that cannot be written to: schemas are recalled, and share fill values."""
+    kept = np.array(fill)
+    kept.setflags(write=False)
+    return kept
+
+
+def fill_to_json(fill: npt.NDArray[Any]) -> Any:
+    """Return the array as JSON."""
+    if fill.dtype == object or fill.dtype.kind in "SVUmM":
+        plain = np.frompyfunc(_plain, 1, 1)(fill)
+        return plain.tolist() if isinstance(plain, np.ndarray) else plain
+    if fill.dtype.kind == "c":
+        pairs = np.stack([np.real(fill), np.imag(fill)], axis=-1)
+        return pairs.tolist()
+    if fill.dtype.kind in "biuf":
+        return fill.tolist()
+    whole = fill.dtype.name.startswith(("int", "uint"))  # of few bits
+    return fill.astype(np.int64 if whole else np.float64).tolist()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.void):
+        value = value.tobytes()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> bytes:
+    """Return the bytes of one element that a schema's fill value is.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not a single value, or does not fit the data type.
+    """
+    if fill is None or fill.size != 1:
+        raise ArgumentError(f"fill_value: {fill} is not a single value")
+    if fill.dtype == object and stored.elements is None:
+        value = fill.item()
+        if not (isinstance(value, bytes) and stored.numpy.kind in "SV"):
+            return _element(stored, value)
+        fill = np.asarray(value, stored.numpy.kind)
+    if fill.dtype == stored.numpy and fill.dtype.kind in "biufc":
+        return fill.tobytes()
+    if fill.dtype != stored.numpy:
+        fill = _converted(fill, element_of(stored, WHOLE).dtype)
+    try:
+        return fill_bytes(stored, fill.reshape(-1)[0])
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+
+
+def record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
+    """Return the bytes of a record of one field, whose fill value a schema states.
+
+    Raises
+    ------
+    ArgumentError
+        If the record has more fields, or the value is not one of the field.
+    """
+    names = stored.numpy.names or ()
+    if len(names) != 1:
+        raise ArgumentError("fill_value: that of records of several fields is given in metadata")
+    record = np.zeros((), stored.numpy)
+    field = stored.numpy[names[0]].base
+    if fill.dtype == object and field.kind in "biufc":  # JSON, which NumPy would take for true
+        one = data_types.of(field)
+        data = b"".join(_element(one, value) for value in fill.flat)
+        fill = np.frombuffer(data, field).reshape(fill.shape)
+    try:
+        record[names[0]] = fill
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
+    return record.tobytes()
+
+
+def scalar_of(stored: data_types.DataType, fill: bytes, of: Field) -> npt.NDArray[Any]:
+    """Return the fill value of an array in a store as one of a schema."""
+    if stored.elements is not None:
+        found = np.empty((), object)
+        found[()] = stored.scalar(fill)
+        return found
+    if of.as_void or is_raw(stored):
+        return np.frombuffer(fill, "V1")
+    one = np.frombuffer(fill, stored.numpy)
+    if stored.numpy.names:
+        one = one[of.name or stored.numpy.names[0]]
+    element = element_of(stored, of)
+    if element.dtype.name in {"byte", "char"}:
+        return np.ascontiguousarray(one).view(element.dtype.dtype).reshape(element.inner)
+    return one.astype(element.dtype.numpy_dtype).reshape(element.inner)
+
+
+def same_fill(old: npt.NDArray[Any], new: npt.NDArray[Any]) -> bool:
+    """Tell whether two fill values are the same, whatever their data types."""
+    if old.shape != new.shape:
+        return False
+    if old.dtype == new.dtype and old.dtype != object:
+        return old.tobytes() == new.tobytes()
+    return bool(fill_to_json(old) == fill_to_json(new))

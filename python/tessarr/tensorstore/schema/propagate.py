@@ -1,0 +1,263 @@
+"""What is said of the dimensions of something, said of those of a view of it, and back.
+
+Only an output index map of a single input dimension carries over what is said of a dimension,
+and only where no other map follows the same dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tessarr.errors import ArgumentError, SelectionError
+from tessarr.index_space import INFINITE, Dim, IndexDomain, IndexTransform
+from tessarr.types import Shape
+
+__all__ = [
+    "array_before",
+    "array_through",
+    "broadcastable",
+    "carried",
+    "carried_back",
+    "domain_before",
+    "merged_domains",
+    "order_before",
+    "unbroadcast",
+]
+
+T = TypeVar("T")
+_LAST: Final = 1 << 20
+_LARGEST: Final = 1 << 28
+_UNLIMITED: Final = Dim()
+
+
+def carried(
+    values: Sequence[T | None],
+    lines: Sequence[tuple[int, int, int]],
+    rank: int,
+    change: Callable[[T, int, int], T],
+) -> tuple[T | None, ...]:
+    """Return what is said of the dimensions of a view.
+
+    Parameters
+    ----------
+    values
+        What is said of those of what is viewed.
+    lines, rank
+        The view: `IndexTransform.lines`, of dimensions that one map alone follows, and its rank.
+    change
+        Is given what is said, offset and stride.
+    """
+    found: list[T | None] = [None] * rank
+    for value, (dim, offset, stride) in zip(values, lines, strict=True):
+        if value is not None and dim >= 0:
+            found[dim] = change(value, offset, stride)
+    return tuple(found)
+
+
+def carried_back(
+    values: Sequence[T | None],
+    transform: IndexTransform,
+    change: Callable[[T, int, int], T],
+    needed: Callable[[T], bool],
+    what: str,
+) -> tuple[T | None, ...]:
+    """Return what is said of the dimensions of what is viewed.
+
+    Raises
+    ------
+    ArgumentError
+        If something that is `needed` is said of a dimension that has no counterpart.
+    """
+    found: list[T | None] = [None] * transform.output_rank
+    seen = set()
+    for k, (dim, offset, stride) in enumerate(transform._lines()):
+        if dim >= 0 and stride:
+            seen.add(dim)
+            value = values[dim]
+            found[k] = None if value is None else change(value, offset, stride)
+    for dim, value in enumerate(values):
+        if dim not in seen and value is not None and needed(value):
+            raise ArgumentError(f"{what}: dimension {dim} is none of what is viewed")
+    return tuple(found)
+
+
+def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
+    """Return an order of the dimensions of the view as one of those of what is viewed."""
+    places = {dim: place for place, dim in enumerate(order)}
+    maps = transform._lines()
+    return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
+
+
+def merged_domains(old: IndexDomain, new: IndexDomain) -> IndexDomain:
+    """Return what two domains say together: a bound that is infinite and implicit says nothing.
+
+    Raises
+    ------
+    ArgumentError
+        If they differ in rank, bounds or labels.
+    """
+    return IndexDomain._of_view(old._as_view().merged(new._as_view()))
+
+
+def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain:
+    """Return the domain of what is viewed, from that of the view.
+
+    Raises
+    ------
+    ArgumentError
+        If the view does not determine it.
+    """
+    maps = transform._lines()
+    dims = []
+    for dim, offset, stride in maps:
+        if dim < 0 or [one[0] for one in maps].count(dim) > 1:
+            raise ArgumentError("domain: what is viewed is not determined by the view")
+        given = domain._dims[dim]
+        free = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
+        if abs(stride) != 1 and not free:
+            raise ArgumentError("domain: what is viewed is not determined by a strided view")
+        ends = [given.inclusive_min, given.inclusive_max]
+        ends = [end if abs(end) == INFINITE else offset + stride * end for end in ends]
+        if stride < 0:
+            ends = [-end if abs(end) == INFINITE else end for end in reversed(ends)]
+        marks = given._implicit
+        implicit = marks if stride > 0 else (marks[1], marks[0])
+        dims.append(Dim._of(ends[0], ends[1] + 1, given.label, implicit))
+    return IndexDomain(dims)
+
+
+def unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array without the axes along which it only repeats itself by strides."""
+    if not values.ndim:
+        return values
+    index = tuple(
+        slice(0, 1) if stride == 0 and size else slice(None)
+        for size, stride in zip(values.shape, values.strides, strict=True)
+    )
+    values = values[index]
+    extra = 0
+    while extra < values.ndim and values.shape[extra] == 1:
+        extra += 1
+    return values.reshape(values.shape[extra:])
+
+
+def broadcastable(shape: Shape, domain: IndexDomain) -> bool:
+    """Tell whether an array can be broadcast to a domain: its last axes are those of the array."""
+    if not shape:
+        return True
+    if len(shape) > domain.rank:
+        extra = len(shape) - domain.rank
+        return all(size == 1 for size in shape[:extra]) and broadcastable(shape[extra:], domain)
+    last = domain.shape[domain.rank - len(shape) :]
+    return all(size in {1, length} for size, length in zip(shape, last, strict=True))
+
+
+def array_through(
+    values: npt.NDArray[Any], transform: IndexTransform, domain: IndexDomain | None
+) -> npt.NDArray[Any]:
+    """Return what an array that is broadcast to what is viewed is under a view of it.
+
+    Parameters
+    ----------
+    values
+        The array; its last axis is the last of what is viewed.
+    transform
+        The view.
+    domain
+        The domain of what is viewed, where it is known.
+
+    Raises
+    ------
+    ArgumentError
+        If an axis that is not constant is indexed without the domain being known.
+    """
+    rank = transform.input_rank
+    if not values.ndim or not transform.output_rank:
+        return values if not values.ndim else values.reshape(())
+    first = transform.output_rank - values.ndim
+    taken: list[Any] = []
+    for axis, size in enumerate(values.shape):
+        one = transform.output[first + axis]
+        if size == 1:
+            taken.append(np.zeros((1,) * rank, np.intp))
+            continue
+        begin = 0 if domain is None else domain._dims[first + axis].inclusive_min
+        if one.index_array is not None:
+            if domain is None:
+                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+            taken.append(one.offset + one._factor * one.index_array - begin)
+        elif one.input_dimension is not None:
+            taken.append(_positions(transform, first + axis, size, domain))
+        else:
+            if domain is None:
+                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+            taken.append(np.full((1,) * rank, one.offset - begin, np.intp))
+    shape = np.broadcast_shapes(*(index.shape for index in taken))
+    if prod(shape) > _LARGEST:
+        raise ArgumentError(f"fill_value: a view of it would have {prod(shape)} elements")
+    if any(np.any((i < 0) | (i >= n)) for i, n in zip(taken, values.shape, strict=True)):
+        raise SelectionError("fill_value: the view is outside of it", kind="out_of_bounds")
+    return unbroadcast(values[(..., *taken)])  # what has no axes is an array, too
+
+
+def _positions(
+    transform: IndexTransform, k: int, size: int, domain: IndexDomain | None
+) -> npt.NDArray[np.intp]:
+    one = transform.output[k]
+    dim = one.input_dimension
+    assert dim is not None
+    along = [1] * transform.input_rank
+    given = transform.domain._dims[dim]
+    if domain is None:
+        whole = (given.inclusive_min, given.exclusive_max) == (-INFINITE, INFINITE + 1)
+        if not whole or not given.implicit_lower or not given.implicit_upper:
+            indices = np.arange(given.inclusive_min, given.exclusive_max) if given.finite else None
+            fits = indices is not None and len(indices) == size and abs(one._factor) == 1
+            if not fits:
+                raise ArgumentError("fill_value: its axis is indexed, but the domain is not known")
+        if abs(one._factor) != 1:
+            raise ArgumentError("fill_value: its axis is strided, but the domain is not known")
+        found = np.arange(size)[:: one._factor]
+    else:
+        if not given.finite:
+            raise ArgumentError("fill_value: it is taken along an infinite dimension")
+        if given.size > _LARGEST:
+            raise ArgumentError(f"fill_value: a view of it would have {given.size} elements")
+        begin = domain._dims[k].inclusive_min
+        steps = np.arange(given.size, dtype=np.intp)
+        found = one.offset + one._factor * given.inclusive_min - begin + one._factor * steps
+    along[dim] = len(found)
+    return found.reshape(along)
+
+
+def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDArray[Any]:
+    """Return the array of what is viewed, from that of the view.
+
+    Raises
+    ------
+    ArgumentError
+        If the view does not determine it.
+    """
+    maps = transform._lines()
+    first = transform.input_rank - values.ndim
+    order = []
+    flipped: list[Any] = []
+    for dim, _, stride in maps:
+        if dim < 0 or [one[0] for one in maps].count(dim) > 1 or abs(stride) != 1:
+            raise ArgumentError("fill_value: what is viewed is not determined by the view")
+        if dim >= first:
+            order.append(dim - first)
+        flipped.append(slice(None, None, stride if dim >= first else None))
+    unused = set(range(values.ndim)) - set(order)
+    if any(values.shape[axis] != 1 for axis in unused):
+        raise ArgumentError("fill_value: an axis of it is none of what is viewed")
+    kept = np.squeeze(values, tuple(unused))
+    ranks = {axis: place for place, axis in enumerate(sorted(order))}
+    kept = kept.transpose([ranks[axis] for axis in order])
+    index = [slice(None) if dim >= first else np.newaxis for dim, _, _ in maps]
+    return unbroadcast(kept[(..., *index)][(..., *flipped)])

@@ -1,0 +1,67 @@
+"""URLs of arrays: a store of keys, then formats and views: ``file:///a|zarr3:b|cast:int32``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.kvstore.kvstore_url import inside, plain, split_pipeline, unquoted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tessarr.types import JSONObject
+
+__all__ = ["spec_of_url"]
+
+
+def spec_of_url(url: str) -> JSONObject:
+    """Return the JSON of the spec that a URL means.
+
+    Raises
+    ------
+    ArgumentError
+        If it is malformed.
+
+    Examples
+    --------
+    >>> spec_of_url("memory://a|zarr2:b")
+    {'driver': 'zarr', 'kvstore': {'driver': 'memory', 'path': 'a/b'}}
+    """
+    kvstore, rest = split_pipeline(url)
+    found: JSONObject | None = None
+    try:
+        for part in rest:
+            found = _after(part, found, kvstore)
+    except ArgumentError as error:
+        raise ArgumentError(f"cannot read the URL {brief(url)}: {error}") from None
+    return found or {"driver": "auto", "kvstore": kvstore}
+
+
+def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObject:
+    """Return the JSON of what a part of the URL means, behind what is found."""
+    scheme = part.partition(":")[0]
+    text = unquoted(plain(part).removeprefix("//"))
+    if scheme in _VIEWS:
+        made: JSONObject = _VIEWS[scheme](found or {"driver": "auto", "kvstore": kvstore}, text)
+        return made
+    if found is not None:
+        raise ArgumentError(f"{brief(scheme)} does not follow an array")
+    if scheme == "json":
+        return {"driver": "json", "kvstore": kvstore, "json_pointer": text}
+    if scheme not in _FORMATS:
+        raise ArgumentError(f"{brief(scheme)} is no format")
+    if text and scheme == "auto":
+        raise ArgumentError("no path follows 'auto:'")
+    if text:
+        kvstore = inside(kvstore, text)
+    return {"driver": _FORMATS[scheme], "kvstore": kvstore}
+
+
+def _cast(base: JSONObject, text: str) -> JSONObject:
+    return {"driver": "cast", "base": base, "dtype": text}
+
+
+_FORMATS: Final = {"zarr3": "zarr3", "zarr2": "zarr", "auto": "auto"}
+_VIEWS: Final[dict[str, Callable[[JSONObject, str], Any]]] = {"cast": _cast}

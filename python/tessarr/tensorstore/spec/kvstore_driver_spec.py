@@ -1,0 +1,156 @@
+"""What specs of drivers that keep their data in a key-value store have in common."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.json.parse import take, text
+from tessarr.tensorstore.kvstore.kvstore_spec import Spec as Place
+from tessarr.tensorstore.kvstore.kvstore_spec import called
+from tessarr.tensorstore.kvstore.values import joined
+from tessarr.tensorstore.spec.context_spec import ReferringSpec
+from tessarr.tensorstore.spec.driver_spec import DriverSpec, Options
+
+if TYPE_CHECKING:
+    from tessarr.tensorstore.context.context import Context
+    from tessarr.tensorstore.context.references import Naming, References
+    from tessarr.tensorstore.spec.open_mode import OpenMode
+    from tessarr.types import JSONObject
+
+__all__ = ["PlacedSpec", "place_of"]
+
+
+class PlacedSpec(ReferringSpec):
+    """A spec with a place, which may be open yet, and resources of a context."""
+
+    _place: Place | None
+    _mode: OpenMode
+
+    def _check_parts(self) -> None:
+        """Raise an error if the schema does not fit the rest."""
+
+    @staticmethod
+    def _put_at(place: Place) -> Place:
+        """Return the place that is meant by one that was given."""
+        return place
+
+    def _take_place(self, members: dict[str, Any]) -> None:
+        """Take where it is from the members of JSON that tell it, if there are any."""
+        within = take(members, "path", text)
+        place = take(members, "kvstore", lambda given, _: place_of(given))
+        if place is None:
+            if within is not None:
+                raise ArgumentError('"path" without "kvstore"')
+        elif within:
+            place.path = joined(place.path, within)
+        self._place = place and self._put_at(place)
+
+    @classmethod
+    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
+        """Return JSON without the place, and the place."""
+        if json.get("kvstore") is None or "path" in json:
+            return json, None
+        kept = json.copy()
+        return kept, Options(place=cls._put_at(place_of(kept.pop("kvstore"))))
+
+    def changed(self, options: Options) -> Self:
+        """Return the spec with options."""
+        made = self._referring(self._references)
+        if options.schema is not None or options.stored_shape is not None:
+            made._constrain(options)
+        if options.mode is not None or options.flags:
+            made._mode = self._mode._changed(options.mode, options.flags)
+        if options.kvstore is not None:
+            if self._place is not None:
+                raise ArgumentError("kvstore is given twice: the spec has one")
+            made._place = self._put_at(place_of(options.kvstore))
+        if options.place is not None:
+            made._place = options.place
+        made._take_rechecks(options)
+        if options.minimal:
+            made._forget()
+        return made
+
+    def _constrain(self, options: Options) -> None:
+        """Add constraints."""
+        assert options.schema is not None
+        self.schema = self.schema._merged(options.schema)
+        self._check_parts()
+
+    def _forget(self) -> None:
+        """Forget metadata that are found where the array is."""
+
+    def _take_rechecks(self, options: Options) -> None:
+        """Take since when what is remembered is fresh."""
+        raise NotImplementedError
+
+    def see(self, naming: Naming) -> None:
+        """Tell which bound resources are used."""
+        if self._place is not None:
+            self._place._see(naming)
+        super().see(naming)
+
+    def same(self, other: DriverSpec) -> bool:
+        """Return whether bound resources are the very same."""
+        assert isinstance(other, PlacedSpec)
+        return super().same(other) and self._place == other._place
+
+    def bind(self, context: Context) -> Self:
+        """Return the spec with the resources of a context."""
+        return self._with(
+            self._references.bind(context), self._place and self._place._bound(context)
+        )
+
+    def at(self, place: Place, references: References, context: Context) -> Self:
+        """Return the spec of the same at a place, with resources, and else those of a context."""
+        return self._with(self._references.bind(context, references), self._put_at(place))
+
+    def _without(self) -> Self:
+        """Return the spec without resources, made anew."""
+        return self._with(self._references.strip(), self._place and self._place._stripped())
+
+    def unbind(self, naming: Naming) -> Self:
+        """Return the spec with the names of its resources."""
+        return self._with(
+            self._references.unbind(naming), self._place and self._place._unbound(naming)
+        )
+
+    def _with(self, references: References, place: Place | None) -> Self:
+        made = self._referring(references)
+        made._place, made.told = place, {}
+        return made
+
+    @property
+    def open_mode(self) -> OpenMode:
+        """What opening may do."""
+        return copy(self._mode)
+
+    @property
+    def kvstore(self) -> Any:
+        """Where it is."""
+        return None if self._place is None else self._place.copy()
+
+    @property
+    def url(self) -> str:
+        """The URL that says the same."""
+        if self._place is None:
+            raise ArgumentError("the spec has no kvstore: there is no URL")
+        return f"{self._place.url}|{self._suffix()}"
+
+    def _where(self) -> str:
+        """Return what errors call the place."""
+        assert self._place is not None
+        return called(self._place)
+
+    def _suffix(self) -> str:
+        """Return the driver's part of the URL."""
+        raise NotImplementedError
+
+
+def place_of(given: Any) -> Place:
+    """Return the spec of a key-value store that a user means."""
+    found = given.spec(retain_context=True) if hasattr(given, "with_transaction") else Place(given)
+    assert isinstance(found, Place)
+    return found

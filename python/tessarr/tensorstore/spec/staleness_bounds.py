@@ -1,0 +1,34 @@
+"""Staleness bounds: since when what is remembered is fresh."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from tessarr._safe_repr import brief
+from tessarr.errors import ArgumentError
+from tessarr.tensorstore.json.parse import stated
+
+__all__ = ["Recheck", "asked", "recheck_of"]
+
+Recheck: TypeAlias = "bool | float | str"
+
+_LAST: Final = 2.0**63  # seconds since 1970: after all that can happen
+
+
+def recheck_of(value: Any, name: str) -> Recheck:
+    """Return a staleness bound: a boolean, ``"open"``, or seconds since 1970."""
+    value = stated(value)
+    if isinstance(value, bool) or value == "open":
+        found: Recheck = value
+        return found
+    if isinstance(value, int | float):
+        return float(value) if -_LAST < value < _LAST else value >= _LAST
+    raise ArgumentError(f'"{name}": {brief(value)} is no boolean, number or "open"')
+
+
+def asked(value: Any, name: str) -> Recheck:
+    """Return the staleness bound that a keyword states."""
+    try:
+        return recheck_of(value, name)
+    except ArgumentError as error:
+        raise TypeError(str(error)) from error

@@ -1,0 +1,200 @@
+"""What a transaction has read, which is remembered as long as it is open."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from tessarr.store import MemoryStore
+from tessarr.store.wrappers.staged import CachePool, RememberingStore, StagedStore
+from tessarr.store.wrappers.wrapper import WrapperStore
+
+if TYPE_CHECKING:
+    from tessarr.store import Store
+
+__all__ = ["Remembered"]
+
+_BYTES: Final = 1 << 28
+_SMALL_BYTES: Final = 1 << 26  # a cache with more room remembers what is read in transactions, too
+_NOW: Final = float("inf")
+_NO_POOLS: Final[frozenset[CachePool]] = frozenset()
+
+
+class Remembered:
+    """What stages the changes of a transaction, and asks through what remembers.
+
+    The cache of an array does. Where that has little room, or there is none, the transaction itself
+    remembers up to 256 MiB of what it has read.
+
+    Parameters
+    ----------
+    atomic, repeatable
+        As the transaction is. Who calls this has its lock.
+    """
+
+    __slots__ = (
+        "_atomic",
+        "_began",
+        "_committed",
+        "_keys",
+        "_last",
+        "_memory",
+        "_pools",
+        "_repeatable",
+        "_views",
+    )
+
+    def __init__(self, *, atomic: bool, repeatable: bool) -> None:
+        self._atomic, self._repeatable = atomic, repeatable
+        self._began = time.time()
+        self._memory: CachePool | None = None
+        # By the numbers of stages and stores; the latter are kept, so that no others get theirs.
+        self._views: dict[tuple[int, int, float], tuple[Store, StagedStore]] = {}
+        self._last: dict[int, tuple[Store, Store]] = {}
+        self._keys: dict[int, StagedStore] = {}
+        self._pools: dict[int, frozenset[CachePool]] = {}
+        self._committed: list[StagedStore] = []
+
+    # What stages, and asks
+
+    def array(self, stage: StagedStore, store: Store, place: Store, since: float) -> StagedStore:
+        """Return what stages changes of an array.
+
+        Parameters
+        ----------
+        stage
+            What stages changes of keys of the same place.
+        store, place
+            What the array asks outside of the transaction, and where it is, below caches.
+        since
+            From when on what was read of chunks will do, in seconds since 1970.
+        """
+        number = stage.number
+        found = self._views.get((number, id(store), since))
+        if found is None:
+            view, pools = self._over(stage, store, place, since), _pools(store)
+            if view is not stage and (pools or number not in self._last):
+                self._last[number] = store, place
+                self._keys.pop(number, None)
+            self._know(number, pools)
+            found = self._views[number, id(store), since] = store, view
+        return found[1]
+
+    def keys(self, stage: StagedStore) -> StagedStore:
+        """Return what stages changes of keys, and compares what is remembered with the place."""
+        number = stage.number
+        found, last = self._keys.get(number), self._last.get(number)
+        if found is None and last is not None:
+            found = self._keys[number] = self._over(stage, *last, _NOW, caches=True)
+        return found or stage
+
+    def settling(self, stage: StagedStore) -> StagedStore:
+        """Return what stages changes of chunks in the end.
+
+        Where reads have to repeat, it asks for nothing that the transaction has read.
+        """
+        last = self._last.get(stage.number)
+        if last is None or not self._repeatable:
+            return self.keys(stage)
+        return self._over(stage, *last, self._began, caches=True)
+
+    def _over(
+        self, stage: StagedStore, store: Store, place: Store, since: float, *, caches: bool = False
+    ) -> StagedStore:
+        """Return what stages changes; `since` holds for caches, too, or they have their own."""
+        if isinstance(place, MemoryStore) and store == place:
+            return stage
+        below = self._asked(store, place, since, caches=caches)
+        return StagedStore(below, False, stage.owner, same=stage)
+
+    def _asked(self, store: Store, place: Store, since: float, *, caches: bool) -> Store:
+        """Return what is asked in place of a store, and remembers."""
+        if isinstance(store, MemoryStore):
+            return store
+        if self._memory is None:
+            self._memory = CachePool(_BYTES)
+        if type(store) is RememberingStore:
+            store = store.fresh(since if caches else None)
+            if store.room >= _SMALL_BYTES:
+                return store
+        elif isinstance(store, WrapperStore) and store != place:
+            given = store._arguments
+            below = self._asked(given["store"], place, since, caches=caches)
+            return type(store)(**(given | {"store": below}))
+        return RememberingStore(
+            store,
+            metadata=self._memory,
+            data=self._memory,
+            metadata_since=_NOW,
+            data_since=since,
+        )
+
+    # The end
+
+    def know(self, stage: StagedStore, store: Store) -> None:
+        """Take note of what remembers answers of a store that takes part."""
+        self._know(stage.number, _pools(store))
+
+    def _know(self, number: int, pools: frozenset[CachePool]) -> None:
+        if pools:
+            self._pools[number] = self._pools.get(number, _NO_POOLS) | pools
+
+    def last(self, stage: StagedStore, *, compares: bool) -> StagedStore:
+        """Return what commits changes of keys: caches remember these then, if it is one by one.
+
+        Parameters
+        ----------
+        stage
+            What has staged them.
+        compares
+            Whether keys are compared that were only read.
+        """
+        if not (compares or self._repeatable or stage.changes()):
+            return stage
+        last = stage if self._atomic else self.keys(stage)
+        self._committed.append(last)
+        return last
+
+    def below(self, view: StagedStore) -> Store:
+        """Return where chunks are changed: of what remembers nothing, what it asks."""
+        self._committed.append(view)
+        below = view.below
+        if self._bytes or type(below) is not RememberingStore:
+            return below
+        if all(pool is self._memory for pool in below.pools):
+            return below.asked
+        return below
+
+    @property
+    def _bytes(self) -> int:
+        """How much the transaction itself remembers."""
+        return 0 if self._memory is None else self._memory.counts()["bytes"]
+
+    def forget(self) -> None:
+        """Have caches forget what they may have missed of the changes that were made."""
+        for view in self._committed if self._pools else ():
+            for pool in self._pools.get(view.number, _NO_POOLS) - _pools(view.below):
+                pool.forget()
+
+    def mistrust(self) -> None:
+        """Have caches forget everything: something has changed that reads were to repeat."""
+        for pool in _NO_POOLS.union(*self._pools.values()):
+            pool.forget()
+
+    def clear(self) -> None:
+        """Forget all that was read."""
+        if self._memory is not None:
+            self._memory.forget()
+        for known in (self._views, self._last, self._keys, self._pools):
+            known.clear()
+        self._committed.clear()
+
+
+def _pools(store: Store) -> frozenset[CachePool]:
+    """Return what remembers answers of a store, and changes that are made through it."""
+    found = _NO_POOLS
+    while isinstance(store, WrapperStore):
+        if isinstance(store, RememberingStore):
+            found |= store.pools
+        store = store._arguments["store"]
+    return found

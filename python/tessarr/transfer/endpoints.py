@@ -1,0 +1,303 @@
+"""What is copied from, and to: arrays of any library behind two small classes.
+
+Both are looked at through *ranges*, ``(start, step, count)`` for each axis, so that a part of
+an array, also a reversed one, is an end like a whole array is.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import numpy as np
+
+from tessarr._engine import ArrayBase
+from tessarr.errors import ArgumentError
+from tessarr.indexing import Selection, broadcast_value
+from tessarr.indexing.array_likes import broadcast_masked, has_mask, values_in_memory
+from tessarr.transfer.plan import cut_points
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    import numpy.typing as npt
+
+    from tessarr.format.chunk_grid import Cuts
+    from tessarr.indexing import Range
+    from tessarr.metadata.node import ArrayMeta
+    from tessarr.store import Store
+    from tessarr.transfer.plan import Region
+    from tessarr.types import Shape
+
+__all__ = ["Source", "StoredArray", "Target", "as_stored", "in_memory", "source_of", "target_of"]
+
+_CONCURRENT: Final = frozenset(("tessarr", "numpy", "zarr", "h5py", "dask", "xarray"))
+"""Packages whose arrays may be read by several threads at a time."""
+
+
+class StoredArray(Protocol):
+    """What is used of `tessarr.Array`."""
+
+    @property
+    def metadata(self) -> ArrayMeta: ...
+    @property
+    def _store(self) -> Store: ...
+    @property
+    def _synchronizer(self) -> object: ...
+    @property
+    def write_empty_chunks(self) -> bool: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def get_basic_selection(
+        self, selection: Any, *, out: npt.NDArray[Any] | None = None
+    ) -> npt.NDArray[Any]: ...
+    def _put(
+        self, axes: Any, out_axes: Any, values: npt.NDArray[Any], parts: Any = None
+    ) -> None: ...
+
+
+def as_stored(array: Any) -> StoredArray | None:
+    """Return an array if it is a `tessarr.Array`."""
+    stored: Any = array
+    return stored if isinstance(array, ArrayBase) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An array, or a part of it, that is read region by region.
+
+    Parameters
+    ----------
+    array
+        Anything with a shape that gives arrays when it is indexed by slices.
+    ranges
+        Which part.
+    shape
+        Of that part, as it is copied: axes of length 1 may stand for longer ones, and be left
+        out in front, as NumPy broadcasts.
+    dtype
+        Of the elements.
+    chunks
+        Per axis of `array` the length of its chunks, or their lengths.
+    """
+
+    array: Any
+    ranges: tuple[Range, ...]
+    shape: Shape
+    dtype: np.dtype[Any]
+    chunks: tuple[int | Sequence[int] | None, ...]
+    _lock: AbstractContextManager[Any] = field(repr=False)
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it is a `tessarr.Array`."""
+        return isinstance(self.array, ArrayBase)
+
+    def cuts(self) -> list[npt.NDArray[np.int64] | None]:
+        """Return where each axis is cut into chunks, in the coordinates of the part.
+
+        None: that is not known, or does not matter.
+        """
+        missing = len(self.shape) - len(self.ranges)
+        found: list[npt.NDArray[np.int64] | None] = [None] * missing
+        for lengths, size, (start, step, count), wanted in zip(
+            self.chunks, self.array.shape, self.ranges, self.shape[missing:], strict=True
+        ):
+            if lengths is None or count != wanted:
+                found.append(None)
+            else:
+                found.append(_seen_from(cut_points(lengths, size), start, step, count))
+        return found
+
+    def read(self, region: Region, buffer: npt.NDArray[np.uint8] | None) -> npt.NDArray[Any]:
+        """Read a region; into `buffer`, if that is possible."""
+        missing = len(self.shape) - len(self.ranges)
+        bounds = [
+            (0, 1) if count != wanted else own
+            for own, (_, _, count), wanted in zip(
+                region[missing:], self.ranges, self.shape[missing:], strict=True
+            )
+        ]
+        key = tuple(
+            _slice(start + step * first, step, last - first)
+            for (start, step, _), (first, last) in zip(self.ranges, bounds, strict=True)
+        )
+        if self.is_stored and buffer is not None and not self.dtype.hasobject:
+            out = _view(buffer, tuple(last - first for first, last in bounds), self.dtype)
+            values = self.array.get_basic_selection(key, out=out)
+        else:
+            with self._lock:
+                values = in_memory(self.array, key)
+        shape = tuple(last - first for first, last in region)
+        return (
+            broadcast_masked(values, shape) if has_mask(values) else np.broadcast_to(values, shape)
+        )
+
+
+def in_memory(array: Any, key: Any) -> npt.NDArray[Any]:
+    """Read a part of an array of any library; text of HDF5, which h5py has as bytes, as text."""
+    values = values_in_memory(array[key])
+    metadata = getattr(array.dtype, "metadata", None)
+    if values.dtype.kind != "O" or not metadata or metadata.get("vlen") is not str:
+        return values
+    found = np.empty(values.shape, object)
+    found.reshape(-1)[:] = [
+        item.decode("utf-8", "surrogateescape") if isinstance(item, bytes) else item
+        for item in values.reshape(-1)
+    ]
+    return found
+
+
+def _view(buffer: npt.NDArray[np.uint8], shape: Shape, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return np.ndarray(shape, dtype, buffer.data[:size])
+
+
+def source_of(
+    array: Any, shape: Shape | None = None, ranges: Sequence[Range] | None = None
+) -> Source:
+    """Return an array as a source; as far as `shape`, to which it is broadcast.
+
+    Parameters
+    ----------
+    array
+        With ``shape`` and ``dtype``, and given slices it gives what NumPy makes an array of.
+    shape
+        The shape to copy; by default its own.
+    ranges
+        Which part of it; by default all.
+    """
+    own = tuple(map(int, array.shape))
+    part = tuple((0, 1, length) for length in own) if ranges is None else tuple(ranges)
+    counts = tuple(count for _, _, count in part)
+    top = type(array).__module__.partition(".")[0]
+    lock: AbstractContextManager[Any] = nullcontext() if top in _CONCURRENT else threading.Lock()
+    return Source(
+        array, part, counts if shape is None else shape, np.dtype(array.dtype), _chunks(array), lock
+    )
+
+
+def _chunks(array: Any) -> tuple[int | Sequence[int] | None, ...]:
+    """Return per axis the length of what is best read as a whole, or several; or None."""
+    stored = as_stored(array)
+    if stored is not None:
+        return _along(stored.metadata.chunk_cuts, stored.shape)
+    rank = len(array.shape)
+    chunks = getattr(array, "chunks", None)
+    if not isinstance(chunks, tuple) or len(chunks) != rank:
+        return (None,) * rank
+    return tuple(_lengths(axis) for axis in chunks)
+
+
+def _along(cuts: Sequence[Cuts], shape: Shape) -> tuple[int | Sequence[int], ...]:
+    pairs = zip(cuts, shape, strict=True)
+    return tuple(axis.longest if axis.even else axis.lengths(size) for axis, size in pairs)
+
+
+def _lengths(axis: Any) -> int | Sequence[int] | None:
+    if isinstance(axis, int | np.integer):
+        return int(axis) if axis > 0 else None
+    return tuple(map(int, axis)) if isinstance(axis, tuple | list) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An array, or a part of it, that is written region by region.
+
+    Parameters
+    ----------
+    array
+        A `tessarr.Array`, or anything to which slices can be assigned.
+    ranges
+        Which part: one for each axis of `array`.
+    axes
+        Which axis of what is copied runs along each of them; None where that has none.
+    shape
+        Of what is copied.
+    dtype
+        Of the elements.
+    chunks
+        Per axis of `array` the length of its chunks, or their lengths.
+    """
+
+    array: Any
+    ranges: tuple[Range, ...]
+    axes: tuple[int | None, ...]
+    shape: Shape
+    dtype: np.dtype[Any]
+    chunks: tuple[int | Sequence[int] | None, ...]
+
+    def cuts(self) -> list[npt.NDArray[np.int64]]:
+        """Return where each axis of what is copied is cut into chunks."""
+        found = [np.empty(0, np.int64)] * len(self.shape)
+        for lengths, size, (start, step, count), axis in zip(
+            self.chunks, self.array.shape, self.ranges, self.axes, strict=True
+        ):
+            if axis is not None:
+                found[axis] = _seen_from(cut_points(lengths, size), start, step, count)
+        return found
+
+    def write(self, region: Region, values: npt.NDArray[Any]) -> None:
+        """Write a region."""
+        places = tuple(
+            part
+            if axis is None
+            else (part[0] + part[1] * region[axis][0], part[1], _count(region[axis]))
+            for part, axis in zip(self.ranges, self.axes, strict=True)
+        )
+        stored = as_stored(self.array)
+        if stored is not None:
+            given: Any = stored.metadata.data_type.given(values)
+            whole = Selection(places, self.axes, given.shape, given.shape)
+            fill = stored.metadata.fill_element
+            stored._put(places, self.axes, broadcast_value(given, whole, stored.dtype, fill))
+        elif has_mask(values):
+            raise ArgumentError(
+                f"cannot copy masked elements to {type(self.array).__name__}: fill them first"
+            )
+        else:
+            key = tuple(
+                start if axis is None else _slice(start, step, count)
+                for (start, step, count), axis in zip(places, self.axes, strict=True)
+            )
+            # Others do not know NumPy's type of text.
+            self.array[key] = values.astype(object) if values.dtype.kind == "T" else values
+
+
+def target_of(array: Any, selection: Selection | None = None) -> Target:
+    """Return an array as a target: all of it, or what ranges select."""
+    shape = tuple(array.shape)
+    if selection is None:
+        ranges: Any = tuple((0, 1, length) for length in shape)
+        axes: tuple[int | None, ...] = tuple(range(len(shape)))
+        wanted = shape
+    else:
+        ranges, axes, wanted = selection.axes, selection.out_axes, selection.buffer_shape
+    stored = as_stored(array)
+    chunks = _chunks(array) if stored is None else _along(stored.metadata.chunk_grid.cuts, shape)
+    return Target(array, ranges, axes, wanted, np.dtype(array.dtype), chunks)
+
+
+def _count(bounds: tuple[int, int]) -> int:
+    return bounds[1] - bounds[0]
+
+
+def _slice(start: int, step: int, count: int) -> slice:
+    """Return the slice that begins at `start` and has `count` elements."""
+    stop = start + step * count
+    return slice(start, stop if stop >= 0 else None, step)
+
+
+def _seen_from(
+    points: npt.NDArray[np.int64], start: int, step: int, count: int
+) -> npt.NDArray[np.int64]:
+    """Return where cuts of an axis are among the elements of a range of it."""
+    places = -((start - points) // step) if step > 0 else (start - points) // -step + 1
+    return np.unique(places[(places > 0) & (places < count)])

@@ -1,0 +1,182 @@
+"""Copy: several regions under way at a time, so that one is read while others are encoded."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from contextvars import copy_context
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tessarr import _engine
+from tessarr.format.user_warnings import remember_caller
+from tessarr.options import current
+from tessarr.transfer.plan import make_plan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tessarr.transfer.endpoints import Source, Target
+    from tessarr.transfer.plan import Plan
+
+__all__ = ["most_at_once", "plan_of", "run", "work_off"]
+
+_OF_ANY_LENGTH: Final = 64
+"""What an element that NumPy keeps elsewhere is taken to need, in bytes."""
+
+
+def most_at_once() -> int:
+    """Return how many pieces of work are worth having under way: one for each thread, and one."""
+    return _engine.threads() + 1
+
+
+def plan_of(source: Source, target: Target, memory_bytes: int | None = None) -> Plan:
+    """Return the regions in which to copy.
+
+    Parameters
+    ----------
+    source, target
+        From what to what, of one shape.
+    memory_bytes
+        How much all regions under way may hold; by default as the options say.
+    """
+    items = {source.dtype: 0, target.dtype: 0}
+    item_bytes = sum(_OF_ANY_LENGTH if item.hasobject else item.itemsize for item in items)
+    return make_plan(
+        target.shape,
+        source.cuts(),
+        target.cuts(),
+        item_bytes=max(item_bytes, 1),
+        memory_bytes=current().copy_bytes if memory_bytes is None else memory_bytes,
+        workers=most_at_once(),
+    )
+
+
+def run(
+    source: Source,
+    target: Target,
+    plan: Plan,
+    *,
+    numbers: Iterable[int] | None = None,
+    done: Callable[[int], None] | None = None,
+) -> None:
+    """Copy the regions of a plan.
+
+    Parameters
+    ----------
+    source, target
+        From what to what, of one shape. They must not share elements, unless each is copied
+        to itself.
+    plan
+        The regions.
+    numbers
+        Which of them; by default all.
+    done
+        Told the number of each region that is stored, in the calling thread.
+
+    Notes
+    -----
+    The first error ends it: what is under way is finished, and it is raised here. So is
+    what `done` raises, and Ctrl-C.
+    """
+    size = prod(plan.longest) * source.dtype.itemsize
+    reused = source.is_stored and not source.dtype.hasobject
+
+    def worker() -> Callable[[int], None]:
+        buffer = np.empty(size, np.uint8) if reused else None
+
+        def copy(number: int) -> None:
+            region = plan.region(number)
+            target.write(region, source.read(region, buffer))
+
+        return copy
+
+    work_off(range(plan.count) if numbers is None else numbers, worker, plan.at_once, done)
+
+
+def work_off(
+    numbers: Iterable[int],
+    worker: Callable[[], Callable[[int], object]],
+    at_once: int,
+    done: Callable[[int], None] | None = None,
+) -> None:
+    """Do numbered pieces of work, several at a time.
+
+    Parameters
+    ----------
+    numbers
+        Of the pieces, in their order.
+    worker
+        Called once in each thread; returns what does a piece.
+    at_once
+        How many threads there are; with one the calling thread does it all.
+    done
+        Told the number of each piece that is done, in the calling thread.
+    """
+    if at_once > 1:
+        _Workers(iter(numbers), worker).run(at_once, done)
+        return
+    work = worker()
+    for number in numbers:
+        work(number)
+        if done is not None:
+            done(number)
+
+
+class _Workers:
+    """Threads that take the next piece as long as there is one, and nothing failed."""
+
+    def __init__(
+        self, numbers: Iterator[int], worker: Callable[[], Callable[[int], object]]
+    ) -> None:
+        self._numbers = numbers
+        self._worker = worker
+        self._taking = threading.Lock()
+        self._stop = False
+        self._told: queue.SimpleQueue[int | BaseException | None] = queue.SimpleQueue()
+        """The number of a piece that is done, an error, or None when a thread ends."""
+
+    def run(self, at_once: int, done: Callable[[int], None] | None) -> None:
+        begun: list[threading.Thread] = []
+        try:
+            for number in range(at_once):
+                inside = copy_context()  # with the options that hold here
+                inside.run(remember_caller)
+                thread = threading.Thread(
+                    target=inside.run, args=(self._thread,), name=f"tessarr-copy-{number}"
+                )
+                thread.start()
+                begun.append(thread)
+            self._listen(len(begun), done)
+        finally:
+            self._stop = True
+            for thread in begun:
+                thread.join()
+
+    def _listen(self, running: int, done: Callable[[int], None] | None) -> None:
+        while running:
+            told = self._told.get()
+            if told is None:
+                running -= 1
+            elif isinstance(told, BaseException):
+                raise told
+            elif done is not None:
+                done(told)
+
+    def _thread(self) -> None:
+        try:
+            work = self._worker()
+            while (number := self._next()) is not None:
+                work(number)
+                self._told.put(number)
+        except BaseException as error:  # noqa: BLE001 (raised again where the copy was asked for)
+            self._stop = True
+            self._told.put(error)
+        finally:
+            self._told.put(None)
+
+    def _next(self) -> int | None:
+        with self._taking:
+            return None if self._stop else next(self._numbers, None)

@@ -1,0 +1,101 @@
+"""Move chunks as they are stored, where those of the new array are the same bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tessarr.flow.open import prefix_of
+from tessarr.format.chunk_key_encoding import cells_of
+from tessarr.metadata.convert import convert
+from tessarr.metadata.node import ArrayMeta
+from tessarr.transfer.execute import most_at_once, work_off
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from tessarr.store import Store
+
+__all__ = ["chunk_keys", "has_same_chunks", "move", "renamed"]
+
+
+def has_same_chunks(old: ArrayMeta, new: ArrayMeta) -> bool:
+    """Tell whether a stored chunk of one array is a chunk of the other, whatever its key.
+
+    Examples
+    --------
+    >>> from tessarr.metadata.build import array_meta
+    >>> two, three = (array_meta(shape=(4,), zarr_format=form) for form in (2, 3))
+    >>> has_same_chunks(two, three), has_same_chunks(two, array_meta(shape=(4,), chunks=2))
+    (True, False)
+    """
+    if old.storage_transformers or new.storage_transformers:
+        return False
+    if old.zarr_format != new.zarr_format:
+        said = convert(old, "", new.zarr_format).meta
+        if not isinstance(said, ArrayMeta):
+            return False
+        old = said
+    return _of_chunks(old) == _of_chunks(new)
+
+
+def _of_chunks(meta: ArrayMeta) -> tuple[object, ...]:
+    return (meta.shape, meta.data_type, meta.chunk_grid, meta.fill_value, meta.codecs)
+
+
+def chunk_keys(
+    keys: Iterable[str], path: str, meta: ArrayMeta
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Return which of some keys are chunks of an array, each with its place in the grid."""
+    prefix, shape = prefix_of(path), meta.grid_shape
+    return [
+        (key, cell)
+        for key, cell in cells_of(keys, prefix, meta.chunk_key_encoding, meta.rank)
+        if all(at < count for at, count in zip(cell, shape, strict=True))
+    ]
+
+
+def renamed(
+    keys: Iterable[str], path: str, meta: ArrayMeta, new_path: str, new: ArrayMeta
+) -> list[tuple[str, str]]:
+    """Return which of some keys are chunks of an array, each with its key in another one."""
+    prefix, encode = prefix_of(new_path), new.chunk_key_encoding.encode
+    return [(key, prefix + encode(cell)) for key, cell in chunk_keys(keys, path, meta)]
+
+
+def move(
+    source: Store,
+    target: Store,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    memory_bytes: int,
+    numbers: Iterable[int] | None = None,
+    done: Callable[[int], None] | None = None,
+) -> None:
+    """Copy values from keys of one store to keys of another.
+
+    Parameters
+    ----------
+    source, target
+        From where to where.
+    pairs
+        The keys, old and new.
+    memory_bytes
+        How much may be in memory at a time; at least one value is.
+    numbers
+        Which of the pairs; by default all.
+    done
+        Told the number of each pair that is stored, in the calling thread.
+    """
+
+    def copy(number: int) -> None:
+        old, new = pairs[number]
+        value = source.get(old)
+        if value is not None:
+            target.put(new, value)
+
+    # Chunks of one array are of like sizes: some are asked for theirs.
+    some = [old for old, _ in pairs[:: max(len(pairs) // 16, 1)]]
+    largest = max((source.size(key) or 0 for key in some), default=0)
+    at_once = min(most_at_once(), memory_bytes // max(largest, 1), len(pairs))
+    work = range(len(pairs)) if numbers is None else numbers
+    work_off(work, lambda: copy, max(at_once, 1), done)
