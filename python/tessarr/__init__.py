@@ -149,8 +149,8 @@ __all__ = [
 ]
 
 
-_ELSEWHERE = {
-    "AsyncArray": "array.asynchronous",
+_LAZY_NAMES = {
+    "AsyncArray": "array.async_array",
     "LazyArray": "array.lazy",
     "DictStore": "stores",
     "DirectoryStore": "stores",
@@ -169,31 +169,31 @@ _ELSEWHERE = {
     "Categorize": "codecs",
     "Delta": "codecs",
     "FixedScaleOffset": "codecs",
-    "Future": "future",
-    "ProcessSynchronizer": "synchronizer",
-    "ThreadSynchronizer": "synchronizer",
+    "Future": "flow.future",
+    "ProcessSynchronizer": "node.synchronizer",
+    "ThreadSynchronizer": "node.synchronizer",
     "GZip": "codecs",
-    "LazyLoader": "saving",
+    "LazyLoader": "api.save",
     "Quantize": "codecs",
-    "Unreadable": "node",
+    "Unreadable": "node.node",
     "Zlib": "codecs",
     "Zstd": "codecs",
-    "consolidate_metadata": "hierarchy",
-    "consolidated_differences": "hierarchy",
-    "convert": "converting",
+    "consolidate_metadata": "api.hierarchy",
+    "consolidated_differences": "api.hierarchy",
+    "convert": "copying.convert",
     "copy": "copying",
     "copy_all": "copying",
     "copy_store": "copying",
     "copy_to": "copying",
-    "create_hierarchy": "hierarchy",
-    "load": "saving",
-    "migrate_1to2": "hierarchy",
-    "open_consolidated": "hierarchy",
-    "remove_consolidated": "hierarchy",
-    "save": "saving",
-    "save_array": "saving",
-    "save_group": "saving",
-    "tree": "hierarchy",
+    "create_hierarchy": "api.hierarchy",
+    "load": "api.save",
+    "migrate_1to2": "api.hierarchy",
+    "open_consolidated": "api.hierarchy",
+    "remove_consolidated": "api.hierarchy",
+    "save": "api.save",
+    "save_array": "api.save",
+    "save_group": "api.save",
+    "tree": "api.hierarchy",
 }
 
 
@@ -201,8 +201,8 @@ def __getattr__(name: str) -> Any:
     # Loaded when asked for, to keep the import light.
     from importlib import import_module
 
-    if name in _ELSEWHERE:
-        return getattr(import_module(f"tessarr.{_ELSEWHERE[name]}"), name)
+    if name in _LAZY_NAMES:
+        return getattr(import_module(f"tessarr.{_LAZY_NAMES[name]}"), name)
     if name == "PackBits":  # as zarr-python 2 has it; that of format 3 is another codec
         return import_module("tessarr.codecs").PackBitsV2
     if name in ("blosc", "codecs", "extensions", "storage", "stores"):

@@ -1058,7 +1058,7 @@ class Bracket(Generic[_Made_co]):
 
 @final
 class View:
-    """Dimensions, and a map for each dimension of what is viewed: what `tessarr.index_space` composes.
+    """A domain and an output index map for each dimension of the base.
 
     ``View(dims)`` is a domain: it views nothing.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["remember_caller", "warn_user"]
 
-_PACKAGE: Final = __file__.removesuffix("user_warnings.py")
+_PACKAGE: Final = __file__[: -len("format/user_warnings.py")]
 
 _BETWEEN: Final = frozenset(
     {"asyncio", "collections", "concurrent", "contextlib", "functools", "threading"}

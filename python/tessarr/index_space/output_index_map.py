@@ -10,7 +10,8 @@ dimension of the view, of length 1 where it does not vary along it, and begins a
 bounds.
 
 All three forms are closed under composition, so that a view of a view is a view, and costs as
-much as one. The engine composes them (`rust/engine/src/index_space`); here are the values that
+much as one. The engine composes them (`rust/engine/src/index_space`);
+here are the values that
 users see.
 """
 

@@ -85,8 +85,8 @@ def array_meta(
     dtype : dtype_like or DataType
         Its elements.
     chunks : None, bool, int, sequence of (int, None or sequence of int), or ChunkGrid
-        The lengths of chunks; see `tessarr.format.chunk_shape.chunk_lengths`. If sharded, the subchunk
-        shape. A grid may also be given as its JSON.
+        The lengths of chunks; see `tessarr.format.chunk_shape.chunk_lengths`. If sharded,
+        the subchunk shape. A grid may also be given as its JSON.
     shards : None, "auto", int, sequence of (int, None or sequence of int), ChunkGrid or mapping
         The lengths of shards, multiples of the chunk shape; None and -1 in a sequence mean
         the whole axis. "auto" chooses; a mapping has ``shape`` and ``index_location``.

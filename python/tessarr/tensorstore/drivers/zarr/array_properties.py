@@ -80,22 +80,15 @@ class Kind:
     @cached_property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks; not to be modified."""
-        of = (
-            zarr3_constraints.chunk_layout_of
-            if self.meta.zarr_format == 3
-            else zarr2_constraints.chunk_layout_of
-        )
-        return ChunkLayout._of(of(self.meta, self.inner_shape))
+        of_format = zarr3_constraints if self.meta.zarr_format == 3 else zarr2_constraints
+        return ChunkLayout._of(of_format.chunk_layout_of(self.meta, self.inner_shape))
 
     @cached_property
     def codec(self) -> CodecSpec:
         """How chunks are encoded."""
-        meta = self.meta
-        return (
-            zarr3_constraints.codec_of(meta)
-            if meta.zarr_format == 3
-            else zarr2_constraints.codec_of(meta)
-        )
+        of_format = zarr3_constraints if self.meta.zarr_format == 3 else zarr2_constraints
+        codec: CodecSpec = of_format.codec_of(self.meta)
+        return codec
 
     @cached_property
     def dimension_units(self) -> Units:
