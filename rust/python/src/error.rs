@@ -3,13 +3,14 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::once::Once;
+use crate::once::{intern, Once};
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tessarr_engine::error::EXIT;
 use tessarr_engine::{Error, Kind};
 
+use crate::fallible;
 use crate::kept::Kept;
 use crate::recall::is_too_large;
 
@@ -84,29 +85,31 @@ fn class(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyAny>> {
 
 /// A class of `tessarr.errors`.
 pub(crate) fn named<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyAny>> {
-    let module = ERRORS.get_or_try_init(py, || py.import("tessarr.errors").map(Bound::unbind))?;
-    module.bind(py).getattr(class)
+    let import = || py.import(fallible::text(py, "tessarr.errors")?).map(Bound::unbind);
+    ERRORS.get_or_try_init(py, import)?.bind(py).getattr(fallible::text(py, class)?)
 }
 
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let class = class(py, error.kind)?;
-    let fields = PyDict::new(py);
+    let fields = fallible::dict(py)?;
+    let text = |text: Option<&str>| text.map(|text| fallible::text(py, text)).transpose();
     if let Some(code) = error.code {
-        fields.set_item("kind", code)?;
+        fields.set_item(intern!(py, "kind"), text(Some(code))?)?;
     }
-    fields.set_item("key", error.key.as_deref())?;
+    fields.set_item(intern!(py, "key"), text(error.key.as_deref())?)?;
     // The engine says "zstd, codec 2 of 3"; the field is the name alone.
     let codec =
         error.codec.as_deref().map(|codec| codec.split_once(", codec ").map_or(codec, |(name, _)| name));
-    fields.set_item("codec", codec)?;
+    fields.set_item(intern!(py, "codec"), text(codec)?)?;
     let chunk = error.chunk.as_ref().map(|chunk| PyTuple::new(py, chunk)).transpose()?;
-    fields.set_item("chunk", chunk)?;
+    fields.set_item(intern!(py, "chunk"), chunk)?;
     if let Kind::Store { retryable, errno } = error.kind {
         fields.set_item("retryable", retryable)?;
         fields.set_item("errno", errno)?;
         fields.set_item("filename", error.file.as_deref().map(|path| path.as_os_str()))?;
     }
-    Ok(PyErr::from_value(class.call((message(error),), Some(&fields))?))
+    let message = fallible::text(py, &message(error))?.into_any();
+    Ok(PyErr::from_value(class.call(fallible::single(message)?, Some(&fields))?))
 }
 
 /// Where a callback raised, for a note; None where there is nothing to say.

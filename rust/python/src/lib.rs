@@ -14,6 +14,7 @@ mod description;
 mod elements;
 mod ending;
 mod error;
+mod fallible;
 mod flag;
 mod handle;
 mod kept;

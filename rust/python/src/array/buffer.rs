@@ -12,6 +12,10 @@ use tessarr_engine::vlen::Arena;
 
 use crate::elements::{self, Elements, Handles};
 use crate::error::{named, out_of_memory};
+use crate::fallible::Reserve;
+
+/// So many elements are delivered without a reserve of memory.
+const FEW: usize = 1000;
 
 /// What the engine reads to or writes from: the memory of a NumPy array, whose owner
 /// is kept, or handles in its place.
@@ -53,14 +57,16 @@ impl Memory {
         array: &Bound<'_, PyUntypedArray>,
         arena: Arena,
     ) -> PyResult<()> {
-        if let Some(handles) = &self.handles {
+        let Some(handles) = &self.handles else { return Ok(()) };
+        // Few elements leave memory for what follows.
+        let reserve = if array.len() > FEW { Reserve::new(array.py()).map(Some) } else { Ok(None) };
+        let delivered = reserve.and_then(|_reserve| {
             // SAFETY: they were filled by the read that gave the arena; the fill
             // value stands in the array, which the caller keeps.
             unsafe { handles.deliver(elements, array) }
-                .map_err(|error| out_of_memory(array.py(), error, "the elements that were read"))?;
-        }
+        });
         drop(arena);
-        Ok(())
+        delivered.map_err(|error| out_of_memory(array.py(), error, "the elements that were read"))
     }
 }
 
