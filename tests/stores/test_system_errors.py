@@ -281,7 +281,7 @@ for more in range(1, 60):
         assert "Unable to allocate" in str(error) or sys.argv[2] == "json", repr(error)
         failed += 1
     except SystemError as error:
-        # A fault of CPython's JSON scanner without memory: it returns no value and sets no exception.
+        # Without memory, CPython's JSON scanner returns no value and sets no exception.
         assert str(error) == "error return without exception set" and sys.argv[2] == "json"
         failed += 1
     else:
