@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 
 /// Neighbouring cells of one length; the last run of an axis goes on for ever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Executor {
+pub struct CellRun {
     /// The index at which its first cell begins.
     pub start: u64,
     /// The number of its first cell.
@@ -18,7 +18,7 @@ pub struct Executor {
     pub size: u64,
 }
 
-impl Executor {
+impl CellRun {
     /// The number of the cell that holds `index`, which is in this run.
     pub fn cell_of(&self, index: u64) -> u64 {
         self.cell + (index - self.start) / self.size
@@ -36,7 +36,7 @@ pub enum Cuts {
     /// Cells of one length.
     Every(u64),
     /// More than one run, in order, the first from 0.
-    Runs(Box<[Executor]>),
+    Runs(Box<[CellRun]>),
 }
 
 impl Cuts {
@@ -55,7 +55,7 @@ impl Cuts {
             if size == 0 || count == 0 {
                 return Err(bad("has cells of length 0, or none"));
             }
-            runs.push(Executor { start, cell, size });
+            runs.push(CellRun { start, cell, size });
             let end = size.checked_mul(count).and_then(|length| length.checked_add(start));
             start = end.ok_or_else(|| bad("is longer than 2^64"))?;
             cell += count;
@@ -67,9 +67,9 @@ impl Cuts {
     }
 
     /// The run that holds `index`.
-    pub fn at_index(&self, index: u64) -> Executor {
+    pub fn at_index(&self, index: u64) -> CellRun {
         match self {
-            Cuts::Every(size) => Executor { start: 0, cell: 0, size: *size },
+            Cuts::Every(size) => CellRun { start: 0, cell: 0, size: *size },
             Cuts::Runs(runs) => runs[runs.partition_point(|run| run.start <= index) - 1],
         }
     }
@@ -94,9 +94,9 @@ impl Cuts {
     }
 
     /// The runs that hold indices of `low..=high`, each with the index after its last one.
-    pub fn between(&self, low: u64, high: u64) -> impl DoubleEndedIterator<Item = (Executor, u64)> + '_ {
-        let (single, runs): (Option<Executor>, &[Executor]) = match self {
-            Cuts::Every(size) => (Some(Executor { start: 0, cell: 0, size: *size }), &[]),
+    pub fn between(&self, low: u64, high: u64) -> impl DoubleEndedIterator<Item = (CellRun, u64)> + '_ {
+        let (single, runs): (Option<CellRun>, &[CellRun]) = match self {
+            Cuts::Every(size) => (Some(CellRun { start: 0, cell: 0, size: *size }), &[]),
             Cuts::Runs(runs) => (None, runs),
         };
         let first = runs.partition_point(|run| run.start <= low).saturating_sub(1);

@@ -6,10 +6,10 @@
 
 use smallvec::SmallVec;
 
-use super::{Hit, Ids, Piece, Points, Selection, ValuePart};
+use super::{AxisPart, Hit, Ids, Piece, Points, Selection};
 use crate::array::PerAxis;
 use crate::error::{Error, Kind, Result};
-use crate::grid::{Cuts, Executor};
+use crate::grid::{CellRun, Cuts};
 
 /// More tasks than this are refused: the pool counts past the last one.
 const MOST_TASKS: usize = 1 << 62;
@@ -42,7 +42,7 @@ struct Ranges {
     count: usize,
     stride: isize,
     /// The run of cells; its start is absolute.
-    run: Executor,
+    run: CellRun,
     cells: u64,
     /// Cells that the same range touches in runs before this one.
     before: u64,
@@ -77,8 +77,8 @@ fn range_cells(
     }
     let last = start + step * (count as i64 - 1);
     let (low, high) = (start.min(last) as u64 - origin, start.max(last) as u64 - origin);
-    let mut add = |(run, end): (Executor, u64)| {
-        let run = Executor { start: origin + run.start, ..run };
+    let mut add = |(run, end): (CellRun, u64)| {
+        let run = CellRun { start: origin + run.start, ..run };
         let (from, to) = places(start, step, run.start, origin.saturating_add(end));
         let to = to.min(count as u64);
         if from < to {
@@ -102,7 +102,7 @@ impl Ranges {
         step: i64,
         count: usize,
         stride: isize,
-        run: Executor,
+        run: CellRun,
         before: u64,
         skipped: u64,
     ) -> Self {
@@ -118,7 +118,7 @@ impl Ranges {
     }
 
     /// Touched cell `number`: its index, the part inside it, and that part's offset in the buffer.
-    fn cell(&self, number: u64) -> (u64, ValuePart<'static>, isize) {
+    fn cell(&self, number: u64) -> (u64, AxisPart<'static>, isize) {
         let Ranges { start, step, count, stride, run, .. } = *self;
         let number = number - self.before;
         let (cell, from, to) = if step.unsigned_abs() > run.size {
@@ -132,7 +132,7 @@ impl Ranges {
             (cell, from, to)
         };
         let (from, to) = (from as usize, count.min(to as usize));
-        let part = ValuePart::Range { start: start + step * from as i64, step, count: to - from, stride };
+        let part = AxisPart::Range { start: start + step * from as i64, step, count: to - from, stride };
         (cell, part, (self.skipped as usize + from) as isize * stride)
     }
 
@@ -182,11 +182,11 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], cuts: &[Cuts]) -> Result<Di
         .iter()
         .zip(origin.iter().zip(cuts))
         .map(|(part, (&origin, cuts))| match *part {
-            ValuePart::Range { start, step, count, stride } => {
+            AxisPart::Range { start, step, count, stride } => {
                 Along::Range(range_cells(start, step, count, stride, origin, cuts))
             }
-            ValuePart::List(hits) => Along::List(list_cells(hits, origin, cuts)),
-            ValuePart::Joint(column) => Along::Joint(column),
+            AxisPart::List(hits) => Along::List(list_cells(hits, origin, cuts)),
+            AxisPart::Joint(column) => Along::Joint(column),
         })
         .collect();
     let (groups, ids) = match &piece.ids {
@@ -311,8 +311,8 @@ impl<'a> Division<'a> {
         let rank = self.axes.len();
         cell.clear();
         cell.resize(rank, 0);
-        let mut axes: PerAxis<ValuePart<'_>> = SmallVec::with_capacity(rank);
-        axes.resize(rank, ValuePart::List(&[]));
+        let mut axes: PerAxis<AxisPart<'_>> = SmallVec::with_capacity(rank);
+        axes.resize(rank, AxisPart::List(&[]));
         let mut offset = self.offset;
         for (axis, along) in self.axes.iter().enumerate().rev() {
             let cells = along.cells() as usize;
@@ -329,10 +329,10 @@ impl<'a> Division<'a> {
                 }
                 Along::List(cells) => {
                     let (index, hits) = cells[rest % cells.len()];
-                    (cell[axis], axes[axis]) = (index, ValuePart::List(hits));
+                    (cell[axis], axes[axis]) = (index, AxisPart::List(hits));
                 }
                 Along::Joint(column) => {
-                    axes[axis] = ValuePart::Joint(*column);
+                    axes[axis] = AxisPart::Joint(*column);
                     if let Some(group) = group {
                         cell[axis] = group.cell[*column];
                     }

@@ -181,10 +181,10 @@ impl Selection {
     pub fn piece(&self) -> Piece<'_> {
         let axes = self.axes.iter().map(|form| match form {
             AxisForm::Range { start, step, count, stride } => {
-                ValuePart::Range { start: *start, step: *step, count: *count, stride: *stride }
+                AxisPart::Range { start: *start, step: *step, count: *count, stride: *stride }
             }
-            AxisForm::List(hits) => ValuePart::List(hits),
-            AxisForm::Joint(column) => ValuePart::Joint(*column),
+            AxisForm::List(hits) => AxisPart::List(hits),
+            AxisForm::Joint(column) => AxisPart::Joint(*column),
         });
         let ids = (!self.points.columns.is_empty()).then_some(Ids::All(self.points.count));
         Piece { axes: axes.collect(), selection: self, ids, offset: 0 }
@@ -217,7 +217,7 @@ fn check_indices(mut indices: impl Iterator<Item = i64>, size: u64, axis: usize)
 
 /// One axis of a piece; indices are absolute.
 #[derive(Clone, Copy)]
-enum ValuePart<'a> {
+enum AxisPart<'a> {
     Range { start: i64, step: i64, count: usize, stride: isize },
     List(&'a [Hit]),
     Joint(usize),
@@ -268,7 +268,7 @@ impl Direction {
 
 /// The part of a selection that falls into one cell (or into the whole array).
 pub struct Piece<'a> {
-    axes: PerAxis<ValuePart<'a>>,
+    axes: PerAxis<AxisPart<'a>>,
     selection: &'a Selection,
     ids: Option<Ids<'a>>,
     /// Byte offset in the caller's buffer of the ranges' first items.
@@ -279,9 +279,9 @@ impl<'a> Piece<'a> {
     /// Nothing is selected.
     pub fn is_empty(&self) -> bool {
         self.axes.iter().any(|part| match part {
-            ValuePart::Range { count, .. } => *count == 0,
-            ValuePart::List(hits) => hits.is_empty(),
-            ValuePart::Joint(_) => false,
+            AxisPart::Range { count, .. } => *count == 0,
+            AxisPart::List(hits) => hits.is_empty(),
+            AxisPart::Joint(_) => false,
         }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
     }
 
@@ -294,14 +294,14 @@ impl<'a> Piece<'a> {
         };
         self.selection.whole_items
             && self.axes.iter().enumerate().all(|(axis, part)| match part {
-                ValuePart::Range { step, count, .. } => {
+                AxisPart::Range { step, count, .. } => {
                     *count as u64 == inside(axis) && (step.unsigned_abs() == 1 || inside(axis) <= 1)
                 }
-                ValuePart::List(hits) => {
+                AxisPart::List(hits) => {
                     1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64
                         == inside(axis)
                 }
-                ValuePart::Joint(_) => true,
+                AxisPart::Joint(_) => true,
             })
             && self.ids.as_ref().is_none_or(|ids| self.points_cover(ids, origin, inside))
     }
@@ -335,9 +335,9 @@ impl<'a> Piece<'a> {
     pub fn as_box(&self, origin: &[u64]) -> Option<PerAxis<std::ops::Range<u64>>> {
         let boxed = self.selection.whole_items
             && self.axes.iter().all(|part| match part {
-                ValuePart::Range { step, count, .. } => step.unsigned_abs() == 1 || *count == 1,
-                ValuePart::List(hits) => hits.len() == 1,
-                ValuePart::Joint(_) => false,
+                AxisPart::Range { step, count, .. } => step.unsigned_abs() == 1 || *count == 1,
+                AxisPart::List(hits) => hits.len() == 1,
+                AxisPart::Joint(_) => false,
             });
         let places = |axis: usize| {
             let (first, last) = self.reach(axis);
@@ -349,12 +349,12 @@ impl<'a> Piece<'a> {
     /// The least and the greatest index along `axis`.
     pub fn reach(&self, axis: usize) -> (i64, i64) {
         match self.axes[axis] {
-            ValuePart::Range { start, step, count, .. } => {
+            AxisPart::Range { start, step, count, .. } => {
                 let end = start + step * (count as i64 - 1);
                 (start.min(end), start.max(end))
             }
-            ValuePart::List(hits) => (hits[0].index, hits[hits.len() - 1].index),
-            ValuePart::Joint(column) => {
+            AxisPart::List(hits) => (hits[0].index, hits[hits.len() - 1].index),
+            AxisPart::Joint(column) => {
                 let column = &self.selection.points.columns[column];
                 let ids = self.ids.as_ref().map(Ids::iter);
                 let indices = ids.into_iter().flatten().map(|id| column[id]);
@@ -366,16 +366,16 @@ impl<'a> Piece<'a> {
     /// How many places there are along `axis` for [`Piece::slab`]; for joint axes: points.
     pub fn places(&self, axis: usize) -> usize {
         match (&self.axes[axis], &self.ids) {
-            (ValuePart::Range { count, .. }, _) => *count,
-            (ValuePart::List(hits), _) => hits.len(),
-            (ValuePart::Joint(_), Some(Ids::Some(ids))) => ids.len(),
-            (ValuePart::Joint(_), _) => 1,
+            (AxisPart::Range { count, .. }, _) => *count,
+            (AxisPart::List(hits), _) => hits.len(),
+            (AxisPart::Joint(_), Some(Ids::Some(ids))) => ids.len(),
+            (AxisPart::Joint(_), _) => 1,
         }
     }
 
     /// Whether `axis` is walked together with others.
     pub fn is_joint(&self, axis: usize) -> bool {
-        matches!(self.axes[axis], ValuePart::Joint(_))
+        matches!(self.axes[axis], AxisPart::Joint(_))
     }
 
     /// The piece with only `places` along `axis`.
@@ -388,14 +388,14 @@ impl<'a> Piece<'a> {
             offset: self.offset,
         };
         match (&mut piece.axes[axis], &mut piece.ids) {
-            (ValuePart::Range { start, step, count, stride }, _) => {
+            (AxisPart::Range { start, step, count, stride }, _) => {
                 *start += *step * places.start as i64;
                 *count = places.len();
                 piece.offset += places.start as isize * *stride;
             }
-            (ValuePart::List(hits), _) => *hits = &hits[places],
-            (ValuePart::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[places],
-            (ValuePart::Joint(_), _) => {}
+            (AxisPart::List(hits), _) => *hits = &hits[places],
+            (AxisPart::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[places],
+            (AxisPart::Joint(_), _) => {}
         }
         piece
     }
@@ -435,14 +435,14 @@ impl<'a> Piece<'a> {
         let mut lists: SmallVec<[Vec<(isize, isize)>; 2]> = SmallVec::new();
         for (axis, part) in self.axes.iter().enumerate() {
             match *part {
-                ValuePart::Range { start, .. } => {
+                AxisPart::Range { start, .. } => {
                     cell += (start as u64 - origin[axis]) as isize * strides[axis]
                 }
-                ValuePart::List(hits) => {
+                AxisPart::List(hits) => {
                     let cell = |hit: &Hit| (hit.index as u64 - origin[axis]) as isize * strides[axis];
                     lists.push(hits.iter().map(|hit| direction.pair(cell(hit), hit.offset)).collect());
                 }
-                ValuePart::Joint(_) => {}
+                AxisPart::Joint(_) => {}
             }
         }
         if let Some(ids) = &self.ids {
@@ -455,7 +455,7 @@ impl<'a> Piece<'a> {
         let mut axes: PerAxis<CopyAxis<'_>> =
             lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
         for (axis, part) in self.axes.iter().enumerate() {
-            if let ValuePart::Range { step, count, stride, .. } = *part {
+            if let AxisPart::Range { step, count, stride, .. } = *part {
                 // Of one place no step is taken, and its product could overflow.
                 let along = if count > 1 { step as isize * strides[axis] } else { 0 };
                 let (src, dst) = direction.pair(along, stride);
