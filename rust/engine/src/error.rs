@@ -1,4 +1,4 @@
-//! The one error type of the engine; the binding maps each kind to a class.
+//! The error type of the engine; the binding maps each kind to an exception class.
 
 use std::any::Any;
 use std::fmt;
@@ -8,64 +8,65 @@ use std::sync::Arc;
 /// The result of every fallible engine function.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Which Python exception class an error becomes.
+/// The Python exception class of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Stored bytes are bad (`DataError`).
+    /// Stored bytes are invalid (`DataError`).
     Data,
-    /// The store failed (`StoreError`); `errno` where the system gave one.
+    /// The store failed (`StoreError`).
     Store {
-        /// Trying again may help.
+        /// A retry may succeed.
         retryable: bool,
-        /// The operating system's number, if any.
+        /// The error number of the operating system, if any.
         errno: Option<i32>,
     },
-    /// A caller's argument is wrong (`ArgumentError`).
+    /// An argument of the caller is invalid (`ArgumentError`).
     Argument,
     /// A selection is out of bounds or malformed (`SelectionError`).
     Selection,
-    /// Others changed what a change was decided on (`ConflictError`).
+    /// Another writer changed the value that a change is based on (`ConflictError`).
     Conflict,
     /// The store or array is open for reading only (`ReadOnlyError`).
     ReadOnly,
-    /// Something that must not exist does (`ExistsError`).
+    /// Something exists that must not (`ExistsError`).
     Exists,
     /// Not found (`NotFoundError`).
     NotFound,
-    /// Valid, but not supported by this build (`UnsupportedError`).
+    /// Valid, but this build does not support it (`UnsupportedError`).
     Unsupported,
-    /// The user pressed Ctrl-C; the binding raises what is pending.
+    /// The user pressed Ctrl-C; the binding raises the pending exception.
     Interrupted,
-    /// A callback raised; `Error::foreign` holds its exception.
+    /// A callback raised an exception, which `Error::foreign` holds.
     Foreign,
-    /// The system gives no more memory (`MemoryError`).
+    /// The system has no more memory (`MemoryError`).
     Memory,
-    /// A broken promise inside the engine (`InternalError`).
+    /// A bug in the engine (`InternalError`).
     Internal,
 }
 
 /// The code of an exception that ends a program, such as that of Ctrl-C.
 pub const EXIT: &str = "exit";
 
-/// The code of an error after a change that may have been made.
+/// The code of an error after an ambiguous write: the store may have applied it.
 pub const AMBIGUOUS_WRITE: &str = "answer_lost";
 
 /// What failed, where and why.
 #[derive(Clone)]
 pub struct Error {
-    /// The class.
+    /// The exception class.
     pub kind: Kind,
-    /// A kind of `tessarr.errors.KINDS` that is narrower than the class; None: the class's own.
+    /// A kind of `tessarr.errors.KINDS` that is narrower than the class; None: the kind of the
+    /// class.
     pub code: Option<&'static str>,
-    /// Why, in one sentence without a full stop.
+    /// The reason, in one sentence without a full stop.
     pub message: String,
-    /// The store key concerned.
+    /// The store key.
     pub key: Option<String>,
-    /// The grid position concerned.
+    /// The grid position.
     pub chunk: Option<Vec<u64>>,
-    /// The codec concerned, by its name.
+    /// The name of the codec.
     pub codec: Option<String>,
-    /// The file or folder that the operating system refused, if it was one.
+    /// The file or folder that the operating system refused, if any.
     pub file: Option<Box<PathBuf>>,
     /// The exception of a callback.
     pub foreign: Option<Arc<dyn Any + Send + Sync>>,
@@ -86,50 +87,50 @@ impl Error {
         }
     }
 
-    /// It ends the program, unless somebody takes it for what it is.
+    /// Whether the error ends the program unless a caller handles it.
     pub fn is_exit(&self) -> bool {
         self.code == Some(EXIT)
     }
 
-    /// It is no answer, but ended the wait for one.
+    /// Whether the error ends the wait for an operation, not the operation itself.
     pub fn ends_wait(&self) -> bool {
         self.kind == Kind::Interrupted || self.is_exit()
     }
 
-    /// Stored bytes are bad.
+    /// Stored bytes are invalid.
     pub fn data(message: impl Into<String>) -> Self {
         Self::new(Kind::Data, message)
     }
 
-    /// Stored bytes are too many or too few.
+    /// The number of stored bytes is wrong.
     pub fn size(message: impl Into<String>) -> Self {
         Error { code: Some("wrong_size"), ..Self::data(message) }
     }
 
-    /// A stored checksum differs from the data.
+    /// A stored checksum differs from the checksum of the data.
     pub fn checksum(stored: u32, computed: u32) -> Self {
         let message = format!("checksum mismatch: stored 0x{stored:08x}, computed 0x{computed:08x}");
         Error { code: Some("checksum_mismatch"), ..Self::data(message) }
     }
 
-    /// The system does not give `bytes` bytes of memory for `what`.
+    /// The system has no memory for `what` of `bytes` bytes.
     pub fn memory(bytes: usize, what: &str) -> Self {
         Self::new(Kind::Memory, format!("no memory for {what} of {bytes} bytes"))
     }
 
-    /// A broken promise inside the engine.
+    /// A bug in the engine.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(Kind::Internal, message)
     }
 
-    /// The operating system refused; `what` says which action on which path.
+    /// The operating system refused; `what` names the action and the path.
     pub fn io(what: impl fmt::Display, error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
         let retryable = matches!(error.kind(), Interrupted | TimedOut | WouldBlock);
         Self::new(Kind::Store { retryable, errno: error.raw_os_error() }, format!("{what}: {error}"))
     }
 
-    /// It came after a change of which nobody knows whether it was made.
+    /// Mark the error of an ambiguous write: the store may have applied it.
     #[must_use]
     pub fn after_ambiguous_write(mut self) -> Self {
         if matches!(self.kind, Kind::Store { .. } | Kind::Foreign) {
@@ -138,21 +139,21 @@ impl Error {
         self
     }
 
-    /// Adds the key, unless one is known already.
+    /// Add the key, unless the error has one.
     #[must_use]
     pub fn at_key(mut self, key: &str) -> Self {
         self.key.get_or_insert_with(|| key.to_owned());
         self
     }
 
-    /// Adds the grid position, unless one is known already.
+    /// Add the grid position, unless the error has one.
     #[must_use]
     pub fn at_chunk(mut self, chunk: &[u64]) -> Self {
         self.chunk.get_or_insert_with(|| chunk.to_vec());
         self
     }
 
-    /// Says which subchunk of a shard is meant.
+    /// Add the subchunk of a shard to the message.
     #[must_use]
     pub fn in_subchunk(mut self, cell: &[u64]) -> Self {
         let cell: Vec<String> = cell.iter().map(u64::to_string).collect();
@@ -160,7 +161,7 @@ impl Error {
         self
     }
 
-    /// Adds the codec, unless one is known already.
+    /// Add the codec, unless the error has one.
     #[must_use]
     pub fn in_codec(mut self, codec: impl fmt::Display) -> Self {
         self.codec.get_or_insert_with(|| codec.to_string());

@@ -1,6 +1,8 @@
-//! The data plane of Tessarr: given a compiled array description and a
-//! selection it finds the chunks, fetches, decodes and scatters them into the
-//! caller's buffer, or gathers, encodes and stores them. No Python here.
+//! The data plane of Tessarr, without Python.
+//!
+//! The engine takes a compiled array description and a selection. It finds the chunks, fetches and
+//! decodes them, and copies their elements to the caller's buffer; or it gathers, encodes and
+//! stores them.
 
 pub mod array;
 pub mod chunk_shape;

@@ -1,4 +1,4 @@
-//! What a worker thread keeps between chunks, so that a chunk allocates nothing.
+//! Reusable memory of a worker thread, so that processing a chunk allocates nothing.
 
 use std::alloc::{alloc_zeroed, Layout};
 use std::cell::RefCell;
@@ -7,15 +7,15 @@ use std::mem::MaybeUninit;
 use crate::codec::Context;
 use crate::error::{Error, Result};
 
-/// Buffers above this many bytes in sum are given back after an operation.
-const KEPT_BYTES: usize = 48 << 20;
+/// The maximum total size of the spare buffers after an operation; larger ones are freed.
+const MAX_SPARE_BYTES: usize = 48 << 20;
 
 /// Codec contexts and reusable buffers of one thread.
 #[derive(Default)]
 pub struct Scratch {
     /// Codec contexts and tables.
     pub context: Context,
-    /// Text of the key in work.
+    /// The text of the current key.
     pub key: String,
     spare: Vec<Vec<u8>>,
 }
@@ -27,9 +27,8 @@ thread_local! {
 }
 
 impl Scratch {
-    /// Run `work` with a scratch of this thread. Calls nest (work inside a
-    /// shard, a codec written in Python that reads another array): each depth
-    /// has a scratch of its own.
+    /// Call `work` with a scratch of this thread. Calls nest (work inside a shard, a codec written
+    /// in Python that reads another array): each depth has a scratch of its own.
     pub fn with<R>(work: impl FnOnce(&mut Scratch) -> R) -> R {
         let mut scratch = SPARE.with_borrow_mut(Vec::pop).unwrap_or_default();
         let result = work(&mut scratch);
@@ -38,13 +37,13 @@ impl Scratch {
         result
     }
 
-    /// A buffer of any length and content; hand it back with [`Scratch::give`].
+    /// A buffer of any length and content. Return it with [`Scratch::put_back`].
     pub fn take(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Keep `buffer` for the next [`Scratch::take`].
-    pub fn give(&mut self, buffer: Vec<u8>) {
+    /// Return `buffer` for the next [`Scratch::take`].
+    pub fn put_back(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() > 0 {
             self.spare.push(buffer);
         }
@@ -53,18 +52,18 @@ impl Scratch {
     fn trim(&mut self) {
         let mut kept = 0;
         self.spare.retain(|buffer| {
-            let fits = kept + buffer.capacity() <= KEPT_BYTES;
+            let fits = kept + buffer.capacity() <= MAX_SPARE_BYTES;
             kept += if fits { buffer.capacity() } else { 0 };
             fits
         });
     }
 }
 
-/// The first `size` bytes of `buffer`, grown where needed. Old content stays:
-/// memory is cleared only when it is new, and then by the system.
+/// The first `size` bytes of `buffer`, grown where needed. Old content stays: only new memory is
+/// cleared, by the system.
 ///
 /// # Errors
-/// `Kind::Memory`: sizes come from metadata, and may be any.
+/// `Kind::Memory`: sizes come from metadata and may have any value.
 pub fn sized(buffer: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
     if buffer.len() < size {
         if buffer.capacity() < size {
@@ -77,7 +76,7 @@ pub fn sized(buffer: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
     Ok(&mut buffer[..size])
 }
 
-/// `vec![0; size]`, without its abort where there is no memory.
+/// `vec![0; size]`, with an error instead of an abort when memory runs out.
 fn zeroed(size: usize) -> Result<Vec<u8>> {
     let no_memory = || Error::memory(size, "a buffer");
     let layout = Layout::array::<u8>(size).map_err(|_| no_memory())?;
@@ -89,28 +88,28 @@ fn zeroed(size: usize) -> Result<Vec<u8>> {
     if memory.is_null() {
         return Err(no_memory());
     }
-    // SAFETY: just allocated by the global allocator, `size` initialised bytes.
+    // SAFETY: the global allocator has just allocated `size` initialised bytes.
     Ok(unsafe { Vec::from_raw_parts(memory, size, size) })
 }
 
-/// Memory for `size` bytes, which is not cleared.
+/// Uninitialised memory for `size` bytes.
 ///
 /// # Errors
 /// As of [`sized`].
-pub fn blank(size: usize) -> Result<Vec<MaybeUninit<u8>>> {
+pub fn uninitialized(size: usize) -> Result<Vec<MaybeUninit<u8>>> {
     let mut bytes = Vec::new();
     reserve(&mut bytes, size)?;
-    // SAFETY: so many are reserved, and need not be initialised.
+    // SAFETY: the capacity is reserved, and the bytes need not be initialised.
     unsafe { bytes.set_len(size) };
     Ok(bytes)
 }
 
-/// Room for `more` items in `list`, an error instead of an abort where there is no memory.
+/// Reserve capacity for `more` items in `list`, with an error instead of an abort.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize) -> Result<()> {
     list.try_reserve_exact(more).map_err(|_| Error::memory(more.saturating_mul(size_of::<T>()), "a buffer"))
 }
 
-/// `item`, `count` times.
+/// `item`, repeated `count` times.
 pub fn repeated<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     reserve(&mut list, count)?;

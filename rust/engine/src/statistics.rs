@@ -54,9 +54,9 @@ pub fn storage_statistics(
     };
     let whole = selection.piece();
     if !whole.is_empty() && !search.is_decided() {
-        let cuts = &operation.array.cuts;
-        let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
-        search.search_chunks(&whole, &divide(&whole, &base, cuts)?)?;
+        let dim_grids = &operation.array.dim_grids;
+        let base: PerAxis<u64> = dim_grids.iter().map(|_| 0).collect();
+        search.search_chunks(&whole, &divide(&whole, &base, dim_grids)?)?;
     }
     Ok(Statistics {
         not_stored: !search.has_stored.into_inner(),
@@ -136,16 +136,16 @@ impl Search<'_> {
         if cells <= min_cells || !array.has_numbered_keys() {
             return Ok(None);
         }
-        let reaches = (0..array.cuts.len()).map(|axis| whole.reach(axis));
+        let reaches = (0..array.dim_grids.len()).map(|axis| whole.reach(axis));
         let (first_cell, last_cell): (PerAxis<u64>, PerAxis<u64>) = array
-            .cuts
+            .dim_grids
             .iter()
             .zip(reaches)
-            .map(|(cuts, (low, high))| (cuts.cell_of(low as u64), cuts.cell_of(high as u64)))
+            .map(|(dim_grids, (low, high))| (dim_grids.cell_of(low as u64), dim_grids.cell_of(high as u64)))
             .unzip();
         let common_axes = first_cell.iter().zip(&last_cell).take_while(|(low, high)| low == high).count();
-        let sides = array.cuts.iter().zip(&array.shape).skip(common_axes);
-        let listed_cells = sides.map(|(cuts, &size)| cuts.cell_of(size.saturating_sub(1)) + 1);
+        let sides = array.dim_grids.iter().zip(&array.shape).skip(common_axes);
+        let listed_cells = sides.map(|(dim_grids, &size)| dim_grids.cell_of(size.saturating_sub(1)) + 1);
         let listed_cells = listed_cells.fold(1, u64::saturating_mul);
         let keys = if self.operation.store.concurrency() > 0 { KEYS_PER_REQUEST } else { KEYS_PER_LOOKUP };
         if cells.saturating_mul(keys) < listed_cells {
@@ -184,8 +184,8 @@ impl Search<'_> {
             level.pipeline.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
             self.subchunks(shard, portion, Source::computed(&decoded), scratch)
         })();
-        scratch.give(encoded);
-        scratch.give(decoded);
+        scratch.put_back(encoded);
+        scratch.put_back(decoded);
         result
     }
 
@@ -198,7 +198,7 @@ impl Search<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let index = shard_index::index(shard, source, scratch)?;
-        let division = portion.divide(&shard.cuts)?;
+        let division = portion.divide(&shard.dim_grids)?;
         let (level, shape) = (&shard.level, &self.operation.array.shape);
         let mut cell = PerAxis::new();
         for task in 0..division.tasks() {

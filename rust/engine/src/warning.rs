@@ -1,4 +1,4 @@
-//! Warnings of the engine, which its binding shows to the user.
+//! Warnings of the engine, which the binding shows to the user.
 
 use std::sync::OnceLock;
 
@@ -6,12 +6,12 @@ use crate::error::Result;
 
 static SHOW: OnceLock<fn(&str) -> Result<()>> = OnceLock::new();
 
-/// Sets what shows warnings. The first call counts.
+/// Set the function that shows warnings. Only the first call has an effect.
 pub fn show_by(show: fn(&str) -> Result<()>) {
     let _ = SHOW.set(show);
 }
 
-/// Shows a warning; an error if the user wants warnings to be errors.
+/// Show a warning; an error if the user turns warnings into errors.
 pub(crate) fn warn(message: &str) -> Result<()> {
     SHOW.get().map_or(Ok(()), |show| show(message))
 }

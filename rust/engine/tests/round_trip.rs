@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Body, Chain, Chains, Grid, KeyEncoding, Missing, Plan};
 use tessarr_engine::codec::chain::Pipeline;
 use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Take};
-use tessarr_engine::grid::Cuts;
+use tessarr_engine::grid::DimGrid;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
 use tessarr_engine::store::{MemoryStore, Store};
@@ -204,10 +204,10 @@ fn grid(case: &Case) -> (Grid, u64) {
         let chain = chain(case, 0, &case.chunk);
         return (Grid::Regular { chunk_shape: case.chunk.clone(), chain }, counts.product());
     };
-    let cuts: Vec<Cuts> = runs.iter().map(|lengths| Cuts::new(lengths).unwrap()).collect();
-    let counts = case.shape.iter().zip(&cuts).map(|(size, cuts)| cuts.cell_of(size - 1) + 1);
+    let dim_grids: Vec<DimGrid> = runs.iter().map(|lengths| DimGrid::new(lengths).unwrap()).collect();
+    let counts = case.shape.iter().zip(&dim_grids).map(|(size, dim_grids)| dim_grids.cell_of(size - 1) + 1);
     let chunks = counts.product();
-    (Grid::Varying { cuts, chains: Arc::new(ByShape(case.clone())) }, chunks)
+    (Grid::Varying { dim_grids, chains: Arc::new(ByShape(case.clone())) }, chunks)
 }
 
 /// What stands for an item: the number itself, or a text of its own.

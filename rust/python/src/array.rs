@@ -17,7 +17,7 @@ use tessarr_engine::array::{Array, PerAxis};
 use tessarr_engine::index_space::Dim;
 use tessarr_engine::pipeline::missing_array::ArrayPresence;
 use tessarr_engine::pipeline::operation::{Interrupt, Operation};
-use tessarr_engine::pool::{self, Pile};
+use tessarr_engine::pool::{self, Mailbox};
 use tessarr_engine::selection::{Field, Request, Selection};
 use tessarr_engine::store::Store as EngineStore;
 use tessarr_engine::vlen::Arena;
@@ -56,7 +56,7 @@ pub(crate) struct ArrayBase {
     /// Whether what stands past the edge stays in chunks that are written.
     keeps_past: AtomicBool,
     /// Small reads that wait for a thread.
-    waiting: Pile<Arc<Slot>>,
+    waiting: Mailbox<Arc<Slot>>,
     /// The check that the array still exists, for a chunk that is not stored.
     presence: OnceLock<ArrayPresence>,
     /// What keeps aside what is written.
@@ -235,7 +235,7 @@ impl ArrayBase {
             read_only,
             direct,
             keeps_past: AtomicBool::new(false),
-            waiting: Pile::default(),
+            waiting: Mailbox::default(),
             presence: OnceLock::new(),
             above: OnceLock::new(),
         }

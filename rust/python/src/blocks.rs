@@ -65,8 +65,8 @@ impl Behind {
             return Err(PyTypeError::new_err("there are no such positions"));
         }
         let found = self.blocks.get().0.part(&self.found, first..last);
-        let (view, cuts) = found.map_err(|error| to_py(py, error))?;
-        Ok((view.into(), cuts.iter().map(|cut| (cut.first, cut.whole, cut.wholes, cut.last)).collect()))
+        let (view, dim_grids) = found.map_err(|error| to_py(py, error))?;
+        Ok((view.into(), dim_grids.iter().map(|cut| (cut.first, cut.whole, cut.wholes, cut.last)).collect()))
     }
 }
 

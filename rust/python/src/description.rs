@@ -9,7 +9,7 @@ use tessarr_engine::array::{
     Array, ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
 };
 use tessarr_engine::codec::chain::Pipeline;
-use tessarr_engine::grid::Cuts;
+use tessarr_engine::grid::DimGrid;
 use tessarr_engine::vlen;
 use tessarr_engine::{Error, Result};
 
@@ -100,9 +100,9 @@ fn grid(description: &Bound<'_, PyDict>) -> PyResult<Grid> {
         return Ok(Grid::Regular { chunk_shape: lengths.extract()?, chain: chain(dict)? });
     }
     let lengths: Vec<Vec<(u64, u64)>> = lengths.extract()?;
-    let cuts = lengths.iter().map(|lengths| Cuts::new(lengths)).collect::<Result<_>>();
-    let cuts = cuts.map_err(|error| to_py(description.py(), error))?;
-    Ok(Grid::Varying { cuts, chains: Arc::new(PythonChains(codecs.unbind())) })
+    let dim_grids = lengths.iter().map(|lengths| DimGrid::new(lengths)).collect::<Result<_>>();
+    let dim_grids = dim_grids.map_err(|error| to_py(description.py(), error))?;
+    Ok(Grid::Varying { dim_grids, chains: Arc::new(PythonChains(codecs.unbind())) })
 }
 
 /// Chains that a Python function makes.

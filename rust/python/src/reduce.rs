@@ -16,27 +16,27 @@ unsafe impl<T> Send for Shared<T> {}
 
 /// Give one element of `out` for each block of `values`.
 ///
-/// `cuts` has for each axis the length of a short block at the beginning, that of whole ones and their number, and
+/// `dim_grids` has for each axis the length of a short block at the beginning, that of whole ones and their number, and
 /// the length of a short block at the end. `kind` is the type of the elements.
 #[pyfunction]
 fn reduce(
     py: Python<'_>,
     values: &Bound<'_, PyUntypedArray>,
     out: &Bound<'_, PyUntypedArray>,
-    cuts: Vec<(usize, usize, usize, usize)>,
+    dim_grids: Vec<(usize, usize, usize, usize)>,
     method: &str,
     kind: &str,
 ) -> PyResult<()> {
     let wrong = |what: &str| Err(argument(py, what));
     let Some(method) = Method::named(method) else { return wrong("there is no such method") };
     let to_cut = |(first, whole, wholes, last)| Cut { first, whole, wholes, last };
-    let cuts: Vec<Cut> = cuts.into_iter().map(to_cut).collect();
+    let dim_grids: Vec<Cut> = dim_grids.into_iter().map(to_cut).collect();
     let bytes = item_bytes(kind);
     if [values, out].iter().any(|array| Some(array.dtype().itemsize()) != bytes) {
         return wrong("the elements are of another kind");
     }
-    if !cuts.iter().map(Cut::items).eq(values.shape().iter().map(|&size| Some(size)))
-        || !cuts.iter().map(Cut::blocks).eq(out.shape().iter().copied())
+    if !dim_grids.iter().map(Cut::items).eq(values.shape().iter().map(|&size| Some(size)))
+        || !dim_grids.iter().map(Cut::blocks).eq(out.shape().iter().copied())
     {
         return wrong("the arrays have other shapes");
     }
@@ -52,7 +52,7 @@ fn reduce(
         let Shared((source, target)) = { work };
         // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is that nobody
         // else writes to them.
-        unsafe { reduce_blocks(kind, method, &cuts, source, target) }
+        unsafe { reduce_blocks(kind, method, &dim_grids, source, target) }
     })
     .map_err(|error| to_py(py, error))
 }

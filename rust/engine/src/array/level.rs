@@ -9,7 +9,7 @@ use super::{bad, ArrayBytes, Chain, PerAxis};
 use crate::codec::chain::{expect_size, Pipeline};
 use crate::codec::{BytesCodec, Foreign};
 use crate::error::Result;
-use crate::grid::Cuts;
+use crate::grid::DimGrid;
 use crate::pipeline::source::Source;
 use crate::scratch::Scratch;
 use crate::vlen::{self, HANDLE_BYTES};
@@ -66,7 +66,7 @@ pub struct Shard {
     /// Subchunks.
     pub level: Level,
     /// How the shard is cut into subchunks, array axes.
-    pub cuts: PerAxis<Cuts>,
+    pub dim_grids: PerAxis<DimGrid>,
     /// Steps in the index per subchunk, array axes: the index is in C order of the encoded axes.
     pub entry_strides: PerAxis<u64>,
     /// Number of subchunks.
@@ -241,7 +241,7 @@ impl Level {
             .pipeline
             .decode(encoded, &mut inner, most_foreign(self.decoded_bytes), scratch)
             .and_then(|()| codec.decode_into(&inner, out, &mut scratch.context));
-        scratch.give(inner);
+        scratch.put_back(inner);
         done.map_err(|error| error.in_codec(codec.name()))
     }
 
@@ -275,7 +275,7 @@ impl Level {
             }
             Ok(turn)
         });
-        scratch.give(encoded);
+        scratch.put_back(encoded);
         done
     }
 
@@ -337,7 +337,7 @@ impl Shard {
             index.fixed_size().ok_or_else(|| bad("the index codecs of a shard have no fixed size"))?;
         Ok(Shard {
             id: next_id(),
-            cuts: level.shape.iter().copied().map(Cuts::Every).collect(),
+            dim_grids: level.shape.iter().copied().map(DimGrid::Regular).collect(),
             level,
             entry_strides,
             entries: entries as usize,

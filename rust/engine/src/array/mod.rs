@@ -15,7 +15,7 @@ use std::sync::{Arc, RwLock};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Kind, Result};
-use crate::grid::Cuts;
+use crate::grid::DimGrid;
 use crate::vlen::Handle;
 use level::bind_chunk;
 
@@ -30,7 +30,7 @@ pub struct Array {
     /// The array's shape.
     pub shape: PerAxis<u64>,
     /// How each axis is cut into chunks.
-    pub cuts: PerAxis<Cuts>,
+    pub dim_grids: PerAxis<DimGrid>,
     /// Bytes of one item.
     pub item_bytes: usize,
     /// Bytes other than 0 and 1 are refused.
@@ -145,21 +145,21 @@ impl Array {
             return Err(bad(format!("booleans of {} bytes", plan.item_bytes)));
         }
         check_shape(&plan.shape)?;
-        let (cuts, levels): (PerAxis<Cuts>, Levels) = match plan.grid {
+        let (dim_grids, levels): (PerAxis<DimGrid>, Levels) = match plan.grid {
             Grid::Regular { chunk_shape, chain } => {
                 let level = bind_chunk(chain, &chunk_shape, plan.item_bytes, &fill, plan.is_vlen)?;
-                (chunk_shape.into_iter().map(Cuts::Every).collect(), Levels::One(Arc::new(level)))
+                (chunk_shape.into_iter().map(DimGrid::Regular).collect(), Levels::One(Arc::new(level)))
             }
-            Grid::Varying { cuts, chains } => {
-                (cuts.into(), Levels::Many(Arc::new(Varying { chains, bound: RwLock::default() })))
+            Grid::Varying { dim_grids, chains } => {
+                (dim_grids.into(), Levels::Many(Arc::new(Varying { chains, bound: RwLock::default() })))
             }
         };
-        if cuts.len() != rank {
-            return Err(bad(format!("the grid has {} axes, the array has {rank}", cuts.len())));
+        if dim_grids.len() != rank {
+            return Err(bad(format!("the grid has {} axes, the array has {rank}", dim_grids.len())));
         }
         Ok(Array {
             shape: plan.shape.into(),
-            cuts,
+            dim_grids,
             item_bytes: plan.item_bytes,
             is_bool: plan.is_bool,
             fill,
@@ -175,8 +175,12 @@ impl Array {
     /// one is given; the grid and the codecs are the same.
     pub fn alike(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
         check_shape(shape)?;
-        if shape.len() != self.cuts.len() {
-            return Err(bad(format!("the grid has {} axes, the array has {}", self.cuts.len(), shape.len())));
+        if shape.len() != self.dim_grids.len() {
+            return Err(bad(format!(
+                "the grid has {} axes, the array has {}",
+                self.dim_grids.len(),
+                shape.len()
+            )));
         }
         let (fill, fill_element, levels) = match fill {
             // The very same: levels point to it, too.
@@ -189,7 +193,7 @@ impl Array {
         };
         Ok(Array {
             shape: shape.into(),
-            cuts: self.cuts.clone(),
+            dim_grids: self.dim_grids.clone(),
             fill,
             fill_element,
             keys: self.keys.clone(),
@@ -238,6 +242,6 @@ impl Array {
 
     /// The chunk that has `key`; None if none has, or keys are not made of numbers.
     pub fn cell_of_key(&self, prefix: &str, key: &str) -> Option<PerAxis<u64>> {
-        self.keys.cell_of_key(key.strip_prefix(prefix)?, self.cuts.len())
+        self.keys.cell_of_key(key.strip_prefix(prefix)?, self.dim_grids.len())
     }
 }

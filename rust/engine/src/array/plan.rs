@@ -7,7 +7,7 @@ use super::PerAxis;
 use crate::codec::chain::Pipeline;
 use crate::codec::Foreign;
 use crate::error::Result;
-use crate::grid::Cuts;
+use crate::grid::DimGrid;
 use crate::vlen;
 
 /// A chain of codecs as the metadata gives it, not yet bound to a shape.
@@ -164,7 +164,7 @@ pub enum Grid {
     /// Chunks of several shapes.
     Varying {
         /// How each axis is cut.
-        cuts: Vec<Cuts>,
+        dim_grids: Vec<DimGrid>,
         /// The codecs.
         chains: Arc<dyn Chains>,
     },

@@ -165,7 +165,7 @@ impl Pipeline {
                     .map_err(|error| error.in_codec(self.label(position)))?;
                 (start, end) = (0, next.len());
                 if let Some(old) = held.replace(next) {
-                    scratch.give(old);
+                    scratch.put_back(old);
                 }
             }
         }
@@ -177,7 +177,7 @@ impl Pipeline {
             None => last(None, bytes, scratch),
         };
         if let Some(old) = held {
-            scratch.give(old);
+            scratch.put_back(old);
         }
         done
     }
@@ -205,7 +205,7 @@ impl Pipeline {
                 codec
                     .encode(&bytes, &mut next, &mut scratch.context)
                     .map_err(|error| error.in_codec(self.label(position + 1)))?;
-                scratch.give(std::mem::replace(&mut bytes, next));
+                scratch.put_back(std::mem::replace(&mut bytes, next));
             }
         }
         let position = self.codecs.len() - 1;
@@ -215,7 +215,7 @@ impl Pipeline {
             last.encode(&bytes, out, &mut scratch.context)
                 .map_err(|error| error.in_codec(self.label(position)))?;
         }
-        scratch.give(bytes);
+        scratch.put_back(bytes);
         Ok(())
     }
 }

@@ -116,7 +116,7 @@ impl Blocks {
     pub fn part(&self, sources: &BlockSources, rows: Range<usize>) -> Result<(IndexTransform, Vec<Cut>)> {
         let rank = sources.positions.len();
         let mut part = IndexTransform { dims: PerDimension::new(), maps: PerDimension::new() };
-        let mut cuts = Vec::with_capacity(rank);
+        let mut dim_grids = Vec::with_capacity(rank);
         for (k, positions) in sources.positions.iter().enumerate() {
             let places = if k == 0 { rows.clone() } else { 0..positions.count() };
             let range = self.range_along(k, positions, places)?;
@@ -131,9 +131,9 @@ impl Blocks {
                     OutputMap::from_index_array(items, 0, 1, WHOLE)
                 }
             });
-            cuts.push(range.cut);
+            dim_grids.push(range.cut);
         }
-        Ok((self.base.compose_resolving(&part)?, cuts))
+        Ok((self.base.compose_resolving(&part)?, dim_grids))
     }
 
     fn range_along(&self, k: usize, positions: &Positions, places: Range<usize>) -> Result<BlockRange> {

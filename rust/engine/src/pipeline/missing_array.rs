@@ -112,7 +112,7 @@ impl Operation<'_> {
         if !self.array.has_numbered_keys() {
             return Ok(());
         }
-        let rank = self.array.cuts.len();
+        let rank = self.array.dim_grids.len();
         let encodings = KeyEncoding::numbered();
         let mut folders = vec![self.prefix.to_owned()];
         for _ in 0..LISTED_FOLDERS + rank {
@@ -142,7 +142,7 @@ impl Operation<'_> {
 
     /// Raise an error if `key` belongs to a chunk in another encoding, and its own key is missing.
     fn check_key(&self, key: &str, encodings: &[KeyEncoding]) -> Result<()> {
-        let (own, rank) = (&self.array.keys, self.array.cuts.len());
+        let (own, rank) = (&self.array.keys, self.array.dim_grids.len());
         let name = &key[self.prefix.len()..];
         if own.cell_of_key(name, rank).is_some() {
             return Ok(());
@@ -164,9 +164,9 @@ impl Operation<'_> {
 
     /// Whether the array has elements in `cell`.
     fn has_cell(&self, cell: &[u64]) -> bool {
-        let Array { shape, cuts, .. } = self.array;
-        let mut axes = cell.iter().zip(shape).zip(cuts);
-        axes.all(|((&cell, &length), cuts)| length > 0 && cell <= cuts.cell_of(length - 1))
+        let Array { shape, dim_grids, .. } = self.array;
+        let mut axes = cell.iter().zip(shape).zip(dim_grids);
+        axes.all(|((&cell, &length), dim_grids)| length > 0 && cell <= dim_grids.cell_of(length - 1))
     }
 }
 

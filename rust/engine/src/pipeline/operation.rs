@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::array::{Array, Level, PerAxis};
 use crate::copy::{Axis, Item};
 use crate::error::Result;
-use crate::grid::{self, Cuts};
+use crate::grid::{self, DimGrid};
 use crate::pipeline::fetch_queue;
 use crate::pipeline::missing_array::PresenceCheck;
 use crate::pipeline::upload_queue::{self, EncodedChunk};
@@ -125,9 +125,9 @@ pub struct Portion<'p, 's> {
 }
 
 impl<'s> Portion<'_, 's> {
-    /// Divide the portion among subchunks with these `cuts`.
-    pub fn divide(&self, cuts: &[Cuts]) -> Result<Division<'s>> {
-        divide(self.piece, self.origin, cuts)
+    /// Divide the portion among subchunks with these `dim_grids`.
+    pub fn divide(&self, dim_grids: &[DimGrid]) -> Result<Division<'s>> {
+        divide(self.piece, self.origin, dim_grids)
     }
 
     /// Whether it contains every element inside `bounds`, if there are any.
@@ -403,14 +403,14 @@ impl Operation<'_> {
 
     /// Divide a selection among chunks.
     pub(crate) fn divide<'s>(self, whole: &Piece<'s>) -> Result<Division<'s>> {
-        let cuts = &self.array.cuts;
-        let base: PerAxis<u64> = cuts.iter().map(|_| 0).collect();
-        divide(whole, &base, cuts)
+        let dim_grids = &self.array.dim_grids;
+        let base: PerAxis<u64> = dim_grids.iter().map(|_| 0).collect();
+        divide(whole, &base, dim_grids)
     }
 
     /// Choose the executor for `tasks` chunks, the first of which is at `cell`.
     pub(crate) fn run(self, cell: &[u64], tasks: usize, concurrency: usize) -> Result<Executor> {
-        let level = self.array.level(&grid::bounds(&self.array.cuts, cell).1)?;
+        let level = self.array.level(&grid::bounds(&self.array.dim_grids, cell).1)?;
         Ok(Executor::choose(tasks, level.decoded_bytes, concurrency))
     }
 
@@ -427,7 +427,7 @@ impl Operation<'_> {
         key: &mut String,
         work: impl FnOnce(&str, &Level, &[u64]) -> Result<R>,
     ) -> Result<R> {
-        let (origin, shape) = grid::bounds(&self.array.cuts, cell);
+        let (origin, shape) = grid::bounds(&self.array.dim_grids, cell);
         let result = self.array.format_key(self.prefix, cell, key).and_then(|()| {
             let level = self.array.level(&shape)?;
             work(key, &level, &origin).map_err(|error| error.at_key(key))

@@ -1,4 +1,4 @@
-//! Numbered tasks, and who works on them.
+//! Numbered tasks that several threads run, and the check for interrupts.
 
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
-/// How often a calling thread asks whether it was interrupted.
+/// The interval at which a calling thread checks for an interrupt.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The numbered tasks of one `parallel_for`, on the stack of its caller.
 pub(super) struct Job<'a> {
     task: &'a (dyn Fn(usize) -> Result<()> + Sync),
     tasks: usize,
-    /// The next task to hand out; `tasks` and more: none.
+    /// The next task to hand out; from `tasks` on, none.
     next: AtomicUsize,
-    /// Threads besides the caller that are at work; changed under the pool's lock.
+    /// The number of working threads besides the caller; changed under the pool's lock.
     pub(super) active: AtomicUsize,
-    /// Signals the end of the last of them.
+    /// Signals that the last of them has finished.
     pub(super) done: Condvar,
     /// The error of the lowest task so far.
     error: Mutex<Option<(usize, Error)>>,
@@ -37,8 +37,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Run tasks until there are none. Never unwinds.
-    pub(super) fn work(&self, watch: &mut Watch<'_>) {
+    /// Run tasks until none are left. Never unwinds.
+    pub(super) fn work(&self, check: &mut InterruptCheck<'_>) {
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             if index >= self.tasks {
@@ -47,13 +47,13 @@ impl<'a> Job<'a> {
             if let Err(error) = guarded(|| (self.task)(index)) {
                 self.fail(index, error);
             }
-            if watch.is_up() {
+            if check.check() {
                 self.stop();
             }
         }
     }
 
-    pub(super) fn is_handed_out(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.next.load(Ordering::Relaxed) >= self.tasks
     }
 
@@ -70,12 +70,12 @@ impl<'a> Job<'a> {
         } else {
             Some(error)
         };
-        // A callback's exception waits for its interpreter when it is dropped.
+        // Dropping the exception of a callback waits for its interpreter.
         drop(first);
         drop(other);
     }
 
-    /// To be asked when no task runs any more.
+    /// The outcome, once no task runs any more.
     pub(super) fn outcome(self) -> Result<()> {
         match self.error.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some((_, error)) => Err(error),
@@ -84,47 +84,50 @@ impl<'a> Job<'a> {
     }
 }
 
-/// `work`, whose panic becomes a `Kind::Internal` error.
+/// `work`, with a panic as a `Kind::Internal` error.
 pub fn guarded<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked(panic)))
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panic_error(panic)))
 }
 
-/// What a panic's payload says, as an error.
-fn panicked(panic: Box<dyn Any + Send>) -> Error {
+/// The message of a panic, as an error.
+fn panic_error(panic: Box<dyn Any + Send>) -> Error {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     let error = Error::internal(format!("a task panicked: {text}"));
-    // Its destructor could panic again, out of here.
+    // Its destructor could panic again.
     std::mem::forget(panic);
     error
 }
 
-/// Asks from time to time whether the operation was interrupted.
-pub(super) struct Watch<'a> {
+/// Checks from time to time whether the operation was interrupted.
+pub(super) struct InterruptCheck<'a> {
     interrupt: Option<&'a dyn Fn() -> bool>,
-    asked: Option<Instant>,
+    last_check: Option<Instant>,
     pub(super) interrupted: bool,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> InterruptCheck<'a> {
     pub(super) fn new(interrupt: Option<&'a dyn Fn() -> bool>) -> Self {
-        let asked = interrupt.is_some().then(Instant::now);
-        Watch { interrupt, asked, interrupted: false }
+        let last_check = interrupt.is_some().then(Instant::now);
+        InterruptCheck { interrupt, last_check, interrupted: false }
     }
 
-    /// A helper's, which asks nothing.
-    pub(super) const BLIND: Watch<'static> = Watch { interrupt: None, asked: None, interrupted: false };
+    /// The check of a helper, which never checks.
+    pub(super) const DISABLED: InterruptCheck<'static> =
+        InterruptCheck { interrupt: None, last_check: None, interrupted: false };
 
-    /// How long until the next question; None: there is none to ask.
-    pub(super) fn due_in(&self) -> Option<Duration> {
-        let asked = self.asked.filter(|_| !self.interrupted)?;
-        Some(INTERRUPT_INTERVAL.saturating_sub(asked.elapsed()))
+    /// The time until the next check; None: this check is disabled.
+    pub(super) fn time_to_check(&self) -> Option<Duration> {
+        let last_check = self.last_check.filter(|_| !self.interrupted)?;
+        Some(INTERRUPT_INTERVAL.saturating_sub(last_check.elapsed()))
     }
 
-    /// Ask if it is time to, and say whether the answer was yes now. Never unwinds.
-    pub(super) fn is_up(&mut self) -> bool {
-        let (Some(interrupt), Some(Duration::ZERO)) = (self.interrupt, self.due_in()) else { return false };
-        self.asked = Some(Instant::now());
+    /// Check if it is time to; true if the check has just found an interrupt. Never unwinds.
+    pub(super) fn check(&mut self) -> bool {
+        let (Some(interrupt), Some(Duration::ZERO)) = (self.interrupt, self.time_to_check()) else {
+            return false;
+        };
+        self.last_check = Some(Instant::now());
         self.interrupted = catch_unwind(AssertUnwindSafe(interrupt)).unwrap_or(true);
         self.interrupted
     }

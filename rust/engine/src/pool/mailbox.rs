@@ -1,24 +1,24 @@
-//! What is collected until somebody takes all of it.
+//! A mailbox: threads add items, and one takes all of them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
-use super::{forget_pools_in_children, GENERATION};
+use super::{clear_pools_in_children, GENERATION};
 use crate::store::fork;
 
-/// Items that wait for somebody. A child made by `fork` finds none of those of its parent.
-pub struct Pile<T>(Mutex<(u32, Vec<T>)>);
+/// Items in a mailbox. A child made by `fork` finds none of its parent's items.
+pub struct Mailbox<T>(Mutex<(u32, Vec<T>)>);
 
-impl<T> Default for Pile<T> {
+impl<T> Default for Mailbox<T> {
     fn default() -> Self {
         fork::register();
-        forget_pools_in_children();
-        Pile(Mutex::new((GENERATION.load(Ordering::Relaxed), Vec::new())))
+        clear_pools_in_children();
+        Mailbox(Mutex::new((GENERATION.load(Ordering::Relaxed), Vec::new())))
     }
 }
 
-impl<T> Pile<T> {
-    /// Add an item, and say whether it is the first one.
+impl<T> Mailbox<T> {
+    /// Add an item; true if it is the first one.
     pub fn add(&self, item: T) -> bool {
         self.with(|items| {
             items.push(item);
@@ -36,7 +36,7 @@ impl<T> Pile<T> {
         let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = GENERATION.load(Ordering::Relaxed);
         if guard.0 != now {
-            // They are the parent's, and so is what they would do when they are dropped.
+            // They are the parent's items; dropping them would run their destructors in the child.
             std::mem::forget(std::mem::take(&mut guard.1));
             guard.0 = now;
         }

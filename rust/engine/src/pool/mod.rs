@@ -1,25 +1,23 @@
-//! The engine's worker threads.
+//! The worker threads of the engine.
 //!
-//! Three pools per process, made on first use: of threads that work, as many as there are cores; and
-//! of threads that wait for something far away most of the time, one for each form of work, which
-//! comes in two:
+//! A process has up to three pools, created on first use. One runs computations, with as many
+//! threads as cores. The other two run work that mostly waits for remote stores, one for each form
+//! of work:
 //!
-//! * [`parallel_for`]: numbered tasks, run by the calling thread and whoever is
-//!   idle. The job lives on the caller's stack; tasks are handed out by an atomic
-//!   counter. The caller works until none are left, then waits only for tasks that
-//!   are running elsewhere. Hence nested calls cannot deadlock: every wait is for a
-//!   task deeper than the waiting one, and the deepest ones run.
-//! * [`spawn`]: one operation that its caller does not wait for. It queues until a thread is
-//!   free, or until somebody who waits for it does it himself: to wake a thread, and to be
-//!   woken by it, takes longer than small ones do.
+//! * [`parallel_for`]: numbered tasks, which the calling thread and idle workers run. The job lives
+//!   on the caller's stack, and an atomic counter hands out the tasks. The caller works until none
+//!   are left, then waits only for running tasks. Hence nested calls cannot deadlock: every wait is
+//!   for a task deeper than the waiting one, and the deepest tasks run.
+//! * [`spawn`]: one operation that its caller does not wait for. The operation queues until a
+//!   thread is free, or until a thread that waits for the result runs it: waking a thread takes
+//!   longer than a small operation.
 //!
-//! Workers sleep on one condition variable. Who brings work wakes one of them, and
-//! each that finds more to do than it takes wakes two others: the caller pays for one
-//! wake-up however many join. Threads are created in the same way, when nobody is idle.
+//! Workers sleep on one condition variable. A caller with new work wakes one worker, and each
+//! worker that finds more work than it takes wakes two others: the caller pays for one wake-up
+//! however many workers join. When no worker is idle, threads are created in the same way.
 //!
-//! After `fork` the child has none of the threads, and a lock may be held by one of
-//! them for ever. So the child forgets the pools (they stay allocated, untouched) and
-//! makes others when it needs them.
+//! After `fork` the child has none of the threads, and a lock may be locked for ever. The child
+//! therefore leaks the pools, untouched, and creates new ones when it needs them.
 
 mod job;
 mod mailbox;
@@ -33,43 +31,43 @@ use std::time::Duration;
 use crate::error::{Error, Kind, Result};
 
 pub use job::guarded;
-use job::{Job, Watch};
-pub use mailbox::Pile;
+use job::{InterruptCheck, Job};
+pub use mailbox::Mailbox;
 
-/// Looks at a job's helpers before the caller sleeps until they are done; about 3 µs.
-const SPINS: usize = 64;
+/// Checks of a job's helpers before the caller sleeps until they finish; about 3 µs.
+const SPIN_COUNT: usize = 64;
 
-/// The process-wide limit; 0 until first asked for.
+/// The process-wide limit of threads; 0 until the first use.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// How long a thread that waits stays without work.
-const IDLE: Duration = Duration::from_secs(1);
+/// A waiting thread ends after this time without work.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The most threads that run operations which wait.
-const MOST_WAITERS: usize = 256;
+/// The maximum number of threads that run waiting operations.
+const MAX_WAITERS: usize = 256;
 
-/// The most threads that run tasks which wait, for all jobs.
-const MOST_HELPERS: usize = 256;
+/// The maximum number of threads that run waiting tasks, for all jobs.
+const MAX_HELPERS: usize = 256;
 
-/// The threads of this process that work; null before first use and in a forked child.
+/// The pool for computations; null before first use and in a forked child.
 static WORKERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Those that run operations which wait.
+/// The pool for waiting operations.
 static WAITERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Those that run tasks which wait.
+/// The pool for waiting tasks.
 static HELPERS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
 
-/// How many forks lie between the first process and this one.
+/// The number of forks between the first process and this one.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 
-/// The most threads that work for one operation, its calling thread included.
+/// The maximum number of threads that work for one operation, including the calling thread.
 #[must_use]
 pub fn threads() -> usize {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
             let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            // Another thread's `set_threads` in between counts.
+            // A concurrent `set_threads` wins.
             match LIMIT.compare_exchange(0, cores, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => cores,
                 Err(limit) => limit,
@@ -79,8 +77,8 @@ pub fn threads() -> usize {
     }
 }
 
-/// Set the process-wide limit of threads; 0 is the number of available cores.
-/// Workers in excess end as soon as they are idle.
+/// Set the process-wide limit of threads; 0 is the number of available cores. Surplus workers end
+/// as soon as they are idle.
 pub fn set_threads(limit: usize) {
     LIMIT.store(limit, Ordering::Relaxed);
     // SAFETY: a pool is never freed.
@@ -90,15 +88,15 @@ pub fn set_threads(limit: usize) {
     }
 }
 
-/// Run `task(0)` to `task(tasks - 1)`, on at most `max_threads` threads.
+/// Run `task(0)` to `task(tasks - 1)` on at most `max_threads` threads.
 ///
-/// The calling thread takes part and returns when no task runs any more. With one
-/// task or one thread everything runs on it, in order, without locks. The first
-/// error ends the handing out of tasks and is returned (of several that run at the
-/// same time, the one of the lowest task). A panic is a `Kind::Internal` error.
+/// The calling thread takes part and returns when no task runs any more. With one task or one
+/// thread the calling thread runs everything, in order and without locks. The first error stops the
+/// job and is returned (of several concurrent errors, that of the lowest task). A panic is a
+/// `Kind::Internal` error.
 ///
-/// About every 50 ms the calling thread asks `interrupt`, between its tasks and
-/// while it waits; true ends the handing out and the result is `Kind::Interrupted`.
+/// About every 50 ms the calling thread calls `interrupt`, between its tasks and while it waits. If
+/// it returns true, the job stops and the result is `Kind::Interrupted`.
 pub fn parallel_for(
     tasks: usize,
     max_threads: usize,
@@ -106,92 +104,92 @@ pub fn parallel_for(
     task: &(dyn Fn(usize) -> Result<()> + Sync),
 ) -> Result<()> {
     let interrupt = if tasks > 1 { interrupt } else { None };
-    run(Duty::Work, tasks, max_threads.min(threads()), interrupt, task)
+    run(PoolKind::Work, tasks, max_threads.min(threads()), interrupt, task)
 }
 
-/// As [`parallel_for`], for tasks that wait for something far away: on up to `threads` threads for that, so
-/// that waiting keeps no worker from its work.
+/// Like [`parallel_for`], for tasks that wait for a remote store: they run on up to `threads`
+/// threads of another pool, so waiting does not block the computing workers.
 pub fn wait_for(
     tasks: usize,
     threads: usize,
     interrupt: Option<&dyn Fn() -> bool>,
     task: &(dyn Fn(usize) -> Result<()> + Sync),
 ) -> Result<()> {
-    run(Duty::Help, tasks, threads, interrupt, task)
+    run(PoolKind::Help, tasks, threads, interrupt, task)
 }
 
-/// Run tasks on at most so many threads, of which one is the caller's.
+/// Run tasks on at most `threads` threads, including the calling thread.
 fn run(
-    duty: Duty,
+    kind: PoolKind,
     tasks: usize,
     threads: usize,
     interrupt: Option<&dyn Fn() -> bool>,
     task: &(dyn Fn(usize) -> Result<()> + Sync),
 ) -> Result<()> {
     let job = Job::new(tasks, task);
-    let mut watch = Watch::new(interrupt);
+    let mut check = InterruptCheck::new(interrupt);
     match tasks.min(threads).saturating_sub(1) {
-        0 => job.work(&mut watch),
-        helpers => Pool::get(duty).help(&job, helpers, &mut watch)?,
+        0 => job.work(&mut check),
+        helpers => Pool::get(kind).help(&job, helpers, &mut check)?,
     }
-    if watch.interrupted {
+    if check.interrupted {
         return Err(Error::new(Kind::Interrupted, "interrupted"));
     }
     job.outcome()
 }
 
-/// Run `operation` on a thread, as soon as one is free, in the order of the calls; or in the
-/// thread of who waits for it, of which it is told.
+/// Queue `operation`. A free thread runs it, in the order of the calls, or a thread that waits for
+/// its result; the operation receives which of the two.
 ///
-/// Where `together` is more than there are workers, the operation is one that waits for something
-/// far away most of the time, and so many of its kind may do so together.
+/// A `concurrency` above the number of workers marks an operation that mostly waits for a remote
+/// store: up to `concurrency` such operations run at the same time.
 ///
-/// The operation reports its own outcome; a panic in it ends it and nothing else.
-/// A child made by `fork` does not run what its parent had queued.
-pub fn spawn(together: usize, operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
-    let pool = Pool::get(if together > threads() { Duty::Wait } else { Duty::Work });
-    pool.most.fetch_max(together.min(MOST_WAITERS), Ordering::Relaxed);
-    let queued = Queued { pool: Some(pool), ..Queued::new(operation) };
+/// The operation reports its own outcome; a panic ends only this operation. A child made by `fork`
+/// does not run the queue of its parent.
+pub fn spawn(concurrency: usize, operation: impl FnOnce(Runner) + Send + 'static) -> QueuedOperation {
+    let pool = Pool::get(if concurrency > threads() { PoolKind::Wait } else { PoolKind::Work });
+    pool.max_waiting.fetch_max(concurrency.min(MAX_WAITERS), Ordering::Relaxed);
+    let queued = QueuedOperation { pool: Some(pool), ..QueuedOperation::new(operation) };
     let mut state = pool.lock();
     state.operations.push_back(queued.clone());
-    pool.recruit(state, 1);
+    pool.wake_workers(state, 1);
     queued
 }
 
-/// Whose thread runs an operation.
+/// The thread that runs an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runner {
     /// A thread of a pool.
     Worker,
-    /// Who waits for the operation, and may be interrupted.
+    /// A thread that waits for the operation and may be interrupted.
     Caller,
 }
 
-/// An operation that a thread of a pool is to run.
+/// An operation in the queue of a pool.
 #[derive(Clone)]
-pub struct Queued {
+pub struct QueuedOperation {
     operation: Arc<Mutex<Option<Operation>>>,
     generation: u32,
     /// The pool in whose queue the operation is.
     pool: Option<&'static Pool>,
 }
 
-impl Queued {
-    /// One that no thread runs, but who waits for it.
-    pub fn new(operation: impl FnOnce(Runner) + Send + 'static) -> Queued {
-        forget_pools_in_children();
+impl QueuedOperation {
+    /// An operation that no pool runs, only a thread that waits for it.
+    pub fn new(operation: impl FnOnce(Runner) + Send + 'static) -> QueuedOperation {
+        clear_pools_in_children();
         let generation = GENERATION.load(Ordering::Relaxed);
-        Queued { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation, pool: None }
+        QueuedOperation { operation: Arc::new(Mutex::new(Some(Box::new(operation)))), generation, pool: None }
     }
 
-    /// Run it here, if nobody has begun it.
+    /// Run the operation in this thread, unless it has started.
     pub fn help(&self) {
         if self.is_of_this_process() {
             self.run(Runner::Caller);
         }
     }
 
-    /// Take the operation out of the queue, if no thread has begun it.
+    /// Remove the operation from the queue, unless it has started.
     pub fn withdraw(&self) {
         if !self.is_of_this_process() || self.take().is_none() {
             return;
@@ -201,14 +199,14 @@ impl Queued {
         }
     }
 
-    /// Whether this process has queued it, not one from which it was forked.
+    /// Whether this process queued the operation, not a parent of it.
     #[must_use]
     pub fn is_of_this_process(&self) -> bool {
         self.generation == GENERATION.load(Ordering::Relaxed)
     }
 
     fn take(&self) -> Option<Operation> {
-        // Whoever has the lock takes the operation; in a forked child it may be held for ever.
+        // The thread with the lock takes the operation; in a forked child the lock may stay locked.
         self.operation.try_lock().ok().and_then(|mut operation| operation.take())
     }
 
@@ -218,63 +216,63 @@ impl Queued {
 
     fn run(&self, runner: Runner) {
         let Some(operation) = self.take() else { return };
-        // The panic hook has printed it; the operation's owner reports to its user.
+        // The panic hook has printed the panic; the owner of the operation reports it to the user.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| operation(runner))) {
             std::mem::forget(panic);
         }
     }
 }
 
-/// A job that workers may join. The pointer is good while the entry is queued or
-/// the worker counts as active: `Pool::help` sees to both before it returns.
+/// A job that workers may join. The pointer is valid while the entry is queued or the worker counts
+/// as active: `Pool::help` ensures that neither is true when it returns.
 struct Entry {
     job: *const Job<'static>,
-    /// How many more may join.
+    /// The number of workers that may still join.
     seats: usize,
 }
 
-// SAFETY: a `Job` is shared between threads by design (its parts are `Sync`); the
-// pointer's validity is argued above.
+// SAFETY: threads share a `Job` by design (its parts are `Sync`); the type's comment explains the
+// pointer's validity.
 unsafe impl Send for Entry {}
 
 type Operation = Box<dyn FnOnce(Runner) + Send>;
 
-/// What the pool's lock guards.
+/// The state that the pool's lock guards.
 #[derive(Default)]
 struct State {
     jobs: VecDeque<Entry>,
-    operations: VecDeque<Queued>,
-    /// How many operations were withdrawn since empty entries last left the queue.
+    operations: VecDeque<QueuedOperation>,
+    /// The number of operations withdrawn since empty entries last left the queue.
     withdrawn: usize,
     /// Which of the workers "tessarr-0", "tessarr-1", … exist.
     alive: Vec<bool>,
-    /// Sleeping workers, those that were just woken included.
+    /// The number of sleeping workers, including those that were just woken.
     idle: usize,
-    /// Wake-ups that no worker has answered yet.
+    /// The number of wake-ups that no worker has answered yet.
     waking: usize,
-    /// Workers that were created and have not looked for work yet.
+    /// The number of new workers that have not looked for work yet.
     starting: usize,
 }
 
 impl State {
-    /// Whether a worker would find anything; forgets jobs whose tasks are handed out.
+    /// Whether a worker would find work; removes jobs without tasks.
     fn has_work(&mut self) -> bool {
-        // SAFETY: a queued job's caller has not returned.
-        while self.jobs.front().is_some_and(|entry| unsafe { &*entry.job }.is_handed_out()) {
+        // SAFETY: the caller of a queued job has not returned.
+        while self.jobs.front().is_some_and(|entry| unsafe { &*entry.job }.is_exhausted()) {
             self.jobs.pop_front();
         }
         !self.jobs.is_empty() || !self.operations.is_empty()
     }
 
-    /// How many workers would find something, beside those that are about to look.
-    fn lacks(&self) -> usize {
-        // SAFETY: a queued job's caller has not returned.
-        let open = self.jobs.iter().filter(|entry| !unsafe { &*entry.job }.is_handed_out());
-        let found = open.map(|entry| entry.seats).sum::<usize>() + self.operations.len();
-        found.saturating_sub(self.waking + self.starting)
+    /// The number of workers that would find work, beyond those that are about to look.
+    fn missing_workers(&self) -> usize {
+        // SAFETY: the caller of a queued job has not returned.
+        let open = self.jobs.iter().filter(|entry| !unsafe { &*entry.job }.is_exhausted());
+        let queued_work = open.map(|entry| entry.seats).sum::<usize>() + self.operations.len();
+        queued_work.saturating_sub(self.waking + self.starting)
     }
 
-    /// Take a seat at the oldest job with one free.
+    /// Take a seat at the oldest job.
     fn take_seat(&mut self) -> Option<*const Job<'static>> {
         let entry = self.jobs.front_mut()?;
         let job = entry.job;
@@ -285,8 +283,8 @@ impl State {
         Some(job)
     }
 
-    /// Give a number to a new worker, if there may be one more than `limit` allows.
-    fn enlist(&mut self, limit: usize) -> Option<usize> {
+    /// Reserve the number of a new worker, unless `limit` workers exist.
+    fn reserve_number(&mut self, limit: usize) -> Option<usize> {
         let number = self.alive.iter().position(|alive| !alive).unwrap_or(self.alive.len());
         if number >= limit {
             return None;
@@ -300,23 +298,23 @@ impl State {
     }
 }
 
-/// What the threads of a pool do most of the time.
+/// What the threads of a pool run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Duty {
+enum PoolKind {
     Work,
-    /// Run operations which wait.
+    /// Operations that wait.
     Wait,
-    /// Run tasks which wait: who waits for them may be an operation.
+    /// Tasks that wait; the thread that waits for them may run such an operation.
     Help,
 }
 
-impl Duty {
+impl PoolKind {
     /// The pool of this process; null before first use and in a forked child.
     fn pool(self) -> &'static AtomicPtr<Pool> {
         match self {
-            Duty::Work => &WORKERS,
-            Duty::Wait => &WAITERS,
-            Duty::Help => &HELPERS,
+            PoolKind::Work => &WORKERS,
+            PoolKind::Wait => &WAITERS,
+            PoolKind::Help => &HELPERS,
         }
     }
 }
@@ -326,60 +324,61 @@ struct Pool {
     /// Signals work to sleeping workers.
     work: Condvar,
     generation: u32,
-    duty: Duty,
-    /// How many threads there may be that wait; as many may work as [`threads`] says.
-    most: AtomicUsize,
+    kind: PoolKind,
+    /// The maximum number of threads for waiting operations; [`threads`] limits computations.
+    max_waiting: AtomicUsize,
 }
 
 impl Pool {
-    /// The pool of this process with a duty.
-    fn get(duty: Duty) -> &'static Pool {
-        // SAFETY: a pool is never freed, and published whole.
-        match unsafe { duty.pool().load(Ordering::Acquire).as_ref() } {
+    /// The pool of this process for `kind`.
+    fn get(kind: PoolKind) -> &'static Pool {
+        // SAFETY: a pool is never freed, and it is published when complete.
+        match unsafe { kind.pool().load(Ordering::Acquire).as_ref() } {
             Some(pool) => pool,
-            None => Self::create(duty),
+            None => Self::create(kind),
         }
     }
 
     #[cold]
-    fn create(duty: Duty) -> &'static Pool {
-        forget_pools_in_children();
+    fn create(kind: PoolKind) -> &'static Pool {
+        clear_pools_in_children();
         let generation = GENERATION.load(Ordering::Relaxed);
-        let pool = Pool { state: Mutex::default(), work: Condvar::new(), generation, duty, most: 1.into() };
-        let fresh = Box::into_raw(Box::new(pool));
+        let pool =
+            Pool { state: Mutex::default(), work: Condvar::new(), generation, kind, max_waiting: 1.into() };
+        let created = Box::into_raw(Box::new(pool));
         let empty = std::ptr::null_mut();
-        match duty.pool().compare_exchange(empty, fresh, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: just made, and never freed from now on.
-            Ok(_) => unsafe { &*fresh },
+        match kind.pool().compare_exchange(empty, created, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: this thread has just created it, and nothing ever frees it.
+            Ok(_) => unsafe { &*created },
             Err(theirs) => {
                 // SAFETY: ours was not published; theirs is never freed.
                 unsafe {
-                    drop(Box::from_raw(fresh));
+                    drop(Box::from_raw(created));
                     &*theirs
                 }
             }
         }
     }
 
-    /// How many threads there may be.
+    /// The maximum number of threads.
     fn limit(&self) -> usize {
-        match self.duty {
-            Duty::Work => threads().max(1),
-            Duty::Wait => self.most.load(Ordering::Relaxed),
-            Duty::Help => MOST_HELPERS,
+        match self.kind {
+            PoolKind::Work => threads().max(1),
+            PoolKind::Wait => self.max_waiting.load(Ordering::Relaxed),
+            PoolKind::Help => MAX_HELPERS,
         }
     }
 
-    /// Sleep until there may be work; false: nobody brought any for long, and it is no worker's.
+    /// Sleep until work may be available; false: a waiting thread found no work and ends.
     fn sleep<'s>(&'s self, mut state: MutexGuard<'s, State>) -> (MutexGuard<'s, State>, bool) {
         state.idle += 1;
         let mut stays = true;
-        if self.duty == Duty::Work {
+        if self.kind == PoolKind::Work {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         } else {
-            let slept = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
-            stays = !slept.1.timed_out();
-            state = slept.0;
+            let result = self.work.wait_timeout(state, IDLE_TIMEOUT).unwrap_or_else(PoisonError::into_inner);
+            stays = !result.1.timed_out();
+            state = result.0;
         }
         state.idle -= 1;
         state.waking = state.waking.saturating_sub(1);
@@ -392,7 +391,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Count an operation that was withdrawn. Empty entries leave the queue when they may be half of it, so a
+    /// Count a withdrawn operation. Empty entries leave the queue when they may be half of it, so a
     /// withdrawal costs the same however long the queue is.
     fn count_withdrawal(&self) {
         let mut state = self.lock();
@@ -403,14 +402,14 @@ impl Pool {
         }
     }
 
-    /// Work on `job` with at most `helpers` workers, until no task runs.
-    fn help(&'static self, job: &Job<'_>, helpers: usize, watch: &mut Watch<'_>) -> Result<()> {
+    /// Work on `job` with at most `helpers` workers until no task runs.
+    fn help(&'static self, job: &Job<'_>, helpers: usize, check: &mut InterruptCheck<'_>) -> Result<()> {
         let shared = std::ptr::from_ref(job).cast::<Job<'static>>();
         let mut state = self.lock();
         state.jobs.push_back(Entry { job: shared, seats: helpers });
-        self.recruit(state, 1);
-        job.work(watch);
-        // From here on nobody new can join, and nothing above unwinds.
+        self.wake_workers(state, 1);
+        job.work(check);
+        // From here on no worker can join, and nothing above unwinds.
         if self.generation != GENERATION.load(Ordering::Relaxed) {
             // The helpers stayed in the parent, perhaps with the lock.
             return Err(Error::internal("a task of a parallel operation forked the process"));
@@ -421,20 +420,20 @@ impl Pool {
             return Ok(());
         }
         drop(state);
-        for _ in 0..SPINS {
+        for _ in 0..SPIN_COUNT {
             if job.active.load(Ordering::Relaxed) == 0 {
                 break;
             }
             std::hint::spin_loop();
         }
-        // Under the lock, so that the last helper has let go of the job.
+        // Under the lock, so that the last helper no longer uses the job.
         let mut state = self.lock();
         while job.active.load(Ordering::Relaxed) != 0 {
-            state = match watch.due_in() {
+            state = match check.time_to_check() {
                 None => job.done.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(Duration::ZERO) => {
                     drop(state);
-                    watch.is_up();
+                    check.check();
                     self.lock()
                 }
                 Some(left) => job.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
@@ -443,16 +442,16 @@ impl Pool {
         Ok(())
     }
 
-    /// Wake or create up to `wanted` workers for what is queued, and release the lock.
-    fn recruit(&'static self, mut state: MutexGuard<'_, State>, wanted: usize) {
+    /// Wake or create up to `wanted` workers for the queued work, and release the lock.
+    fn wake_workers(&'static self, mut state: MutexGuard<'_, State>, wanted: usize) {
         let mut wake = 0;
         let mut create = [None; 2];
-        for slot in create.iter_mut().take(wanted.min(state.lacks())) {
+        for slot in create.iter_mut().take(wanted.min(state.missing_workers())) {
             if state.idle > state.waking {
                 state.waking += 1;
                 wake += 1;
             } else {
-                *slot = state.enlist(self.limit());
+                *slot = state.reserve_number(self.limit());
                 state.starting += usize::from(slot.is_some());
             }
         }
@@ -465,18 +464,19 @@ impl Pool {
         }
     }
 
-    /// Start the worker that was enlisted with `number`.
+    /// Start the worker with the reserved `number`.
     fn start(&'static self, number: usize) {
-        let name = match self.duty {
-            Duty::Work => "tessarr",
-            Duty::Wait => "tessarr-far",
-            Duty::Help => "tessarr-wait",
+        let name = match self.kind {
+            PoolKind::Work => "tessarr",
+            PoolKind::Wait => "tessarr-io",
+            PoolKind::Help => "tessarr-wait",
         };
-        let named = std::thread::Builder::new().name(format!("{name}-{number}"));
-        if named.spawn(move || self.serve(number)).is_ok() {
+        let builder = std::thread::Builder::new().name(format!("{name}-{number}"));
+        if builder.spawn(move || self.serve(number)).is_ok() {
             return;
         }
-        // No more threads: callers do their jobs alone, but operations need somebody.
+        // The system has no more threads: callers run their jobs alone, and this thread runs the
+        // operations that no worker would run.
         let mut state = self.lock();
         state.starting -= 1;
         state.alive[number] = false;
@@ -488,7 +488,7 @@ impl Pool {
         }
     }
 
-    /// A worker's life.
+    /// The main loop of a worker.
     fn serve(&'static self, number: usize) {
         let mut state = self.lock();
         state.starting -= 1;
@@ -506,17 +506,17 @@ impl Pool {
             }
             state = match state.take_seat() {
                 Some(job) => self.join(job, state),
-                None => self.operate(state),
+                None => self.run_operation(state),
             };
         }
         state.alive[number] = false;
         if state.has_work() {
             // A wake-up may have been meant for this worker.
-            self.recruit(state, 1);
+            self.wake_workers(state, 1);
         }
     }
 
-    /// Work on a job where a seat was taken.
+    /// Work on a job after taking a seat.
     fn join<'s>(
         &'static self,
         job: *const Job<'static>,
@@ -525,44 +525,44 @@ impl Pool {
     where
         Self: 's,
     {
-        // SAFETY: the entry was queued until the lock was taken, so the job's
-        // caller has not returned; from here on it waits for `active`.
+        // SAFETY: the entry was queued until the lock was taken, so the job's caller has not
+        // returned; from here on it waits for `active`.
         let job = unsafe { &*job };
         job.active.fetch_add(1, Ordering::Relaxed);
-        self.pass_on(state);
-        job.work(&mut { Watch::BLIND });
+        self.wake_others(state);
+        job.work(&mut { InterruptCheck::DISABLED });
         let state = self.lock();
         if job.active.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // Under the lock: the caller cannot leave before this is done.
+            // Under the lock: the caller cannot return before this call.
             job.done.notify_one();
         }
         state
     }
 
     /// Run the oldest operation.
-    fn operate<'s>(&'static self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State>
+    fn run_operation<'s>(&'static self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State>
     where
         Self: 's,
     {
         let operation = state.operations.pop_front();
-        self.pass_on(state);
+        self.wake_others(state);
         operation.into_iter().for_each(|operation| operation.run(Runner::Worker));
         self.lock()
     }
 
-    /// Call others if there is more to do, and release the lock.
-    fn pass_on(&'static self, mut state: MutexGuard<'_, State>) {
+    /// Wake other workers if more work is queued, and release the lock.
+    fn wake_others(&'static self, mut state: MutexGuard<'_, State>) {
         if state.has_work() {
-            self.recruit(state, 2);
+            self.wake_workers(state, 2);
         }
     }
 }
 
-/// Register the forgetting of the pools in forked children, once.
-fn forget_pools_in_children() {
+/// Register once the handler that clears the pools in forked children.
+fn clear_pools_in_children() {
     static REGISTERED: AtomicBool = AtomicBool::new(false);
 
-    extern "C" fn forget() {
+    extern "C" fn clear_pools() {
         GENERATION.fetch_add(1, Ordering::Relaxed);
         for pool in [&WORKERS, &WAITERS, &HELPERS] {
             pool.store(std::ptr::null_mut(), Ordering::Relaxed);
@@ -570,10 +570,9 @@ fn forget_pools_in_children() {
     }
 
     if !REGISTERED.load(Ordering::Acquire) {
-        // Two threads may both come here; forgetting twice does no harm, while a
-        // lock could be held across a fork.
-        // SAFETY: the handler only stores to atomics.
-        unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+        // Two threads may both come here; clearing twice does no harm, while a lock could be locked
+        // across a fork. SAFETY: the handler only stores to atomics.
+        unsafe { libc::pthread_atfork(None, None, Some(clear_pools)) };
         REGISTERED.store(true, Ordering::Release);
     }
 }

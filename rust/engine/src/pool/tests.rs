@@ -478,7 +478,7 @@ fn operations_that_wait_have_threads_of_their_own() {
     let far = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-        names.filter(|name| name.starts_with("tessarr-far")).count()
+        names.filter(|name| name.starts_with("tessarr-io")).count()
     };
     with_limit(1, || {
         let together = std::sync::Arc::new(Barrier::new(10));
@@ -511,8 +511,8 @@ fn no_more_threads_come_than_find_something() {
         state: Mutex::default(),
         work: Condvar::new(),
         generation: GENERATION.load(Ordering::Relaxed),
-        duty: Duty::Help,
-        most: 1.into(),
+        kind: PoolKind::Help,
+        max_waiting: 1.into(),
     }));
     for tasks in [2, 10, 40] {
         let together = Barrier::new(tasks);
@@ -521,7 +521,7 @@ fn no_more_threads_come_than_find_something() {
             Ok(())
         };
         let job = Job::new(tasks, &meet);
-        pool.help(&job, tasks - 1, &mut { Watch::BLIND }).unwrap();
+        pool.help(&job, tasks - 1, &mut { InterruptCheck::DISABLED }).unwrap();
         assert!(pool.lock().alive.len() < tasks);
     }
 }
@@ -544,25 +544,28 @@ fn there_are_not_too_many_threads_that_wait() {
         }
     });
     // Of other tests, some may wait at the same time.
-    assert!((4..=MOST_HELPERS + 4).contains(&most.into_inner()));
+    assert!((4..=MAX_HELPERS + 4).contains(&most.into_inner()));
 }
 
 /// Operations that were withdrawn do not run and leave the queue, and the others stay in their order.
 #[test]
 fn withdrawn_operations_leave_the_queue() {
-    forget_pools_in_children();
+    clear_pools_in_children();
     let generation = GENERATION.load(Ordering::Relaxed);
     let pool: &'static Pool = Box::leak(Box::new(Pool {
         state: Mutex::default(),
         work: Condvar::new(),
         generation,
-        duty: Duty::Work,
-        most: 1.into(),
+        kind: PoolKind::Work,
+        max_waiting: 1.into(),
     }));
     let (sender, receiver) = mpsc::channel();
     let queue = |number: usize| {
         let sender = sender.clone();
-        let queued = Queued { pool: Some(pool), ..Queued::new(move |_| sender.send(number).unwrap()) };
+        let queued = QueuedOperation {
+            pool: Some(pool),
+            ..QueuedOperation::new(move |_| sender.send(number).unwrap())
+        };
         pool.lock().operations.push_back(queued.clone());
         queued
     };
@@ -572,9 +575,9 @@ fn withdrawn_operations_leave_the_queue() {
         assert!(pool.lock().operations.len() <= 3);
     }
     queue(1000);
-    let long: Vec<Queued> = (1001..2000).map(queue).collect();
-    long.iter().for_each(Queued::withdraw);
-    long.iter().for_each(Queued::withdraw);
+    let long: Vec<QueuedOperation> = (1001..2000).map(queue).collect();
+    long.iter().for_each(QueuedOperation::withdraw);
+    long.iter().for_each(QueuedOperation::withdraw);
     assert!(pool.lock().operations.len() <= 6);
     kept.help();
     kept.withdraw();

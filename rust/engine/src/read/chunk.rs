@@ -40,8 +40,8 @@ impl Reader<'_> {
             }
             self.encoded(reads, bytes, &mut decoded, scratch)
         })();
-        scratch.give(encoded);
-        scratch.give(decoded);
+        scratch.put_back(encoded);
+        scratch.put_back(decoded);
         result
     }
 
@@ -158,7 +158,7 @@ impl Reader<'_> {
             source.read_at(low as u64, out)?;
             self.deliver(portion, target, out, low)
         })();
-        scratch.give(buffer);
+        scratch.put_back(buffer);
         result
     }
 

@@ -136,7 +136,7 @@ impl<'p, 's> ChunkReads<'p, 's> {
     /// The subchunks of the shard that the reads touch.
     pub(super) fn touched_subchunks(&self, shard: &Shard) -> Result<&TouchedSubchunks<'s>> {
         let compute = || {
-            let divisions = self.items.iter().map(|items| self.portion(items).divide(&shard.cuts));
+            let divisions = self.items.iter().map(|items| self.portion(items).divide(&shard.dim_grids));
             let divisions = divisions.collect::<Result<Vec<_>>>()?;
             Ok(TouchedSubchunks { touches: touches(shard, &divisions)?, divisions })
         };
@@ -175,7 +175,7 @@ fn touches(shard: &Shard, divisions: &[Division<'_>]) -> Result<Vec<Touch>> {
     for (read, division) in divisions.iter().enumerate() {
         for task in 0..division.tasks() {
             division.task(task, &mut cell);
-            touches.push(Touch { number: shard.number(&cell), read, task });
+            touches.push(Touch { number: shard.entry_number(&cell), read, task });
         }
     }
     if divisions.len() > 1 {

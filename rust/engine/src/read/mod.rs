@@ -227,7 +227,7 @@ impl<'a> Reader<'a> {
             source.read_at(0, out)?;
             work(source.with_bytes(0, out), scratch)
         });
-        scratch.give(whole);
+        scratch.put_back(whole);
         result
     }
 
@@ -251,8 +251,8 @@ impl<'a> Reader<'a> {
             level.pipeline.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
             self.read_shard(shard, reads, Source::computed(&decoded), scratch)
         })();
-        scratch.give(encoded);
-        scratch.give(decoded);
+        scratch.put_back(encoded);
+        scratch.put_back(decoded);
         result
     }
 }

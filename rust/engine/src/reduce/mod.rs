@@ -152,26 +152,26 @@ type Work = unsafe fn(&Job, Range<usize>);
 /// If there is no such method for such elements.
 ///
 /// # Safety
-/// All items that `cuts` tell of are readable at `source`, all blocks writable at `target`, and the two are
+/// All items that `dim_grids` tell of are readable at `source`, all blocks writable at `target`, and the two are
 /// apart.
 pub unsafe fn reduce(
     kind: &str,
     method: Method,
-    cuts: &[Cut],
+    dim_grids: &[Cut],
     source: Place<'_>,
     target: Place<'_>,
 ) -> Result<()> {
-    let each: usize = cuts.iter().map(Cut::longest).product();
-    let total: usize = cuts.iter().map(Cut::blocks).product();
+    let each: usize = dim_grids.iter().map(Cut::longest).product();
+    let total: usize = dim_grids.iter().map(Cut::blocks).product();
     let Some(work) = chosen(kind, method, each) else {
         return Err(Error::new(Kind::Argument, format!("there is no {method:?} of elements of {kind}")));
     };
     if total == 0 || each == 0 {
         return Ok(());
     }
-    let axes = cuts.iter().zip(source.strides).zip(target.strides);
+    let axes = dim_grids.iter().zip(source.strides).zip(target.strides);
     let mut outer: Vec<Axis> = axes.map(|((&cut, &step), &stride)| Axis { cut, step, stride }).collect();
-    let row = match along(cuts) {
+    let row = match along(dim_grids) {
         Some(axis) => outer.remove(axis),
         None => Axis { cut: Cut::ONE, step: 0, stride: 0 },
     };
@@ -189,13 +189,13 @@ pub unsafe fn reduce(
 
 /// The axis of rows: the one with most blocks, of the last and those before it that have only axes
 /// of single items behind them. None: there are no axes.
-fn along(cuts: &[Cut]) -> Option<usize> {
-    let mut found = cuts.len().checked_sub(1)?;
+fn along(dim_grids: &[Cut]) -> Option<usize> {
+    let mut found = dim_grids.len().checked_sub(1)?;
     for axis in (0..found).rev() {
-        if cuts[axis + 1].longest() > 1 {
+        if dim_grids[axis + 1].longest() > 1 {
             break;
         }
-        if cuts[axis].blocks() > cuts[found].blocks() {
+        if dim_grids[axis].blocks() > dim_grids[found].blocks() {
             found = axis;
         }
     }

@@ -9,7 +9,7 @@ use super::*;
 fn reduced<T: Copy + Default>(
     kind: &str,
     method: Method,
-    cuts: &[Cut],
+    dim_grids: &[Cut],
     items: &[T],
     backwards: bool,
 ) -> Vec<T> {
@@ -23,30 +23,30 @@ fn reduced<T: Copy + Default>(
         strides.reverse();
         strides
     };
-    let mut steps = strides(cuts.iter().map(|cut| cut.items().unwrap()).collect());
+    let mut steps = strides(dim_grids.iter().map(|cut| cut.items().unwrap()).collect());
     let mut first = items.as_ptr().cast::<u8>().cast_mut();
     if backwards {
         steps.iter_mut().for_each(|step| *step = -*step);
         first = items.last().map_or(first, |last| std::ptr::from_ref(last).cast::<u8>().cast_mut());
     }
-    let blocks: Vec<usize> = cuts.iter().map(Cut::blocks).collect();
+    let blocks: Vec<usize> = dim_grids.iter().map(Cut::blocks).collect();
     let mut out = vec![T::default(); blocks.iter().product()];
     let source = Place { address: first, strides: &steps };
     let target = Place { address: out.as_mut_ptr().cast(), strides: &strides(blocks) };
     // SAFETY: both are as long as the cuts say.
-    unsafe { reduce(kind, method, cuts, source, target) }.unwrap();
+    unsafe { reduce(kind, method, dim_grids, source, target) }.unwrap();
     out
 }
 
 /// The same, block by block.
-fn model<T: Copy>(cuts: &[Cut], items: &[T], make: impl Fn(Vec<T>) -> T) -> Vec<T> {
-    let blocks: Vec<usize> = cuts.iter().map(Cut::blocks).collect();
+fn model<T: Copy>(dim_grids: &[Cut], items: &[T], make: impl Fn(Vec<T>) -> T) -> Vec<T> {
+    let blocks: Vec<usize> = dim_grids.iter().map(Cut::blocks).collect();
     let count: usize = blocks.iter().product();
     let places = |number: usize| {
         let mut rest = number;
         let mut places = vec![0];
         let mut stride = 1;
-        for (cut, &blocks) in cuts.iter().zip(&blocks).rev() {
+        for (cut, &blocks) in dim_grids.iter().zip(&blocks).rev() {
             let (begin, length, _) = cut.block(rest % blocks);
             rest /= blocks;
             let along = (begin..begin + length).flat_map(|at| places.iter().map(move |&p| p + at * stride));
@@ -65,8 +65,8 @@ fn cut() -> impl Strategy<Value = Cut> {
     })
 }
 
-fn filled(cuts: &[Cut], items: &[u64]) -> Vec<u64> {
-    let count: usize = cuts.iter().map(|cut| cut.items().unwrap()).product();
+fn filled(dim_grids: &[Cut], items: &[u64]) -> Vec<u64> {
+    let count: usize = dim_grids.iter().map(|cut| cut.items().unwrap()).product();
     items.iter().copied().cycle().take(count).collect()
 }
 
@@ -85,8 +85,9 @@ fn mean(block: Vec<i64>) -> i64 {
 }
 
 macro_rules! compare {
-    ($kind:literal, $number:ty, $cuts:expr, $items:expr, $backwards:expr) => {{
-        let items: Vec<$number> = filled($cuts, $items).into_iter().map(|item| item as $number).collect();
+    ($kind:literal, $number:ty, $dim_grids:expr, $items:expr, $backwards:expr) => {{
+        let items: Vec<$number> =
+            filled($dim_grids, $items).into_iter().map(|item| item as $number).collect();
         let mut seen = items.clone();
         if $backwards {
             seen.reverse();
@@ -102,9 +103,9 @@ macro_rules! compare {
                 block[(block.len() - 1) / 2]
             }),
         ] {
-            let found = reduced($kind, method, $cuts, &items, $backwards);
+            let found = reduced($kind, method, $dim_grids, &items, $backwards);
             let found: Vec<i64> = found.into_iter().map(|item| item as i64).collect();
-            prop_assert_eq!(found, model($cuts, &seen, make), "{:?} of {}", method, $kind);
+            prop_assert_eq!(found, model($dim_grids, &seen, make), "{:?} of {}", method, $kind);
         }
     }};
 }
@@ -114,67 +115,68 @@ proptest! {
 
     #[test]
     fn blocks_are_as_if_made_one_by_one(
-        cuts in prop::collection::vec(cut(), 0..4),
+        dim_grids in prop::collection::vec(cut(), 0..4),
         items in prop::collection::vec(prop_oneof![any::<u64>(), 0..3u64], 1..300),
         backwards in any::<bool>(),
     ) {
-        compare!("i1", i8, &cuts, &items, backwards);
-        compare!("u2", u16, &cuts, &items, backwards);
-        compare!("i4", i32, &cuts, &items, backwards);
-        compare!("i8", i64, &cuts, &items, backwards);
+        compare!("i1", i8, &dim_grids, &items, backwards);
+        compare!("u2", u16, &dim_grids, &items, backwards);
+        compare!("i4", i32, &dim_grids, &items, backwards);
+        compare!("i8", i64, &dim_grids, &items, backwards);
         let bits: Vec<u64> = items.iter().map(|item| item & 1).collect();
-        compare!("bool", u8, &cuts, &bits, backwards);
+        compare!("bool", u8, &dim_grids, &bits, backwards);
         let floats: Vec<u64> = items.iter().map(|item| item % 8 * 720).collect();
         for (method, make) in [
             (Method::Min, (|block| block.into_iter().fold(f64::INFINITY, f64::min)) as fn(Vec<f64>) -> f64),
             (Method::Max, |block| block.into_iter().fold(0.0, f64::max)),
             (Method::Mean, |block| block.iter().sum::<f64>() / block.len() as f64),
         ] {
-            let mut numbers: Vec<f64> = filled(&cuts, &floats).into_iter().map(|item| item as f64).collect();
-            let found = reduced("f8", method, &cuts, &numbers, backwards);
+            let mut numbers: Vec<f64> = filled(&dim_grids, &floats).into_iter().map(|item| item as f64).collect();
+            let found = reduced("f8", method, &dim_grids, &numbers, backwards);
             if backwards {
                 numbers.reverse();
             }
-            prop_assert_eq!(found, model(&cuts, &numbers, make));
+            prop_assert_eq!(found, model(&dim_grids, &numbers, make));
         }
     }
 }
 
 #[test]
 fn large_blocks_are_sorted_one_by_one() {
-    let cuts = [Cut { first: 3, whole: 901, wholes: 2, last: 400 }];
-    let items: Vec<i16> = (0..cuts[0].items().unwrap()).map(|item| (item * 7919 % 1000 / 3) as i16).collect();
+    let dim_grids = [Cut { first: 3, whole: 901, wholes: 2, last: 400 }];
+    let items: Vec<i16> =
+        (0..dim_grids[0].items().unwrap()).map(|item| (item * 7919 % 1000 / 3) as i16).collect();
     let wide: Vec<i64> = items.iter().map(|&item| i64::from(item)).collect();
     let wide = |make: fn(Vec<i64>) -> i64| -> Vec<i16> {
-        model(&cuts, &wide, make).into_iter().map(|item| item as i16).collect()
+        model(&dim_grids, &wide, make).into_iter().map(|item| item as i16).collect()
     };
     let middle = |mut block: Vec<i64>| {
         block.sort_unstable();
         block[(block.len() - 1) / 2]
     };
-    assert_eq!(reduced("i2", Method::Median, &cuts, &items, false), wide(middle));
-    assert_eq!(reduced("i2", Method::Mode, &cuts, &items, false), wide(mode));
+    assert_eq!(reduced("i2", Method::Median, &dim_grids, &items, false), wide(middle));
+    assert_eq!(reduced("i2", Method::Mode, &dim_grids, &items, false), wide(mode));
 }
 
 #[test]
 fn sums_of_many_are_exact() {
     let count = 1 << 21;
-    let cuts = [Cut { first: 0, whole: count, wholes: 1, last: 0 }];
+    let dim_grids = [Cut { first: 0, whole: count, wholes: 1, last: 0 }];
     let mut items = vec![u32::MAX; count];
-    assert_eq!(reduced("u4", Method::Mean, &cuts, &items, false), [u32::MAX]);
+    assert_eq!(reduced("u4", Method::Mean, &dim_grids, &items, false), [u32::MAX]);
     items[..count / 2].fill(u32::MAX - 1);
     items[0] -= 1;
-    assert_eq!(reduced("u4", Method::Mean, &cuts, &items, false), [u32::MAX - 1]);
-    assert_eq!(reduced("i8", Method::Mean, &cuts, &vec![i64::MIN; count], false), [i64::MIN]);
+    assert_eq!(reduced("u4", Method::Mean, &dim_grids, &items, false), [u32::MAX - 1]);
+    assert_eq!(reduced("i8", Method::Mean, &dim_grids, &vec![i64::MIN; count], false), [i64::MIN]);
 }
 
 #[test]
 fn nan_is_last() {
-    let cuts = [Cut { first: 0, whole: 3, wholes: 3, last: 1 }];
+    let dim_grids = [Cut { first: 0, whole: 3, wholes: 3, last: 1 }];
     let nan = f32::NAN;
     let items = [nan, 1.0, 2.0, nan, nan, 1.0, 2.0, nan, -0.0, nan];
     let found = |method| {
-        let result = reduced("f4", method, &cuts, &items, false);
+        let result = reduced("f4", method, &dim_grids, &items, false);
         assert!(result[3].is_nan());
         result[..3].to_vec()
     };
@@ -228,12 +230,12 @@ fn floats_of_16_bits_are_rounded_to_the_even_one() {
 
 #[test]
 fn what_is_not_is_refused() {
-    let cuts = [Cut::ONE];
+    let dim_grids = [Cut::ONE];
     let mut item = [0u8; 16];
     let place = Place { address: item.as_mut_ptr(), strides: &[0] };
     for (kind, method) in [("c8", Method::Median), ("c16", Method::Min), ("i3", Method::Mean)] {
         // SAFETY: there is room for any element.
-        assert!(unsafe { reduce(kind, method, &cuts, place, place) }.is_err());
+        assert!(unsafe { reduce(kind, method, &dim_grids, place, place) }.is_err());
     }
     assert_eq!(Method::named("stride"), None);
 }

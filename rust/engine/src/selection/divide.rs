@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::{AxisPart, Hit, Ids, Piece, Points, Selection};
 use crate::array::PerAxis;
 use crate::error::{Error, Kind, Result};
-use crate::grid::{CellRun, Cuts};
+use crate::grid::{CellRun, DimGrid};
 
 /// More tasks than this are refused: the pool counts past the last one.
 const MOST_TASKS: usize = 1 << 62;
@@ -69,7 +69,7 @@ fn range_cells(
     count: usize,
     stride: isize,
     origin: u64,
-    cuts: &Cuts,
+    dim_grids: &DimGrid,
 ) -> SmallVec<[Ranges; 1]> {
     let mut ranges: SmallVec<[Ranges; 1]> = SmallVec::new();
     if count == 0 {
@@ -87,7 +87,7 @@ fn range_cells(
             ranges.push(Ranges::new(start, step, (to - from) as usize, stride, run, before, from));
         }
     };
-    let runs = cuts.between(low, high);
+    let runs = dim_grids.runs_between(low, high);
     if step > 0 {
         runs.for_each(&mut add);
     } else {
@@ -172,26 +172,26 @@ pub struct Division<'a> {
     tasks: usize,
 }
 
-/// Divide `piece` among the cells of axes that are cut by `cuts` from `origin` on.
+/// Divide `piece` among the cells of axes that are cut by `dim_grids` from `origin` on.
 ///
 /// # Errors
 /// `Kind::Selection` if there are more tasks than can be counted.
-pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], cuts: &[Cuts]) -> Result<Division<'a>> {
+pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], dim_grids: &[DimGrid]) -> Result<Division<'a>> {
     let axes: PerAxis<Along<'a>> = piece
         .axes
         .iter()
-        .zip(origin.iter().zip(cuts))
-        .map(|(part, (&origin, cuts))| match *part {
+        .zip(origin.iter().zip(dim_grids))
+        .map(|(part, (&origin, dim_grids))| match *part {
             AxisPart::Range { start, step, count, stride } => {
-                Along::Range(range_cells(start, step, count, stride, origin, cuts))
+                Along::Range(range_cells(start, step, count, stride, origin, dim_grids))
             }
-            AxisPart::List(hits) => Along::List(list_cells(hits, origin, cuts)),
+            AxisPart::List(hits) => Along::List(list_cells(hits, origin, dim_grids)),
             AxisPart::Joint(column) => Along::Joint(column),
         })
         .collect();
     let (groups, ids) = match &piece.ids {
         None => (Vec::new(), Vec::new()),
-        Some(ids) => group_points(&piece.selection.points, ids, origin, cuts),
+        Some(ids) => group_points(&piece.selection.points, ids, origin, dim_grids),
     };
     let joint = if piece.ids.is_some() { groups.len() as u64 } else { 1 };
     let tasks = axes.iter().map(Along::cells).try_fold(joint, u64::checked_mul);
@@ -201,12 +201,12 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], cuts: &[Cuts]) -> Result<Di
     Ok(Division { axes, groups, ids, selection: piece.selection, offset: piece.offset, tasks })
 }
 
-fn list_cells<'a>(hits: &'a [Hit], origin: u64, cuts: &Cuts) -> SmallVec<[(u64, &'a [Hit]); 2]> {
+fn list_cells<'a>(hits: &'a [Hit], origin: u64, dim_grids: &DimGrid) -> SmallVec<[(u64, &'a [Hit]); 2]> {
     let mut cells = SmallVec::new();
     let mut rest = hits;
     while let Some(hit) = rest.first() {
         let index = hit.index as u64 - origin;
-        let run = cuts.at_index(index);
+        let run = dim_grids.at_index(index);
         let cell = run.cell_of(index);
         let end = origin as i128 + run.start_of(cell) as i128 + run.size as i128;
         let (here, after) = rest.split_at(rest.partition_point(|hit| (hit.index as i128) < end));
@@ -217,10 +217,15 @@ fn list_cells<'a>(hits: &'a [Hit], origin: u64, cuts: &Cuts) -> SmallVec<[(u64, 
 }
 
 /// Group points by cell: (groups, point ids in the order of the groups).
-fn group_points(points: &Points, ids: &Ids<'_>, origin: &[u64], cuts: &[Cuts]) -> (Vec<Group>, Vec<u32>) {
+fn group_points(
+    points: &Points,
+    ids: &Ids<'_>,
+    origin: &[u64],
+    dim_grids: &[DimGrid],
+) -> (Vec<Group>, Vec<u32>) {
     let cell_of = |column: usize, id: usize| {
         let axis = points.axes[column];
-        cuts[axis].cell_of(points.columns[column][id] as u64 - origin[axis])
+        dim_grids[axis].cell_of(points.columns[column][id] as u64 - origin[axis])
     };
     let columns = points.columns.len();
     let same = |a: usize, b: usize| (0..columns).all(|column| cell_of(column, a) == cell_of(column, b));

@@ -1,33 +1,32 @@
-//! DecodedCache shard indexes, kept between reads.
+//! A cache of decoded shard indexes.
 //!
-//! The key holds the version of the object, so that an entry is right or not
-//! found, never stale. Two generations make the cheapest least-recently-used
-//! order: when the young one is full it becomes the old one, and what is found
-//! there moves up again. Every access passes the gate of [`fork`], so that a
-//! child finds the maps whole and unlocked.
+//! The key holds the version of the object, so an entry is never stale. Two generations approximate
+//! least-recently-used order: a full young generation becomes the old one, and a hit in the old
+//! generation moves the entry to the young one. Every access passes the gate of [`fork`], so a
+//! child process finds the maps whole and unlocked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::store::{fork, Version};
 
-/// Most bytes of one generation.
+/// The maximum size of one generation.
 const GENERATION_BYTES: usize = 16 << 20;
 
-/// Where an index is: object state, range of the shard in it, compiled sharding codec.
+/// Identifies an index: object version, range of the shard in the object, sharding codec.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct IndexKey {
-    /// The state of the object.
+    /// The version of the object.
     pub version: Version,
-    /// First byte of the shard in the object.
+    /// The offset of the shard in the object.
     pub offset: u64,
-    /// Bytes of the shard.
+    /// The size of the shard in bytes.
     pub size: u64,
-    /// `Shard::id`: the same bytes read as another level's shard have another index.
+    /// `Shard::id`: another level that reads the same bytes as a shard has another index.
     pub shard: u64,
 }
 
-/// A decoded index: offset and size per subchunk, in C order.
+/// A decoded index: offset and size of each subchunk, in C order.
 pub type Index = Arc<Vec<[u64; 2]>>;
 
 #[derive(Default)]
@@ -40,11 +39,11 @@ struct Generations {
 static INDEXES: Mutex<Option<Generations>> = Mutex::new(None);
 
 fn lock() -> MutexGuard<'static, Option<Generations>> {
-    // A panic cannot leave the maps half-changed: every change is one insert or swap.
+    // A panic cannot leave the maps inconsistent: every change is one insert or swap.
     INDEXES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The index kept under `key`.
+/// The index for `key`.
 pub fn get(key: &IndexKey) -> Option<Index> {
     let _gate = fork::gate();
     let mut guard = lock();
@@ -57,7 +56,7 @@ pub fn get(key: &IndexKey) -> Option<Index> {
     Some(index)
 }
 
-/// Keep `index` under `key`.
+/// Add `index` for `key`.
 pub fn insert(key: IndexKey, index: Index) {
     let _gate = fork::gate();
     lock().get_or_insert_with(Generations::default).insert(key, index);

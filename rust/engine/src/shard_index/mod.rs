@@ -1,9 +1,8 @@
-//! The index of a shard: where each subchunk is.
+//! Shard indexes: the positions of the subchunks in a shard.
 //!
-//! An index is an array of u64 of shape (subchunks…, 2): offset from the start
-//! of the shard and size in bytes, both 2^64 − 1 where the subchunk is absent
-//! (codec `sharding_indexed`). Readers rely on nothing else: subchunks may
-//! stand in any order, with gaps and overlaps.
+//! An index is an array of u64 of shape (subchunks…, 2): the offset from the start of the shard and
+//! the size in bytes. Both are 2^64 − 1 for an absent subchunk (codec `sharding_indexed`). Readers
+//! rely on nothing else: subchunks may be in any order, with gaps and overlaps.
 
 pub mod cache;
 
@@ -18,21 +17,21 @@ use crate::scratch::{repeated, sized, Scratch};
 use crate::store::ReadHint;
 use cache::{Index, IndexKey};
 
-/// Both numbers of an absent subchunk.
+/// The offset and the size of an absent subchunk.
 pub const ABSENT: u64 = u64::MAX;
 
-/// A stored subchunk and the task that wants it.
+/// A stored subchunk and the task that reads it.
 pub struct Entry {
-    /// First byte in the shard.
+    /// The offset of the first byte in the shard.
     pub offset: u64,
-    /// Bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// Number of the task in its division.
+    /// The number of the task in its division.
     pub task: usize,
 }
 
 impl Shard {
-    /// What a reader fetches first.
+    /// The part that a reader fetches first.
     pub fn read_hint(&self) -> ReadHint {
         if self.index_at_start {
             ReadHint::Prefix(self.index_bytes as u64)
@@ -41,12 +40,12 @@ impl Shard {
         }
     }
 
-    /// The place of subchunk `cell` in the index.
-    pub fn number(&self, cell: &[u64]) -> usize {
+    /// The number of subchunk `cell` in the index.
+    pub fn entry_number(&self, cell: &[u64]) -> usize {
         cell.iter().zip(&self.entry_strides).map(|(cell, stride)| cell * stride).sum::<u64>() as usize
     }
 
-    /// Where the first subchunk of those that we write begins.
+    /// The offset of the first subchunk in the shards that the engine writes.
     pub fn first_byte(&self) -> usize {
         if self.index_at_start {
             self.index_bytes
@@ -55,7 +54,7 @@ impl Shard {
         }
     }
 
-    /// The index of a shard whose subchunks all have the size of decoded ones, in their order.
+    /// The index of a shard whose subchunks are in order and have the size of decoded ones.
     pub fn sequential_index(&self) -> Result<Vec<[u64; 2]>> {
         let (first, size) = (self.first_byte() as u64, self.level.decoded_bytes as u64);
         let mut index = repeated([first, size], self.entries)?;
@@ -63,13 +62,13 @@ impl Shard {
         Ok(index)
     }
 
-    /// The most bytes that an encoded shard may have before it is refused
-    /// unread: twice what we would write, and room for gaps.
+    /// The maximum size of an encoded shard that the engine reads: twice the size that it would
+    /// write, and room for gaps.
     pub fn max_bytes(&self) -> usize {
         with_slack(self.bound())
     }
 
-    /// The most bytes that we write.
+    /// The maximum size that the engine writes.
     pub fn bound(&self) -> usize {
         self.level.bound.saturating_mul(self.entries).saturating_add(self.index_bytes)
     }
@@ -80,13 +79,13 @@ fn cache_key(shard: &Shard, source: Source<'_>) -> Option<IndexKey> {
     source.position().map(|(version, offset)| IndexKey { version, offset, size, shard: shard.id })
 }
 
-/// Whether the index is remembered, decoded or as it is stored.
+/// Whether a cache holds the index, decoded or as stored.
 pub fn is_in_cache(shard: &Shard, source: Source<'_>) -> bool {
     cache_key(shard, source).as_ref().and_then(cache::get).is_some()
         || index_source(shard, source).is_ok_and(|part| part.is_in_cache())
 }
 
-/// Where the index is stored.
+/// The part of the shard that holds the index.
 fn index_source<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
     let (size, bytes) = (source.size(), shard.index_bytes as u64);
     if size < bytes {
@@ -96,7 +95,7 @@ fn index_source<'a>(shard: &Shard, source: Source<'a>) -> Result<Source<'a>> {
     source.part(if shard.index_at_start { 0 } else { size - bytes }, bytes)
 }
 
-/// The decoded index of the shard at `source`.
+/// The decoded index of the shard in `source`.
 pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result<Index> {
     let key = cache_key(shard, source);
     if let Some(index) = key.as_ref().and_then(cache::get) {
@@ -106,10 +105,10 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
     let (mut encoded, mut buffer) = (scratch.take(), scratch.take());
     let index = part.load(&(shard.index_bytes..=shard.index_bytes), &mut encoded).and_then(|encoded| {
         let raw = decoded(&shard.index.pipeline, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;
-        unpack(&shard.index, raw, shard.entries)
+        unpack_index(&shard.index, raw, shard.entries)
     });
-    scratch.give(encoded);
-    scratch.give(buffer);
+    scratch.put_back(encoded);
+    scratch.put_back(buffer);
     let index =
         index.map_err(|error| Error { message: format!("shard index: {}", error.message), ..error })?;
     if let Some(key) = key {
@@ -118,12 +117,12 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
     Ok(index)
 }
 
-/// The place of subchunk `cell`, None where it is absent.
+/// The offset and the size of subchunk `cell`; None if it is absent.
 pub fn entry(shard: &Shard, index: &Index, cell: &[u64]) -> Result<Option<(u64, u64)>> {
-    entry_at(index, shard.number(cell)).map_err(|error| error.in_subchunk(cell))
+    entry_at(index, shard.entry_number(cell)).map_err(|error| error.in_subchunk(cell))
 }
 
-/// The place of the subchunk with a number in the index, None where it is absent.
+/// The offset and the size of a subchunk by its number in the index; None if it is absent.
 pub fn entry_at(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
     match index[number] {
         [ABSENT, ABSENT] => Ok(None),
@@ -134,7 +133,7 @@ pub fn entry_at(index: &Index, number: usize) -> Result<Option<(u64, u64)>> {
     }
 }
 
-/// The same for a subchunk that has to be in a shard of `size` bytes.
+/// Like [`entry_at`], for a subchunk that must be inside a shard of `size` bytes.
 pub fn checked_entry(index: &Index, number: usize, size: u64) -> Result<Option<(u64, u64)>> {
     let entry = entry_at(index, number)?;
     match entry {
@@ -145,7 +144,7 @@ pub fn checked_entry(index: &Index, number: usize, size: u64) -> Result<Option<(
     }
 }
 
-/// The strided copy between the stored index and offsets and sizes in C order.
+/// The axes of the copy between the stored index and offsets and sizes in C order.
 fn index_axes(level: &Level, is_packed: bool) -> PerAxis<Axis<'static>> {
     let mut axes = PerAxis::new();
     let mut stride = 8isize;
@@ -159,15 +158,15 @@ fn index_axes(level: &Level, is_packed: bool) -> PerAxis<Axis<'static>> {
     axes
 }
 
-/// u64 is stored little-endian unless the codec swaps; the machine may differ.
+/// The codec stores u64 as little-endian unless it swaps; the machine may be big-endian.
 fn index_item(level: &Level) -> Item {
     Item { bytes: 8, swap: level.swap() }
 }
 
-fn unpack(level: &Level, raw: &[u8], entries: usize) -> Result<Index> {
+fn unpack_index(level: &Level, raw: &[u8], entries: usize) -> Result<Index> {
     let mut index = repeated([0u64; 2], entries)?;
-    // SAFETY: the level's strides stay inside its decoded bytes, which `raw`
-    // has; the other side is a fresh array of entries × 2 u64 in C order.
+    // SAFETY: the level's strides stay inside its decoded bytes, and `raw` has all of them; the
+    // other side is a fresh array of entries × 2 u64 in C order.
     unsafe {
         copy::copy(raw.as_ptr(), index.as_mut_ptr().cast(), &index_axes(level, false), index_item(level));
     }
@@ -184,13 +183,13 @@ pub fn encode_index(
     let level = &shard.index;
     let mut buffer = scratch.take();
     let raw = sized(&mut buffer, level.decoded_bytes)?;
-    // SAFETY: as in `unpack`, the other way round.
+    // SAFETY: as in `unpack_index`, with source and destination exchanged.
     unsafe {
         copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));
     }
     let start = out.len();
     let result = level.pipeline.encode(raw, out, scratch);
-    scratch.give(buffer);
+    scratch.put_back(buffer);
     result?;
     let bytes = out.len() - start;
     if bytes != shard.index_bytes {

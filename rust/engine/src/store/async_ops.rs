@@ -5,7 +5,7 @@ use std::thread::Builder;
 
 use super::{run_blocking, ReadHint, ValueReader, Version};
 use crate::error::Result;
-use crate::pool::Queued;
+use crate::pool::QueuedOperation;
 
 /// The result of [`super::Store::open`].
 pub type OpenResult = Result<Option<Box<dyn ValueReader>>>;
@@ -80,7 +80,7 @@ pub fn complete_on_thread<T: 'static>(
 
 /// Run `work` in a new thread, or in this one if no thread can be created.
 pub(super) fn spawn_or_run(work: impl FnOnce() + Send + 'static) {
-    let queued = Queued::new(move |_| work());
+    let queued = QueuedOperation::new(move |_| work());
     let here = queued.clone();
     let thread = Builder::new().name("tessarr-value".to_owned());
     if thread.spawn(move || queued.help()).is_err() {

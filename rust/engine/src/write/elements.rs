@@ -66,7 +66,11 @@ impl<'a> NewElements<'a> for CallerElements<'a, '_, '_> {
     }
 
     fn subchunks<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn NewSubchunks<'a> + 'n>> {
-        Ok(Box::new(CallerSubchunks { elements: self, shard, division: self.portion.divide(&shard.cuts)? }))
+        Ok(Box::new(CallerSubchunks {
+            elements: self,
+            shard,
+            division: self.portion.divide(&shard.dim_grids)?,
+        }))
     }
 }
 
@@ -84,7 +88,7 @@ impl<'a> NewSubchunks<'a> for CallerSubchunks<'_, 'a, '_, '_> {
         let mut cell = PerAxis::new();
         for task in 0..self.division.tasks() {
             self.division.task(task, &mut cell);
-            touched.push(TouchedSubchunk { number: self.shard.number(&cell), task });
+            touched.push(TouchedSubchunk { number: self.shard.entry_number(&cell), task });
         }
         Ok(touched)
     }

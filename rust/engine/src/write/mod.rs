@@ -186,7 +186,7 @@ impl<'a> Writer<'a> {
             }
             complete(Some(current_elements))
         });
-        scratch.give(buffer);
+        scratch.put_back(buffer);
         result
     }
 
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
         match stored {
             Ok(true) => Ok(Change::Write(vec![ValuePart::Owned(out)])),
             other => {
-                scratch.give(out);
+                scratch.put_back(out);
                 other.map(|_| Change::Delete)
             }
         }
@@ -264,7 +264,7 @@ impl<'a> Writer<'a> {
             Ok(true)
         })();
         for buffer in [encoded, plain, whole] {
-            scratch.give(buffer);
+            scratch.put_back(buffer);
         }
         result
     }
@@ -298,8 +298,8 @@ impl<'a> Writer<'a> {
             self.gather(new_elements, current, is_full, chunk, &mut elements, scratch)?;
             self.encode(level, chunk, out, scratch)
         });
-        scratch.give(buffer);
-        scratch.give(elements);
+        scratch.put_back(buffer);
+        scratch.put_back(elements);
         stored
     }
 
@@ -365,7 +365,7 @@ impl<'a> Writer<'a> {
             _ => return level.pipeline.encode(chunk, out, scratch).map(|()| true),
         };
         let result = result.and_then(|()| level.pipeline.encode(&inner, out, scratch));
-        scratch.give(inner);
+        scratch.put_back(inner);
         result.map(|()| true)
     }
 
@@ -393,7 +393,7 @@ fn concatenate(parts: Vec<ValuePart<'_>>, scratch: &mut Scratch) -> Result<Arc<V
 fn recycle(parts: Vec<ValuePart<'_>>, scratch: &mut Scratch) {
     for part in parts {
         if let ValuePart::Owned(bytes) = part {
-            scratch.give(bytes);
+            scratch.put_back(bytes);
         }
     }
 }

@@ -55,7 +55,7 @@ impl<'a> Writer<'a> {
         if stored_shard.as_ref().is_some_and(|stored_shard| stored_shard.stores_none_of(&touched))
             && encoded.iter().all(EncodedSubchunks::is_fill)
         {
-            encoded.into_iter().for_each(|encoded| scratch.give(encoded.bytes));
+            encoded.into_iter().for_each(|encoded| scratch.put_back(encoded.bytes));
             return Ok(Change::Keep);
         }
         let parts = assemble(shard, stored_shard.as_ref(), &touched, &groups, encoded, scratch)?;
@@ -210,7 +210,7 @@ fn assemble<'a>(
         next = touched[range.end - 1].number + 1;
         parts.extend(encoded.parts);
         if encoded.bytes.is_empty() {
-            scratch.give(encoded.bytes);
+            scratch.put_back(encoded.bytes);
         } else {
             parts.push(ValuePart::Owned(encoded.bytes));
         }

@@ -13,7 +13,7 @@ use crate::copy;
 use crate::error::{Error, Result};
 use crate::pipeline::operation::{BufferPtr, Portion};
 use crate::read::offsets;
-use crate::scratch::{blank, Scratch};
+use crate::scratch::{uninitialized, Scratch};
 use crate::selection::Direction;
 use crate::vlen::{self, Arena};
 use crate::write;
@@ -75,7 +75,7 @@ impl ElementChunk {
         let has_handles = matches!(portion.level.body, Body::Vlen(_));
         if self.mask.is_empty() {
             if self.values.is_empty() {
-                self.values = ChunkMemory::Own(blank(portion.level.decoded_bytes)?);
+                self.values = ChunkMemory::Own(uninitialized(portion.level.decoded_bytes)?);
             }
             if (has_handles || array.is_bool) && !portion.is_whole_chunk() {
                 self.values.fill(MaybeUninit::new(0));
@@ -122,7 +122,7 @@ impl ElementChunk {
                 // SAFETY: guaranteed by the caller.
                 unsafe { self.mask.deliver(portion, uninitialised(&handles), target.out) }
             });
-            scratch.give(handles);
+            scratch.put_back(handles);
             return result;
         }
         // SAFETY: guaranteed by the caller.

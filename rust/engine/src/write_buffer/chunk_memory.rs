@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::array::Shard;
-use crate::scratch::blank;
+use crate::scratch::uninitialized;
 
 /// The memory of the elements of a chunk.
 pub(super) enum ChunkMemory {
@@ -80,7 +80,7 @@ impl Slab {
             return None;
         }
         let subchunks = shard.level.decoded_bytes.checked_mul(shard.entries)?;
-        blank(subchunks.checked_add(shard.index_bytes)?).ok().map(Slab::of)
+        uninitialized(subchunks.checked_add(shard.index_bytes)?).ok().map(Slab::of)
     }
 
     /// A slab from the bytes of an earlier one.

@@ -41,7 +41,7 @@ struct BufferedChunks {
 
 /// Whether a chunk lies completely outside `ends`.
 fn is_outside(ends: &[Option<u64>], array: &Array, cell: &[u64]) -> bool {
-    let mut starts = array.cuts.iter().zip(cell).map(|(cuts, &cell)| cuts.bounds(cell).0);
+    let mut starts = array.dim_grids.iter().zip(cell).map(|(dim_grids, &cell)| dim_grids.bounds(cell).0);
     ends.iter().any(|end| starts.next().zip(*end).is_some_and(|(start, end)| start >= end))
 }
 
@@ -140,7 +140,7 @@ impl WriteBuffer {
     /// and refused to writes that have already begun.
     pub fn trim(&self, array: &Array, ends: &[Option<u64>]) {
         let ends = self.with(|buffered| {
-            buffered.ends.resize(array.cuts.len(), None);
+            buffered.ends.resize(array.dim_grids.len(), None);
             for (end, new) in buffered.ends.iter_mut().zip(ends) {
                 *end = new.or(*end);
             }

@@ -132,11 +132,11 @@ impl Node {
             (Node::Shard(nodes), Body::Shard(shard)) => (nodes, shard),
             (Node::Shard(_), _) => return Err(mismatch()),
         };
-        let division = portion.divide(&shard.cuts)?;
+        let division = portion.divide(&shard.dim_grids)?;
         let (mut cell, mut coverage) = (PerAxis::new(), Vec::new());
         for task in 0..division.tasks() {
             let piece = &division.task(task, &mut cell);
-            let number = shard.number(&cell);
+            let number = shard.entry_number(&cell);
             let Some((_, node)) = nodes.nodes.get(&number) else { continue };
             let origin = &origin_of(portion.origin, &cell, &shard.level.shape);
             if let Coverage::All = node.covers(&Portion { level: &shard.level, piece, origin })? {
@@ -217,7 +217,7 @@ impl Subchunks {
         work: &(dyn Fn(&Portion<'_, '_>, &mut Node, &mut Scratch) -> Result<()> + Sync),
     ) -> Result<()> {
         let level = &shard.level;
-        let division = portion.divide(&shard.cuts)?;
+        let division = portion.divide(&shard.dim_grids)?;
         if create && self.nodes.is_empty() && division.tasks() >= shard.entries.div_ceil(SLAB_FRACTION) {
             self.slab = Slab::new(shard);
         }
@@ -225,7 +225,7 @@ impl Subchunks {
         let mut cell = PerAxis::new();
         for task in 0..division.tasks() {
             division.task(task, &mut cell);
-            let number = shard.number(&cell);
+            let number = shard.entry_number(&cell);
             if create && !self.nodes.contains_key(&number) {
                 self.nodes.insert(number, (cell.clone(), self.new_node(shard, number)));
             }
@@ -281,7 +281,7 @@ impl Subchunks {
         self.move_to(|_| ChunkMemory::default());
         // SAFETY: every element was written.
         let encoded = unsafe { slab.completed(shard, &index) };
-        scratch.give(index);
+        scratch.put_back(index);
         encoded.map(|encoded| Some(Arc::new(encoded))).ok_or_else(|| Error::internal("a shard is in use"))
     }
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use pyo3::{PyTraverseError, PyVisit};
 use tessarr_engine::pipeline::operation::Interrupt;
-use tessarr_engine::pool::{Queued, Runner};
+use tessarr_engine::pool::{QueuedOperation, Runner};
 use tessarr_engine::selection::Selection;
 use tessarr_engine::store::Store;
 use tessarr_engine::vlen::Arena;
@@ -128,7 +128,7 @@ pub(super) fn begin_soon(py: Python<'_>, transfer: Transfer) -> Begun {
         let take = move |runner| run_queued(&array.get().waiting.take(), runner, &told);
         match base.get().waiting.add(slot) {
             true => py.detach(|| pool::spawn(concurrency, take)),
-            false => Queued::new(take),
+            false => QueuedOperation::new(take),
         }
     })
 }
@@ -355,7 +355,7 @@ impl Pending {
 /// An operation that a thread of the engine is to do.
 #[pyclass(frozen, module = "tessarr._engine")]
 pub(crate) struct Begun {
-    queued: Queued,
+    queued: QueuedOperation,
     raised: Raised,
     slots: Vec<Arc<Slot>>,
     /// Whether the queued operation does the transfers of these slots and no others.
@@ -363,7 +363,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    fn new(slots: Vec<Arc<Slot>>, alone: bool, queue: impl FnOnce(Raised) -> Queued) -> Self {
+    fn new(slots: Vec<Arc<Slot>>, alone: bool, queue: impl FnOnce(Raised) -> QueuedOperation) -> Self {
         let raised = Raised::default();
         Begun { queued: queue(raised.clone()), raised, slots, alone }
     }

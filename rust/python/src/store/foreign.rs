@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyFileNotFoundError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList};
-use tessarr_engine::pool::Pile;
+use tessarr_engine::pool::Mailbox;
 use tessarr_engine::store::{
     read_all, AsyncGet, AsyncPut, Exchange, Expected, Foreign, Listing, NewValue, PutPrecondition, ReadHint,
     ReplaceOutcome, ValueReader, Version,
@@ -42,7 +42,7 @@ pub(super) struct PyForeign {
     has_hold: bool,
     has_answer: bool,
     /// What is asked for, until it is taken.
-    pub(super) asked: Pile<Asked>,
+    pub(super) asked: Mailbox<Asked>,
     concurrency: usize,
     /// Where the engine finds the values itself.
     pub(super) site: Option<Py<Site>>,
@@ -121,7 +121,7 @@ impl PyForeign {
             deletes_atomically,
             has_hold: !mapping && has("hold")? && !object.is_instance_of::<super::Store>(),
             has_answer: !mapping && has("_answer")? && has("open_head")?,
-            asked: Pile::default(),
+            asked: Mailbox::default(),
             site: if mapping { None } else { Site::of(object)? },
             object: object.clone().unbind(),
         };

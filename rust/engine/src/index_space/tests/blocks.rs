@@ -47,14 +47,14 @@ proptest! {
         let behind = blocks.sources(&view).unwrap().unwrap();
         let rows = behind.counts().next().unwrap();
         let parts: Vec<_> = (0..rows).map(|row| blocks.part(&behind, row..row + 1).unwrap()).collect();
-        let (whole, cuts) = blocks.part(&behind, 0..rows).unwrap();
+        let (whole, dim_grids) = blocks.part(&behind, 0..rows).unwrap();
         for position in positions(&view.dims) {
             let (at, block_of) = (indices(&behind.order, &position), indices(&view, &position));
             for (k, &wanted) in block_of.iter().enumerate() {
                 let place = at[k] as usize;
                 let (row, cuts_of_row) = &parts[at[0] as usize];
                 let of_row = if k == 0 { 0 } else { place };
-                for (part, cut, place) in [(&whole, cuts[k], place), (row, cuts_of_row[k], of_row)] {
+                for (part, cut, place) in [(&whole, dim_grids[k], place), (row, cuts_of_row[k], of_row)] {
                     let (edges, mut inside) = (edges(cut), vec![0; part.dims.len()]);
                     prop_assert_eq!(*edges.last().unwrap() as i64, part.dims[k].size());
                     let items = (edges[place]..edges[place + 1]).map(|item| {
