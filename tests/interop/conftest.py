@@ -11,6 +11,7 @@ import pytest
 
 from tiers import is_fast_tier
 
+_FOLDER = Path(__file__).parent
 _FAST_MODULES = {"test_corpus.py", "test_golden.py"}
 """Modules that read files of other libraries without importing any of them."""
 
@@ -24,5 +25,5 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the comparisons, so that selecting tests by marker finds them."""
     for item in items:
-        if item.path.parent == Path(__file__).parent and item.path.name not in _FAST_MODULES:
+        if item.path.is_relative_to(_FOLDER) and item.path.name not in _FAST_MODULES:
             item.add_marker(pytest.mark.slow)

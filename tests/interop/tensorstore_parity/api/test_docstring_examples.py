@@ -1,0 +1,77 @@
+"""The examples of TensorStore's own documentation give under Tessarr what stands below them.
+
+They are read from the stub of the installed package; nothing of it is copied or imported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import typing
+from pathlib import Path
+from types import FrameType
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ts
+from interop.tensorstore_parity.stub_examples import Session, run, sessions, stub
+
+TEXT = stub("tensorstore")
+if TEXT is None:
+    pytest.skip("the package tensorstore is absent", allow_module_level=True)
+
+SESSIONS = sessions(TEXT)
+
+OTHERS = re.compile(r"\b(n5|neuroglancer_precomputed|neuroglancer-\w+|gcs|gs:|ocdbt)\b")
+"""What needs drivers of other formats or the network."""
+
+# What is wrong in the examples themselves: they use names of others.
+BROKEN = {
+    "Schema.__eq__": "a Spec that is made nowhere",
+    "Schema.dtype": "a Spec that is made nowhere",
+    "IndexTransform.__getitem__#1": "a transform that is made nowhere",
+}
+
+DIFFERENT: dict[str, dict[int, str]] = {}
+"""By the name of a docstring and the number of the example: why we give something else."""
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_ever() -> typing.Iterator[None]:
+    """What hangs fails, and the next one is run."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise TimeoutError("this takes more than 30 seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(30)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda session: session.name)
+def test_examples_of_tensorstore(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is printed is equal, and where an error is shown ours is of its class."""
+    monkeypatch.chdir(tmp_path)
+    modules = {"asyncio": asyncio, "json": json, "np": np, "os": os, "typing": typing}
+    _, found = run(session, {"ts": ts, **modules}, OTHERS)
+    expected = DIFFERENT.get(session.name, {})
+    if session.name in BROKEN:
+        found = [one for one in found if not one.got.startswith("NameError")]
+    wrong = [str(one) for one in found if one.number not in expected]
+    assert not wrong, "\n\n".join(wrong)
+    assert {one.number for one in found} == set(expected), "what was different is equal now"
+
+
+def test_most_examples_are_run() -> None:
+    """The harness finds them, and leaves few out."""
+    every = [example.source for session in SESSIONS for example in session.examples]
+    assert len(every) > 900
+    assert sum(1 for source in every if OTHERS.search(source)) < 60

@@ -1,0 +1,365 @@
+"""Programs of batches end as they do with TensorStore, and ask for no more.
+
+The same random program is run with either package, line by line: reads of arrays, of views over
+them and of keys, of chunks and metadata, too, and what opens, some of it in a transaction, in
+batches that are submitted, left or let go. Left out is waiting for what has to be asked for before
+its batch is submitted, which never ends with TensorStore.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from asyncio import CancelledError
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.request_counting import Side, codecs_of, requests
+from stores import servers
+
+SHAPE = (48, 40)
+STORED = ("chunks", "chunks, zstd", "shards", "shards, zstd")
+ARRAYS = ("a", "b")
+AGAIN = ("a", "b", "again_a", "again_b")  # the latter are opened another time, in another way
+INSIDE = ("a/zarr.json", "b/zarr.json", "a/c/0/0", "a/c/1/1", "b/c/0/0", "b/c/2/1")
+VIEWS = (
+    "ts.cast({0}, ts.float64)",
+    "ts.stack([{0}, {1}])",
+    "ts.concat([{0}, {1}], axis=1)",
+    "ts.overlay([{0}[:20], {1}[10:]])",
+    "ts.downsample({0}, [2, 3], 'max')",
+    "{0}[::2, 3:].T",
+    "{0}[ts.d[0, 1].translate_to[5, 5]]",
+)
+
+
+class Program:
+    """Draws lines of a program, each of which may fail."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = draw = random.Random(seed)
+        self.place = draw.choice(["memory", "file", "file", "http", "http"])
+        self.stored = [draw.choice(STORED) for _ in ARRAYS]
+        self.inside = [draw.choice([(4, 8), (8, 4), (16, 2)]) for _ in ARRAYS]
+        self.limit = draw.choice([0, 0, 10**8, 10**8, 6_000])
+        self.spec, self.other = self.way(), self.way()
+        self.lost = draw.choice(["", "", "c/0/0", "c/1/1"])
+        self.damaged = draw.choice(["", "", "", "c/0/1", "c/2/0"])
+        if self.place == "memory" and self.limit:
+            self.lost = self.damaged = ""  # what was there before may still be in a cache
+        # Of a file that has changed TensorStore may read new bytes by an old index, and where a
+        # write fails, others of its chunks may be stored a little later.
+        ways = (self.spec, self.other)
+        kept = self.limit > 0 and any(way["recheck_cached_data"] is not True for way in ways)
+        self.writes = not (kept or self.damaged)
+        self.rounds = [list(self.round()) for _ in range(draw.randint(1, 4))]
+
+    def way(self) -> dict[str, Any]:
+        """Draw how an array is opened."""
+        return {
+            "driver": "zarr3",
+            "recheck_cached_data": self.draw.choice([False, "open", True]),
+            "recheck_cached_metadata": self.draw.choice(
+                ["open", "open", True, False, time.time() + 1000]
+            ),
+        }
+
+    def along(self, length: int) -> str:
+        draw = self.draw
+        start = draw.choice([0, 4, 8, 16, draw.randrange(length)])
+        stop = start + draw.choice([1, 1, 4, 9, 16, length])
+        if draw.random() < 0.97:  # else it is outside
+            stop = min(length, stop)
+        return f"{start}:{stop}" + draw.choice(["", "", "", ":3"])
+
+    def array(self) -> str:
+        """Draw an array, or a view over one or two, and a part of it."""
+        draw = self.draw
+        one, other = draw.choice(AGAIN), draw.choice(AGAIN)
+        if draw.random() < 0.25:
+            return draw.choice(VIEWS).format(one, other)
+        if draw.random() < 0.15:
+            places = [[draw.randrange(length) for _ in range(3)] for length in SHAPE]
+            return f"{one}.{draw.choice(['vindex', 'oindex'])}[{places[0]}, {places[1]}]"
+        if draw.random() < 0.15:
+            return one
+        return f"{one}[{', '.join(map(self.along, SHAPE))}]"
+
+    def key(self, inside: tuple[str, ...] = INSIDE, most: int = 10**6) -> str:
+        """Draw the arguments of a read of a key: one of an array, or another one.
+
+        What is read of one of an array begins at a byte up to `most`.
+        """
+        draw = self.draw
+        name = draw.choice(["k", "k", "l", "none", *inside])
+        start = draw.choice([0, 0, 3, 100, 9_000, 70_000, 130_000, -7])
+        if name != "k":  # to tell the size of what is shorter is one request more
+            start = min(start, 3 if self.place == "http" else most)
+        stop = max(0, start) + (50 if name == "k" else 2)
+        span = draw.choice(["None", f"slice({start}, {stop})", f"slice({start}, None)"])
+        # The server that is asked here does not compare.
+        known = ", if_not_equal=known" * (self.place != "http" and name in {"k", "l"})
+        known = draw.choice(["", "", "", known])
+        return f"{name!r}, byte_range={span}{known}"
+
+    def begun(self) -> str:
+        """Draw what begins something in a batch."""
+        kinds = ["read", "read", "read", "key", "key", "resolve", "open", "auto", "json", "inside"]
+        match self.draw.choice(kinds):
+            case "read":
+                return f"{self.array()}.read(batch=batch)"
+            case "key":
+                return f"keys.read({self.key()}, batch=batch)"
+            case "inside" if self.place != "memory":
+                # TensorStore makes documents of arrays anew that are read in a transaction.
+                if self.draw.random() < 0.5 or not self.reads_keys:
+                    return f"inside_a[{', '.join(map(self.along, SHAPE))}].read(batch=batch)"
+                return f"inside.read({self.key(INSIDE[2:], most=3)}, batch=batch)"
+            case "json" if self.place != "memory":
+                return f"json_{self.draw.choice(ARRAYS)}.read(batch=batch)"
+            case "open":
+                name = self.draw.choice([*ARRAYS, "none"])
+                wrong = self.draw.choice(["", "", "", ", dtype='int8'"])
+                way = self.draw.choice(["spec", "other"])
+                return f"ts.open({way}({name!r}), context=context, batch=batch{wrong})"
+            case "auto":
+                name = self.draw.choice([*ARRAYS, "none"])
+                return f"ts.open(auto({name!r}), context=context, batch=batch)"
+        return f"{self.draw.choice(AGAIN)}.resolve(batch=batch)"
+
+    def change(self) -> str:
+        """Draw a line that changes something, of an array, of keys, or of keys in a range."""
+        draw = self.draw
+        part, value = ", ".join(map(self.along, SHAPE)), draw.randint(0, 9)
+        first = draw.choice([*INSIDE[2:], "k"])
+        return draw.choice(
+            [
+                f"writer_{draw.choice(ARRAYS)}[{part}] = {value}",
+                f"writer_{draw.choice(ARRAYS)}[{part}] = {value}",
+                f"writer['k'] = bytes(range({value}, 200)) * 900",
+                f"writer.delete_range(ts.KvStore.KeyRange({first!r}, {first + '/'!r})).result()",
+            ]
+        )
+
+    def round(self) -> Iterator[str]:
+        """Draw a batch, and what is done with it."""
+        draw = self.draw
+        many, writes = draw.randint(1, 6), draw.random() < 0.2 and self.place == "file"
+        # A transaction that has read a key first uses no cache of arrays afterwards, and keys of
+        # shards of which parts are written in one are put together of several reads.
+        cached = self.limit or self.spec["recheck_cached_metadata"] not in {False, "open"}
+        self.reads_keys = not (writes or cached)
+        lines = [f"f{number} = {self.begun()}" for number in range(many)]
+        yield "; ".join(f"f{number} = None" for number in range(many))
+        yield "begin()"
+        if writes:
+            yield f"inside_a[{', '.join(map(self.along, SHAPE))}] = {draw.randint(0, 9)}"
+        if draw.random() < 0.4:
+            yield "with ts.Batch() as batch:\n    " + "\n    ".join(lines)
+        else:
+            yield "batch = ts.Batch()"
+            yield from lines
+            # TensorStore asks a server for keys before the batch is submitted.
+            if draw.random() < 0.2 and self.writes and self.place != "http":
+                yield self.change()
+            waits = self.place != "memory" and not self.limit
+            gone = [
+                k for k, line in enumerate(lines) if waits and line == f"f{k} = a.read(batch=batch)"
+            ]
+            if gone and draw.random() < 0.3:
+                yield f"f{draw.choice(gone)}.cancel()"
+            yield draw.choice(
+                [
+                    "batch.submit()",
+                    "batch.submit()",
+                    "batch = None",
+                    "batch.submit(); batch.submit()",
+                ]
+            )
+        order = draw.sample(range(many), many)
+        yield from (f"seen(f{number})" for number in order)
+        if draw.random() < 0.2:
+            yield f"seen({self.begun()})"  # it may be too late for that batch
+        yield "transaction.abort()"
+        if draw.random() < 0.3 and self.writes:
+            yield self.change()
+
+
+def make(program: Program, folder: Path) -> dict[str, bytes]:
+    """Return keys and values of the arrays."""
+    for name, stored, inside in zip(ARRAYS, program.stored, program.inside, strict=True):
+        grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
+        metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, inside)}
+        place = {"driver": "file", "path": f"{folder}/{name}/"}
+        spec = {"driver": "zarr3", "kvstore": place, "metadata": metadata}
+        how = {"create": True, "dtype": ours.int32, "shape": SHAPE}
+        values = np.arange(1, 1 + SHAPE[0] * SHAPE[1], dtype="i4").reshape(SHAPE)
+        ours.open(spec, **how).result().write(values).result()
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+class Run:
+    """One implementation, with the same arrays and keys as the other."""
+
+    def __init__(
+        self,
+        program: Program,
+        folder: Path,
+        door: servers.Door | None,
+        values: dict[str, bytes],
+        *,
+        real: bool,
+    ) -> None:
+        self.side = side = Side(folder, real=real)
+        self.package, self.door, self.program = side.ts, door, program
+        self.context = side.ts.Context({"cache_pool": {"total_bytes_limit": program.limit}})
+        kept = side.ts.Context()
+        if program.place == "memory":
+            self.place = self.source = {"driver": "memory", "path": "p/"}
+            kept = self.context
+        else:
+            self.source = {"driver": "file", "path": f"{folder}/"}
+            self.place = side.kvstore
+        if door is not None:
+            self.place = {"driver": "http", "base_url": door.url, "path": f"/{folder.name}/"}
+        keys = self._keys(self.source, kept)
+        made = {"ts": side.ts, "context": self.context, "seen": self._seen, "begin": self._begin}
+        made |= {"spec": self._spec, "other": self._other}
+        for key, value in values.items():
+            keys[key] = value
+        for name in ARRAYS:
+            place = {**self.source, "path": f"{self.source['path']}{name}/"}
+            writer = side.ts.open({"driver": "zarr3", "kvstore": place}, context=kept)
+            made[f"writer_{name}"] = writer.result()
+        made["writer"] = keys
+        keys["k"], keys["l"] = bytes(range(256)) * 800, b"short"
+        if program.lost:
+            del keys[f"a/{program.lost}"]
+        if program.damaged:
+            keys[f"b/{program.damaged}"] = b"damaged"
+        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        reader = self._keys(self.place, self.context)
+        known = reader.read("l").result().stamp.generation
+        self.names = made | {"keys": reader, "known": known, "auto": self._auto}
+        for name in ARRAYS:
+            for word, spec in (("", self._spec(name)), ("again_", self._other(name))):
+                self.names[word + name] = side.ts.open(spec, context=self.context).result()
+            document = {**self.place, "path": f"{self.place.get('path', '')}{name}/zarr.json"}
+            spec = {"driver": "json", "kvstore": document, "json_pointer": "/shape/0"}
+            spec["recheck_cached_data"] = program.spec["recheck_cached_data"]
+            self.names[f"json_{name}"] = side.ts.open(spec, context=self.context).result()
+
+    def _begin(self) -> None:
+        """Begin a transaction, in which nothing was read."""
+        names, transaction = self.names, self.package.Transaction()
+        names["transaction"] = transaction
+        names["inside"] = names["keys"].with_transaction(transaction)
+        names["inside_a"] = names["a"].with_transaction(transaction)
+
+    def _keys(self, place: Any, context: Any) -> Any:
+        return self.package.KvStore.open(place, context=context).result()
+
+    def _auto(self, name: str) -> Any:
+        return {**self.place, "path": f"{self.place.get('path', '')}{name}/"}
+
+    def _spec(self, name: str) -> Any:
+        return {**self.program.spec, "kvstore": self._auto(name)}
+
+    def _other(self, name: str) -> Any:
+        return {**self.program.other, "kvstore": self._auto(name)}
+
+    def _seen(self, future: Any) -> Any:
+        """Return what a future gives, to be compared."""
+        if future is None:
+            return None
+        found = future.result(timeout=30)
+        if isinstance(found, self.package.TensorStore):
+            return str(found.domain)
+        if isinstance(found, self.package.KvStore.ReadResult):
+            return found.state, found.value
+        return found.tolist()
+
+    def line(self, line: str) -> Any:
+        """Return what a line gives, or the error that it raises."""
+        try:
+            if line.startswith("seen"):
+                return eval(line, self.names)
+            exec(line, self.names)
+        except (Exception, CancelledError) as error:
+            return error.with_traceback(None)  # which would keep the batch
+        return None
+
+    def all(self) -> tuple[list[Any], Any]:
+        """Return what each line gives, and what was asked for until after each batch."""
+        found, asked = [], []
+        for lines in self.program.rounds:
+            time.sleep(0.03 * (self.program.place == "file"))
+            if self.door is not None:
+                self.door.forget()
+            with self.side.counting():
+                found += [self.line(line) for line in lines]
+            asked.append((0, 0))
+            if self.program.place == "file":
+                asked[-1] = requests(self.side.counts)
+            elif self.door is not None:
+                asked[-1] = (len(self.door.requests), 0)
+        return found, np.cumsum(asked, axis=0)
+
+
+def check(seed: int, folder: Path, door: servers.Door) -> None:
+    """Assert that a program ends as there, and asks for no more."""
+    program = Program(seed)
+    ends, at = [], door if program.place == "http" else None
+    values = make(program, folder / f"made{seed}")
+    for word in ("mine", "other"):
+        place = folder / f"{word}{seed}"
+        place.mkdir()
+        run = Run(program, place, at, values, real=word == "other")
+        ends.append(run.all())
+    (mine, asked), (other, real) = ends
+    lines = [line for lines in program.rounds for line in lines]
+    for number, (here, there) in enumerate(zip(mine, other, strict=True)):
+        fits = isinstance(here, type(there)) if isinstance(there, BaseException) else here == there
+        before = "\n".join(lines[: number + 1])
+        assert fits, f"{seed}, {vars(program)}:\n{before}\nours: {here!r}\ntheirs: {there!r}"
+    # Of what is asked beside what is damaged, some is not any more when the error is there; what
+    # stays in a cache of little room differs from run to run.
+    if program.damaged or program.limit == 6_000:
+        return
+    told = "\n".join(lines)
+    assert (asked <= real).all(), (
+        f"{seed}, {vars(program)}:\n{told}\n{asked.tolist()}, {real.tolist()}"
+    )
+
+
+@pytest.mark.parametrize("first", range(0, 40, 10))
+def test_batches_end_as_with_tensorstore(first: int, tmp_path: Path) -> None:
+    with servers.files(tmp_path) as door:
+        for seed in range(first, first + 10):
+            check(seed, tmp_path, door)
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_what_is_in_a_cache_is_not_asked_for_when_several_want_it(
+    stored: str, tmp_path: Path
+) -> None:
+    values = np.arange(SHAPE[0] * SHAPE[1], dtype="i4").reshape(SHAPE)
+    grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
+    for word in ("mine", "other"):
+        side = Side(tmp_path / word, real=word == "other")
+        members = {"metadata": {"chunk_grid": grid, "codecs": codecs_of(stored, (4, 8))}}
+        how = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
+        side.open("a/", members=members, **how).write(values).result()
+        time.sleep(0.03)
+        found = side.open("a/", members={"recheck_cached_data": "open"}, pool="cache_pool#big")
+        found.read().result()
+        with side.counting():
+            both = side.ts.concat([found, found], axis=1).read().result()
+        assert np.array_equal(both, np.hstack([values, values]))
+        assert requests(side.counts) == (0, 0)

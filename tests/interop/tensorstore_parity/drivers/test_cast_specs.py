@@ -1,0 +1,109 @@
+"""Specs of casts of casts: what they tell of rank, domain and base, as in TensorStore."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.random_views import outcome
+
+theirs = pytest.importorskip("tensorstore", reason="what is told of casts is compared with it")
+
+STATED: list[dict[str, Any]] = [
+    {},
+    {"rank": 1},
+    {"schema": {"rank": 1}},
+    {"schema": {"domain": {"shape": [2]}}},
+    {"schema": {"domain": {"shape": [[2]]}}},
+    {"transform": {"input_inclusive_min": [0], "input_exclusive_max": [2]}},
+    {"transform": {"input_rank": 1}},
+]
+UPDATES: list[dict[str, Any]] = [{}, {"rank": 1}, {"shape": [2]}, {"dtype": "int32"}]
+ACTS: dict[str, Callable[[Any, Any], Any]] = {
+    "reversed": lambda ts, spec: spec[ts.d[:].stride[-1]],
+    "moved": lambda ts, spec: spec.translate_by[3],
+    "sliced": lambda ts, spec: spec[1:3],
+    "labelled": lambda ts, spec: spec[ts.d[0].label["a"]],
+    "with chunks": lambda ts, spec: _updated(spec, chunk_layout=ts.ChunkLayout(chunk_shape=[2])),
+    "with an origin": lambda ts, spec: _updated(spec, chunk_layout=ts.ChunkLayout(grid_origin=[0])),
+}
+
+
+def _updated(spec: Any, **keywords: Any) -> Any:
+    spec.update(**keywords)
+    return spec
+
+
+def _nested(dice: Random) -> dict[str, Any]:
+    """Return casts of an array, each of which says something of its dimensions."""
+    spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://", **dice.choice(STATED)}
+    for _ in range(dice.randrange(1, 4)):
+        spec = {"driver": "cast", "base": spec, **dice.choice([{}, *STATED])}
+        if dice.random() < 0.7:
+            spec["dtype"] = "int16"
+    return spec
+
+
+def _told(spec: Any) -> list[Any]:
+    return [
+        outcome(spec.to_json),
+        outcome(lambda: spec.to_json(include_defaults=True)),
+        outcome(lambda: (spec.rank, repr(spec.domain), str(spec.dtype))),
+        outcome(lambda: spec.base and spec.base.to_json()),
+    ]
+
+
+@pytest.mark.parametrize("number", range(150))
+def test_what_casts_of_casts_tell(number: int) -> None:
+    dice = Random(number)
+    given, update = _nested(dice), dice.choice(UPDATES)
+    acts = dice.choices(list(ACTS), k=dice.randrange(3))
+
+    def told(ts: Any) -> Any:
+        spec = _updated(ts.Spec(given), **update)
+        found = _told(spec)
+        for act in acts:
+            spec = ACTS[act](ts, spec)
+            found.append(_told(spec))
+        return found
+
+    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs)), (given, update, acts)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+@pytest.mark.parametrize("target", ["float32", "int8", "bool", "json", "string"])
+@pytest.mark.parametrize("fill", [7, 7.5, 300, True, "NaN", None, [1, 2]])
+@pytest.mark.parametrize("kind", ["int8", "float64", "bool", "bfloat16", None])
+def test_fill_values_of_specs(kind: str | None, fill: Any, target: str, *, beside: bool) -> None:
+    """Without a data type beside it, a fill value is that of JSON until the array is opened."""
+    schema: dict[str, Any] = {"fill_value": fill}
+    base: dict[str, Any] = {"driver": "zarr3", "schema": schema}
+    if kind is not None:
+        (schema if beside else base)["dtype"] = kind
+
+    def told(ts: Any) -> Any:
+        found = ts.Spec({"driver": "cast", "dtype": target, "base": base}).fill_value
+        return None if found is None else (found.dtype, repr(found.tolist()))
+
+    assert outcome(lambda: told(ours)) == outcome(lambda: told(theirs))
+
+
+def test_numbers_that_are_no_text() -> None:
+    for kind in ("string", "ustring"):
+        base = {"driver": "zarr3", "dtype": kind, "schema": {"fill_value": 7}}
+        for target, expected in (("json", 7), ("string", ValueError), ("ustring", ValueError)):
+            spec = ours.Spec({"driver": "cast", "dtype": target, "base": base})
+            assert outcome(lambda spec=spec: spec.fill_value) == expected
+
+
+@pytest.mark.parametrize("value", ["np.zeros((0, 5), 'i1')", "3", "np.zeros((1, 5), 'i1')[:0]"])
+def test_nothing_is_written_to_a_view_without_elements(value: str) -> None:
+    for package in (ours, theirs):
+        view = package.cast(package.array(np.zeros((5, 5), "i4")), "int8")[0:0]
+        view.write(eval(value)).result()
+        assert view.read().result().shape == (0, 5)

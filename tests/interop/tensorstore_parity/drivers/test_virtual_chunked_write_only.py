@@ -1,0 +1,115 @@
+"""Chunks of functions that only write: parts of those in the cache are changed as there."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.random_views import outcome
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+# Each is written in turn; what is said beside the place is the generation it then has.
+PROGRAMS: list[list[tuple[slice, str | None]]] = [
+    [(slice(0, 4), None), (slice(0, 2), None), (slice(1, 2), None)],
+    [(slice(0, 2), None), (slice(4, 8), None), (slice(5, 7), None), (slice(0, 4), None)],
+    [(slice(0, 8), None), (slice(3, 5), None), (slice(7, 3, -2), None)],
+    [(slice(0, 4), "g1"), (slice(0, 1), "g2"), (slice(1, 2), None), (slice(2, 3), "g3")],
+]
+
+
+class Writer:
+    """A function that writes down what it is given."""
+
+    def __init__(self, ts: Any) -> None:
+        self.ts = ts
+        self.generation: str | None = None
+        self.calls: list[Any] = []
+
+    def __call__(self, domain: Any, chunk: Any, parameters: Any) -> Any:
+        self.calls.append((str(domain), np.asarray(chunk).tolist(), parameters.if_equal))
+        if self.generation is None:
+            return None
+        stamp = self.ts.KvStore.TimestampedStorageGeneration
+        return stamp(self.generation.encode(), time.time())
+
+    def taken(self) -> list[Any]:
+        """Return the calls until now, and forget them."""
+        taken, self.calls = sorted(self.calls), []
+        return taken
+
+
+def opened(ts: Any, limit: int) -> tuple[Any, Writer]:
+    """Return a view of two chunks that can only be written, and what writes."""
+    writer = Writer(ts)
+    store = ts.virtual_chunked(
+        None,
+        writer,
+        dtype=ts.int32,
+        shape=[8],
+        chunk_layout=ts.ChunkLayout(chunk_shape=[4]),
+        context=ts.Context({"cache_pool": {"total_bytes_limit": limit}}),
+    )
+    return store, writer
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("staged", [False, True], ids=["alone", "in a transaction"])
+def test_parts(program: list[tuple[slice, str | None]], staged: bool) -> None:
+    def told(ts: Any) -> list[Any]:
+        found: list[Any] = []
+        store, writer = opened(ts, 10**6)
+        for k, (place, generation) in enumerate(program):
+            writer.generation = generation
+            txn = ts.Transaction() if staged else None
+            view = store.with_transaction(txn)[place]
+            end = outcome(lambda view=view, k=k: view.write(k).result())
+            if txn is not None:
+                end = outcome(txn.commit_sync)
+            found.append((end, writer.taken()))
+        return found
+
+    assert told(ours) == told(theirs)
+
+
+def test_without_a_cache_no_part_is_known() -> None:
+    """TensorStore has the chunk for a moment longer, or not."""
+    store, writer = opened(ours, 0)
+    store[:4].write(1).result()
+    writer.taken()
+    with pytest.raises(ValueError, match="parts of chunks"):
+        store[:2].write(2).result()
+    assert writer.taken() == []
+
+
+def test_what_is_written_at_all() -> None:
+    """Where a part cannot be, nothing is; TensorStore writes the other chunks first."""
+    store, writer = opened(ours, 10**6)
+    store[:4].write(1).result()
+    writer.taken()
+    with pytest.raises(ValueError, match="parts of chunks"):
+        store[2:6].write(2).result()
+    assert writer.taken() == []
+
+
+def test_what_is_written_cannot_be_read() -> None:
+    store, _ = opened(ours, 10**6)
+    store.write(1).result()
+    with pytest.raises(ValueError, match="writing only"):
+        store.read().result()
+
+
+def test_a_part_of_a_chunk_that_others_have_changed() -> None:
+    """What a chunk is by now cannot be known without a function that reads."""
+    store, writer = opened(ours, 10**6)
+    writer.generation = "a"
+    store[:4].write(1).result()
+    writer.generation = ""
+    for _ in range(2):
+        with pytest.raises(ValueError, match="parts of chunks"):
+            store[:2].write(2).result()
+    assert [expected for *_, expected in writer.taken()] == [b"", b"a"]

@@ -1,0 +1,231 @@
+"""With caches on, no read asks for more than TensorStore's, whatever was read before."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.request_counting import Side, codecs_of, requests, theirs
+from stores import servers
+
+SHAPE, CHUNK, INSIDE = (2048, 1024), (1024, 1024), (64, 128)  # of 2 MiB: not read whole at once
+VALUES = np.random.default_rng(0).integers(0, 1000, SHAPE, "u2")
+
+
+def _part(draw: random.Random) -> tuple[slice, slice]:
+    """Return a part that is likely to overlap others, or to be inside of them."""
+
+    def along(length: int, inside: int) -> slice:
+        starts = [0, inside, inside // 2, 3 * inside, length // 2, draw.randrange(length)]
+        start = draw.choice(starts)
+        count = draw.choice([1, inside // 2, inside, 3 * inside, length])
+        return slice(start, min(length, start + count))
+
+    return along(SHAPE[0], INSIDE[0]), along(SHAPE[1], INSIDE[1])
+
+
+def _read(side: Side, array: Any, how: str, parts: list[tuple[slice, slice]]) -> list[Any]:
+    if how == "read":
+        return [array[parts[0]].read().result()]
+    if how == "points":
+        rows, columns = ([one.start, one.stop - 1] for one in parts[0])
+        return [array.vindex[rows, columns].read().result()]
+    with side.ts.Batch() as batch:
+        futures = [array[part].read(batch=batch) for part in parts]
+    return [future.result() for future in futures]
+
+
+@pytest.mark.parametrize("seed", [*range(6), 1_700_011, 3_100_003])
+@pytest.mark.parametrize("recheck", [False, "open"])
+@pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
+def test_no_read_asks_for_more(stored: str, recheck: Any, seed: int, tmp_path: Path) -> None:
+    counts, told = [], []
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    for word in ("ours", "theirs"):
+        draw = random.Random(seed)
+        side = Side(tmp_path / word, real=word == "theirs")
+        members = {
+            "metadata": {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)},
+            "recheck_cached_data": recheck,
+        }
+        how = {"create": True, "dtype": side.ts.uint16, "shape": SHAPE}
+        side.open("a/", members=members, **how).write(VALUES).result()
+        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        array = side.open("a/", members=members, pool="cache_pool#big")
+        asked, found = [], []
+        for _ in range(10):
+            what = draw.choice(["read", "read", "points", "batch"])
+            parts = [_part(draw) for _ in range(3)]
+            with side.counting():
+                found += _read(side, array, what, parts)
+            asked.append((what, parts, requests(side.counts)))
+        counts.append(asked)
+        told.append(found)
+    assert all(map(np.array_equal, *told))
+    for mine, real in zip(*counts, strict=True):
+        assert (np.asarray(mine[2]) <= real[2]).all(), (mine, real, counts)
+    assert sum(asked[0] for *_, asked in counts[0]) > 0
+
+
+@pytest.mark.parametrize("stored", ["chunks", "shards", "shards, zstd"])
+def test_no_read_from_a_server_asks_for_more(stored: str, tmp_path: Path) -> None:
+    """Parts that a cache lacks are one request each."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
+    asked, told = [], []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            array = ts.open(spec, context=context).result()
+            counts, found = [], []
+            for part in (np.s_[:1, :1], np.s_[:1, :1], np.s_[:64, :200], np.s_[70:80, :300],
+                         np.s_[:80, 100:400], np.s_[900:1000], np.s_[950:1100, 5:700]):  # fmt: skip
+                door.forget()
+                found.append(array[part].read().result())
+                counts.append(len(door.requests))
+            asked.append(counts)
+            told.append(found)
+    assert all(map(np.array_equal, *told))
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    assert asked[0][1] == 0
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i4"])
+@pytest.mark.parametrize("stored", ["chunks", "chunks, zstd", "shards", "shards, zstd"])
+def test_no_read_without_a_cache_asks_a_server_for_more(
+    stored: str, dtype: str, tmp_path: Path
+) -> None:
+    """A part of a chunk that is stored as it is is one request, however far its lines are apart."""
+    values = np.random.default_rng(0).integers(0, 99, SHAPE, dtype)
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    how = {"create": True, "dtype": ours.dtype(np.dtype(dtype).name), "shape": SHAPE}
+    ours.open(made, **how).result().write(values).result()
+    asked: list[list[int]] = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            array = ts.open({"driver": "zarr3", "kvstore": f"{door.url}/"}).result()
+            counts = []
+            for part in (np.s_[5, 5], np.s_[500:900, 1000], np.s_[1:1023, 1:], np.s_[::8, ::700]):
+                door.forget()
+                assert np.array_equal(array[part].read().result(), values[part])
+                counts.append(len(door.requests))
+            door.forget()
+            with ts.Batch() as batch:
+                futures = [array[row, 3].read(batch=batch) for row in (0, 9, 1000, 2000)]
+            assert [future.result() for future in futures] == values[[0, 9, 1000, 2000], 3].tolist()
+            asked.append([*counts, len(door.requests)])
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    if stored == "chunks":
+        assert asked[0] == [1, 1, 1, 2, 2]
+
+
+def test_a_shard_whose_index_is_remembered_is_not_asked_for_again(tmp_path: Path) -> None:
+    """A server tells no versions: what was decoded is remembered, and where it is."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": [64, 64]}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of("shards, zstd", (8, 64))}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    values = VALUES[:64, :64]
+    how = {"create": True, "dtype": ours.uint16, "shape": [64, 64]}
+    ours.open(made, **how).result().write(values).result()
+    asked: list[list[int]] = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            array = ts.open(spec, context=context).result()
+            counts = []
+            for part in (np.s_[3, 5], np.s_[:], np.s_[:, 7]):
+                door.forget()
+                assert np.array_equal(array[part].read().result(), values[part])
+                counts.append(len(door.requests))
+            asked.append(counts)
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    assert asked[0][2] == 0
+
+
+def test_what_a_server_says_is_still_so_is_not_asked_for_again(tmp_path: Path) -> None:
+    """Parts of a shard of which the tag is the same, at the cost of one request."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of("shards", INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
+    asked: list[list[int]] = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": 10**8}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": True}
+            array = ts.open(spec, context=context).result()
+            counts = []
+            for part in (np.s_[3, 5], np.s_[3, 5], np.s_[600, :300], np.s_[600, :300], np.s_[3, 5]):
+                door.forget()
+                assert np.array_equal(array[part].read().result(), VALUES[part])
+                counts.append(len(door.requests))
+            asked.append(counts)
+    assert (np.array(asked[0]) <= asked[1]).all(), asked
+    assert asked[0] == [2, 1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("recheck", [True, False])
+@pytest.mark.parametrize("stored", ["chunks", "chunks, zstd"])
+def test_a_chunk_that_has_no_room_is_one_request(
+    stored: str, recheck: bool, tmp_path: Path
+) -> None:
+    """What is not remembered of it is not compared, and what is comes with what is read."""
+    grid = {"name": "regular", "configuration": {"chunk_shape": list(CHUNK)}}
+    metadata = {"chunk_grid": grid, "codecs": codecs_of(stored, INSIDE)}
+    made = {"driver": "zarr3", "kvstore": tmp_path.as_uri(), "metadata": metadata}
+    ours.open(made, create=True, dtype=ours.uint16, shape=SHAPE).result().write(VALUES).result()
+    with servers.files(tmp_path) as door:
+        context = ours.Context({"cache_pool": {"total_bytes_limit": 500_000}})
+        spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": recheck}
+        array = ours.open(spec, context=context).result()
+        for part in (np.s_[3, 5], np.s_[900, 7:9], np.s_[:1000, 3], np.s_[:1000, 3:]):
+            door.forget()
+            assert np.array_equal(array[part].read().result(), VALUES[part])
+            assert len(door.requests) == 1
+
+
+@pytest.mark.parametrize("limit", [600_000, 1_000_000])
+@pytest.mark.parametrize("inside", [None, (64, 64), (256, 256)])
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_pool_that_has_hardly_room_for_a_chunk_does_not_ask_more(
+    encoded: bool, inside: tuple[int, int] | None, limit: int, tmp_path: Path
+) -> None:
+    """Of 512 kB, or a little less as it is stored: what is kept does not push out what it needs."""
+    codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    if encoded:
+        codecs.append({"name": "gzip", "configuration": {"level": 1}})
+    if inside is not None:
+        settings = {"chunk_shape": list(inside), "codecs": codecs}
+        codecs = [{"name": "sharding_indexed", "configuration": settings}]
+    grid = {"name": "regular", "configuration": {"chunk_shape": [256, 512]}}
+    made = {
+        "driver": "zarr3",
+        "kvstore": tmp_path.as_uri(),
+        "metadata": {"chunk_grid": grid, "codecs": codecs},
+    }
+    values = np.random.default_rng(0).integers(0, 1 << 30, (512, 512), "i4")
+    ours.open(made, create=True, dtype=ours.int32, shape=[512, 512]).result().write(values).result()
+    asked = []
+    with servers.files(tmp_path) as door:
+        for ts in (ours, theirs):
+            context = ts.Context({"cache_pool": {"total_bytes_limit": limit}})
+            spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": False}
+            array = ts.open(spec, context=context).result()
+            door.forget()
+            for part in (np.s_[:256], np.s_[3, 5], np.s_[:40, :40]):
+                for _ in range(2):
+                    assert np.array_equal(array[part].read().result(), values[part])
+            asked.append(len(door.requests))
+    assert asked[0] <= asked[1]

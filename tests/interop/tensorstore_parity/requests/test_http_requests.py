@@ -1,0 +1,108 @@
+"""Random reads from a server: no more requests than TensorStore makes when it makes most.
+
+Chunks that are read at a time arrive in any order, and so a cache of little room keeps others of
+them each time. How much is asked differs from run to run: what Tessarr asks on average is not more
+than what TensorStore asks at most.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.request_counting import codecs_of, theirs
+from stores import servers
+
+SHAPE = (2048, 1024)
+CHUNKS = ((1024, 1024), (256, 512), (32, 1024), (64, 64), (512, 128))
+STORED = ("chunks", "chunks", "chunks", "chunks, zstd", "shards", "shards, zstd")
+RUNS = 40
+
+Part = tuple[slice, slice]
+
+
+class Session:
+    """An array, how it is opened, and what is read of it."""
+
+    def __init__(self, seed: int) -> None:
+        draw = random.Random(seed)
+        self.chunk = chunk = draw.choice(CHUNKS)
+        quarter = (chunk[0] // 4, chunk[1] // 4)
+        self.inside = draw.choice([quarter, (8, chunk[1]), (chunk[0] // 2, 16)])
+        self.stored = draw.choice(STORED)
+        self.limit = draw.choice([0, 0, 10**8, 10**6])
+        self.dtype = draw.choice(["u1", "u2", "i4"])
+        self.recheck = draw.choice([False, "open", True])
+        self.location = draw.choice(["start", "end"])
+        self.steps = [self._step(draw) for _ in range(6)]
+        drawn = np.random.default_rng(seed).integers(1, 100, SHAPE)
+        self.values = drawn.astype(self.dtype)
+
+    def _step(self, draw: random.Random) -> tuple[str, list[Part]]:
+        def along(axis: int) -> slice:
+            length, chunk = SHAPE[axis], self.chunk[axis]
+            start = min(draw.choice([0, chunk, chunk // 2, draw.randrange(length)]), length - 1)
+            count = draw.choice([1, 2, chunk // 4 + 1, chunk, 3 * chunk])
+            return slice(start, min(length, start + count), draw.choice([1, 1, 1, 3]))
+
+        what = draw.choice(["read", "read", "points", "batch"])
+        return what, [(along(0), along(1)) for _ in range(3)]
+
+    def store(self, folder: Path) -> None:
+        codecs = codecs_of(self.stored, self.inside)
+        if "shards" in self.stored:
+            codecs[0]["configuration"]["index_location"] = self.location
+        grid = {"name": "regular", "configuration": {"chunk_shape": list(self.chunk)}}
+        metadata = {"chunk_grid": grid, "codecs": codecs}
+        made = {"driver": "zarr3", "kvstore": folder.as_uri(), "metadata": metadata}
+        how: dict[str, Any] = {
+            "create": True,
+            "dtype": ours.dtype(self.values.dtype.name),
+            "shape": SHAPE,
+        }
+        ours.open(made, **how).result().write(self.values).result()
+
+    def run(self, ts: Any, door: servers.Door) -> Any:
+        """Return how often was asked until after each step."""
+        context = ts.Context({"cache_pool": {"total_bytes_limit": self.limit}})
+        spec = {"driver": "zarr3", "kvstore": f"{door.url}/", "recheck_cached_data": self.recheck}
+        array = ts.open(spec, context=context).result()
+        counts = []
+        for what, parts in self.steps:
+            door.forget()
+            self._do(ts, array, what, parts)
+            counts.append(len(door.requests))
+        return np.cumsum(counts)
+
+    def _do(self, ts: Any, array: Any, what: str, parts: list[Part]) -> None:
+        if what == "points":
+            rows, columns = ([one.start, one.stop - 1] for one in parts[0])
+            places = [*rows, parts[1][0].start], [*columns, parts[1][1].start]
+            found = array.vindex[places].read().result()
+            assert np.array_equal(found, self.values[places])
+            return
+        wanted = parts[:1] if what == "read" else parts
+        with ts.Batch() as batch:
+            futures = [array[part].read(batch=batch) for part in wanted]
+        for part, future in zip(wanted, futures, strict=True):
+            assert np.array_equal(future.result(), self.values[part])
+
+
+@pytest.mark.parametrize("seed", [*range(8), 121, 141, 158, 1001, 1026, 1037, 1130, 3041])
+def test_no_reads_ask_for_more(seed: int, tmp_path: Path) -> None:
+    session = Session(seed)
+    session.store(tmp_path)
+    with servers.files(tmp_path) as door:
+        runs = [session.run(ours, door)]
+        mine, most = runs[0], session.run(theirs, door)
+        for _ in range(RUNS):
+            if (mine <= most).all():
+                break
+            runs.append(session.run(ours, door))
+            mine, most = np.mean(runs, axis=0), np.maximum(most, session.run(theirs, door))
+    assert (mine <= most).all(), (session.steps, mine, most)

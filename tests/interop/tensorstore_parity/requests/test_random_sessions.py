@@ -1,0 +1,154 @@
+"""Random sessions: at no time has been asked more of files than TensorStore has asked."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from interop.tensorstore_parity.request_counting import Side, requests
+
+LENGTHS = (64, 60, 48)
+STEPS = (
+    *("read", "read", "points", "batch", "write", "write", "fill", "whole"),
+    *("transaction", "transaction", "read_within", "open_within", "abort", "open", "resolve"),
+    *("grow", "grow_within"),
+)
+
+
+def places(draw: random.Random, length: int) -> tuple[slice, slice]:
+    """Return a part of the array: often whole chunks, sometimes one element."""
+
+    def along() -> slice:
+        start = min(draw.choice([0, 8, 16, 24, 32, draw.randrange(length)]), length - 1)
+        return slice(start, min(length, start + draw.choice([1, 8, 32, length])))
+
+    return along(), along()
+
+
+class Session:
+    """What one implementation does with an array; the other does the same."""
+
+    def __init__(self, side: Side, draw: random.Random) -> None:
+        self.side, self.ts = side, side.ts
+        self.length = self.rows = draw.choice(LENGTHS)
+        old = draw.random() < 0.3
+        spec: dict[str, Any] = {
+            "driver": "zarr" if old else "zarr3",
+            "kvstore": {**side.kvstore, "path": side._path(draw.choice(["a/", "x/y/a/"]))},
+        }
+        packed = draw.random() < 0.5
+        if old:
+            wanted = {"chunks": [32, 32], "compressor": {"id": "zstd"} if packed else None}
+        else:
+            wanted = self._codecs(sharded=draw.random() < 0.6, packed=packed, draw=draw)
+        made = self.ts.open(
+            {**spec, "metadata": wanted},
+            create=True,
+            dtype=self.ts.int32,
+            shape=[self.length] * 2,
+            context=side.context,
+        ).result()
+        values = np.arange(32 * self.length, dtype="i4").reshape(32, -1) + 1
+        made[:32].write(values).result()
+        time.sleep(0.03)
+        if draw.random() < 0.6:
+            spec["cache_pool"] = "cache_pool#big"
+        spec["recheck_cached_data"] = draw.choice([True, False, "open", "open"])
+        spec["recheck_cached_metadata"] = draw.choice(["open", "open", True, False])
+        self.spec = spec
+        side.context = self.ts.Context({"cache_pool#big": {"total_bytes_limit": 10**8}})
+        self.array = self.ts.open(spec, context=side.context).result()
+
+    @staticmethod
+    def _codecs(*, sharded: bool, packed: bool, draw: random.Random) -> dict[str, Any]:
+        codecs: list[Any] = [{"name": "bytes", "configuration": {"endian": "little"}}]
+        if packed:
+            codecs.append({"name": "zstd", "configuration": {"level": 1}})
+        if sharded:
+            inside = {
+                "chunk_shape": [8, 8],
+                "codecs": codecs,
+                "index_location": draw.choice(["start", "end"]),
+            }
+            codecs = [{"name": "sharding_indexed", "configuration": inside}]
+        grid = {"name": "regular", "configuration": {"chunk_shape": [32, 32]}}
+        return {"chunk_grid": grid, "codecs": codecs}
+
+    def step(self, draw: random.Random) -> tuple[str, list[Any]]:
+        """Do something; return what, and what was read."""
+        what = draw.choice(STEPS)
+        parts = [places(draw, self.length) for _ in range(3)]
+        value = draw.randrange(1, 100)
+        time.sleep(0.03)
+        with self.side.counting():
+            found = self._do(what, parts, value)
+        return what, [np.asarray(values).tolist() for values in found]
+
+    def _do(self, what: str, parts: list[tuple[slice, slice]], value: int) -> list[Any]:
+        array, (first, second, _) = self.array, parts
+        match what:
+            case "read":
+                return [array[first].read().result()]
+            case "points":
+                rows, columns = ([one.start, one.stop - 1] for one in first)
+                return [array.vindex[rows, columns].read().result()]
+            case "batch":
+                with self.ts.Batch() as batch:
+                    futures = [array[part].read(batch=batch) for part in parts]
+                return [future.result() for future in futures]
+            case "write" | "fill" | "whole":
+                part = ... if what == "whole" else first
+                array[part].write(0 if what == "fill" else value).result()
+            case "resolve":
+                array.resolve().result()
+            case "grow":
+                self.rows += value
+                self.array = array.resize(exclusive_max=[self.rows, self.length]).result()
+            case "open":
+                self.ts.open(self.spec, context=self.side.context).result()
+            case "abort":
+                transaction = self.ts.Transaction()
+                array.with_transaction(transaction)[first].write(value).result()
+                transaction.abort()
+            case _:
+                return self._within(what, parts, second, value)
+        return []
+
+    def _within(
+        self, what: str, parts: list[tuple[slice, slice]], second: Any, value: int
+    ) -> list[Any]:
+        with self.ts.Transaction() as transaction:
+            if what == "open_within":
+                opened = self.ts.open(self.spec, context=self.side.context, transaction=transaction)
+                opened.result()[parts[0]].write(value).result()
+                return []
+            inside = self.array.with_transaction(transaction)
+            if what == "grow_within":
+                self.rows += value
+                inside.resize(exclusive_max=[self.rows, self.length]).result()
+                return []
+            for part in parts[:1] if what == "read_within" else parts:
+                inside[part].write(value).result()
+            return [inside[second].read().result()] if what == "read_within" else []
+
+
+@pytest.mark.parametrize("seed", [*range(24), 5087])
+def test_no_session_asks_for_more(seed: int, tmp_path: Path) -> None:
+    sums, told = [], []
+    for word in ("ours", "theirs"):
+        draw = random.Random(seed)
+        session = Session(Side(tmp_path / word, real=word == "theirs"), draw)
+        counts, steps = [], []
+        for _ in range(draw.randint(2, 7)):
+            steps.append(session.step(draw))
+            counts.append(requests(session.side.counts))
+        sums.append(np.cumsum(counts, axis=0))
+        told.append(steps)
+    assert told[0] == told[1]
+    mine, real = sums
+    assert (mine <= real).all(), ([step for step, _ in told[0]], mine.tolist(), real.tolist())

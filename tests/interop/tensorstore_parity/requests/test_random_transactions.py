@@ -1,0 +1,148 @@
+"""Random transactions: at no time has been asked for more in one than TensorStore has asked."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from interop.tensorstore_parity.request_counting import Side, codecs_of, requests
+from stores import servers
+
+SHAPE = (48, 40)
+VALUES = np.arange(1, 1 + SHAPE[0] * SHAPE[1], dtype="i4").reshape(SHAPE)
+STORED = ("chunks", "chunks, zstd", "shards", "shards, zstd")
+INSIDE = ("a/c/0/0", "a/c/1/1", "a/c/2/1")
+KEYS = (*INSIDE, "k", "none")
+
+Part = tuple[slice, ...]
+
+
+class Program:
+    """How two handles of an array are opened, and what is done with them in transactions."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = draw = random.Random(seed)
+        self.far = draw.random() < 0.25
+        self.stored = draw.choice(STORED)
+        self.inside = draw.choice([(4, 8), (8, 4), (16, 2)])
+        self.limit = draw.choice([0, 10**6, 10**8])
+        self.lost = draw.choice([None, None, "a/c/0/0", "a/c/1/1"])
+        self.ways = [
+            {
+                "recheck_cached_data": draw.choice([True, True, False, "open"]),
+                "recheck_cached_metadata": draw.choice(["open", "open", True, False]),
+            }
+            for _ in range(2)
+        ]
+        kinds = ["read"] * 4 + ["key"] * 2 + ["batch"] + ["write"] * (0 if self.far else 2)
+        self.rounds = [
+            [self._step(draw.choice(kinds)) for _ in range(draw.randint(1, 6))]
+            for _ in range(draw.randint(1, 2))
+        ]
+        self.commits = [draw.random() < 0.6 for _ in self.rounds]
+
+    def _part(self) -> Part:
+        def along(length: int) -> slice:
+            start = self.draw.choice([0, 0, 4, 8, 16, self.draw.randrange(length)])
+            return slice(start, min(length, start + self.draw.choice([1, 1, 4, 9, 16, length])))
+
+        return tuple(map(along, SHAPE))
+
+    def _step(self, what: str) -> tuple[Any, ...]:
+        draw = self.draw
+        if what == "key":
+            key, start = draw.choice(KEYS), draw.choice([0, 0, 3, 100, 9000, -7])
+            spans = [None, slice(start, max(0, start) + 2), slice(start, None)]
+            # What parts of a shard are remembered of is not remembered as a whole, too.
+            return what, key, draw.choice([None, slice(9000, 9002)] if key in INSIDE else spans)
+        handle = draw.choice([0, 0, 0, 1])
+        return what, handle, [self._part() for _ in range(3)], draw.randint(1, 9)
+
+
+class Run:
+    """One implementation, with the same arrays and keys as the other."""
+
+    def __init__(self, program: Program, folder: Path, door: servers.Door, *, real: bool) -> None:
+        self.side = side = Side(folder, real=real)
+        self.ts, self.program, self.door = side.ts, program, door
+        grid = {"name": "regular", "configuration": {"chunk_shape": [16, 16]}}
+        codecs = codecs_of(program.stored, program.inside)
+        source = {"driver": "file", "path": f"{folder}/"}
+        made = {"driver": "zarr3", "kvstore": {**source, "path": f"{folder}/a/"}}
+        made["metadata"] = {"chunk_grid": grid, "codecs": codecs}
+        how = {"create": True, "dtype": side.ts.int32, "shape": SHAPE}
+        side.ts.open(made, **how).result().write(VALUES).result()
+        keys = side.ts.KvStore.open(source).result()
+        keys["k"] = bytes(range(256)) * 40
+        if program.lost is not None:
+            del keys[program.lost]
+        place = side.kvstore
+        if program.far:
+            place = {"driver": "http", "base_url": door.url, "path": f"/{folder.name}/"}
+        context = side.ts.Context({"cache_pool": {"total_bytes_limit": program.limit}})
+        inside = {**place, "path": f"{place.get('path', '')}a/"}
+        time.sleep(0.03)  # until time stamps tell whether files are changed again
+        self.keys = side.ts.KvStore.open(place, context=context).result()
+        self.arrays = [
+            side.ts.open({"driver": "zarr3", "kvstore": inside, **way}, context=context).result()
+            for way in program.ways
+        ]
+
+    def all(self) -> tuple[list[Any], Any]:
+        """Return what each step gives, and what was asked for until after each."""
+        found, asked = [], []
+        for steps, commits in zip(self.program.rounds, self.program.commits, strict=True):
+            time.sleep(0.03)
+            transaction = self.ts.Transaction()
+            arrays = [array.with_transaction(transaction) for array in self.arrays]
+            keys = self.keys.with_transaction(transaction)
+            for step in [*steps, ("end",)]:
+                self.door.forget()
+                with self.side.counting():
+                    if step[0] != "end":
+                        found.append(self._do(step, arrays, keys))
+                    elif commits:
+                        transaction.commit_sync()
+                    else:
+                        transaction.abort()
+                far = self.program.far
+                asked.append((len(self.door.requests), 0) if far else requests(self.side.counts))
+        time.sleep(0.03)
+        found.append(self.arrays[0].read().result().tolist())
+        return found, np.cumsum(asked, axis=0)
+
+    def _do(self, step: tuple[Any, ...], arrays: list[Any], keys: Any) -> Any:
+        what, where, parts, *value = step
+        match what:
+            case "read":
+                return arrays[where][parts[0]].read().result(timeout=30).tolist()
+            case "write":
+                return arrays[where][parts[0]].write(value[0]).result(timeout=30)
+            case "batch":
+                with self.ts.Batch() as batch:
+                    futures = [arrays[where][part].read(batch=batch) for part in parts]
+                return [future.result(timeout=30).tolist() for future in futures]
+        try:
+            read = keys.read(where, byte_range=parts).result(timeout=30)
+        except ValueError:
+            return "outside"
+        return read.state, read.value
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_no_transaction_asks_for_more(first: int, tmp_path: Path) -> None:
+    with servers.files(tmp_path) as door:
+        for seed in range(first, first + 10):
+            program = Program(seed)
+            (mine, asked), (other, real) = (
+                Run(program, tmp_path / f"{word}{seed}", door, real=word == "other").all()
+                for word in ("mine", "other")
+            )
+            assert mine == other, (seed, program.rounds)
+            told = [*zip(asked.tolist(), real.tolist(), strict=True)]
+            assert (asked <= real).all(), (seed, vars(program), told)

@@ -1,0 +1,78 @@
+"""Blosc's size of elements beside its shuffle: merged, stored and told as TensorStore does."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import pytest
+
+from interop.tensorstore_parity.random_schemas import JSON, agree, both
+
+_CONFIGURATIONS: list[JSON] = [
+    {name: value for name, value in (("shuffle", shuffle), ("typesize", size)) if value is not None}
+    for shuffle, size in itertools.product(
+        (None, "noshuffle", "shuffle", "bitshuffle"), (None, 2, 4)
+    )
+]
+_WHOLE: JSON = {"cname": "lz4", "clevel": 5, "blocksize": 0}
+
+
+def _chain(configuration: JSON) -> list[JSON]:
+    little = {"name": "bytes", "configuration": {"endian": "little"}}
+    return [little, {"name": "blosc", "configuration": dict(configuration)}]
+
+
+def _codec(configuration: JSON) -> JSON:
+    return {"driver": "zarr3", "codecs": _chain(configuration)}
+
+
+def _updated(ts: Any, one: JSON, other: JSON) -> Any:
+    schema = ts.Schema(codec=ts.CodecSpec(_codec(one)))
+    schema.update(codec=ts.CodecSpec(_codec(other)))
+    return schema.to_json()
+
+
+def _spec(one: JSON, other: JSON) -> JSON:
+    metadata = {"shape": [4], "data_type": "int16", "codecs": _chain(one)}
+    schema = {"codec": _codec(other)}
+    return {"driver": "zarr3", "kvstore": "memory://", "metadata": metadata, "schema": schema}
+
+
+def _told(ts: Any, one: JSON, other: JSON) -> Any:
+    spec = ts.Spec(_spec(one, other))
+    return [spec.to_json(), spec.codec.to_json()]
+
+
+def _created(ts: Any, one: JSON, other: JSON) -> Any:
+    store = ts.open(_spec(one, other), create=True, context=ts.Context()).result()
+    stored = json.loads(store.kvstore.read("zarr.json").result().value)
+    return [stored["codecs"], store.codec.to_json(), store.spec().to_json()["metadata"]]
+
+
+def _opened(ts: Any, one: JSON, other: JSON) -> Any:
+    """Open what others stored, which may state a size of elements that are not shuffled."""
+    context = ts.Context()
+    document = {
+        "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4]}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0,
+        "codecs": _chain({**_WHOLE, **one}),
+    }  # fmt: skip
+    keys = ts.KvStore.open("memory://", context=context).result()
+    keys["zarr.json"] = json.dumps(document)
+    found = []
+    for given in ({"metadata": {"codecs": _chain(other)}}, {"schema": {"codec": _codec(other)}}):
+        spec = {"driver": "zarr3", "kvstore": "memory://", **given}
+        store = ts.open(spec, context=context).result()
+        found.append([store.codec.to_json(), store.spec().to_json()["metadata"]])
+    return found
+
+
+@pytest.mark.parametrize("make", [_updated, _told, _created, _opened])
+def test_sizes_of_elements_beside_each_shuffle(make: Any) -> None:
+    """Sizes that differ are refused, also where nothing is shuffled; there, none is told."""
+    for one, other in itertools.product(_CONFIGURATIONS, repeat=2):
+        given, here, there = both(make, one, other)
+        assert agree(here, there), (given, here, there)

@@ -1,0 +1,254 @@
+"""Constraints are merged, and arrays are created, as TensorStore does, or both refuse.
+
+Where Tessarr differs on purpose:
+
+* the same fill value of another data type is no conflict (TensorStore's documentation says so,
+  too, but 0.1.86 refuses it);
+* a fill value that the data type cannot hold is refused, where TensorStore cuts it;
+* schemas without a rank are not indexed here; TensorStore ends with a segmentation fault;
+* `translate_to` without a lower bound is an `IndexError`, as TensorStore's documentation says.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.random_schemas import (
+    JSON,
+    Cases,
+    agree,
+    both,
+    compare,
+    created,
+    made,
+    outcome,
+    theirs,
+)
+from tessarr.errors import TessarrError
+from tessarr.tensorstore.drivers.zarr import resolve_metadata
+from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.schema.element_type import WHOLE
+from tessarr.tensorstore.schema.schema import Schema
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_arrays_are_created_alike(driver: str) -> None:
+    """Metadata and schema give the same document, and the same schema is told of it."""
+    draw = Cases(2)
+    cases = []
+    for _ in range(1000):
+        rank = draw.rank()
+        metadata = draw.metadata(driver, rank, whole=True)
+        schema = draw.schema(rank, driver=driver)
+        if "domain" not in schema and "shape" not in metadata:
+            schema["domain"] = {"shape": [draw.extent() for _ in range(rank)]}
+        if "dtype" not in schema and not {"dtype", "data_type"} & set(metadata):
+            schema["dtype"] = draw.dtype()
+        if driver == "zarr" and schema.get("dtype") in {"bfloat16", "int4", "float8_e5m2"}:
+            schema["dtype"] = "float32"
+        if driver == "zarr" and "domain" in schema:
+            schema["domain"].pop("labels", None)  # which the handle has, not the metadata
+        if {"dtype", "data_type"} & set(metadata):
+            schema.pop("dtype", None)
+        mine = outcome(lambda m=metadata, s=schema: made(driver, m, s))
+        other = outcome(lambda m=metadata, s=schema: created(driver, m, s))
+        cases.append(((metadata, schema), mine, other))
+    compare(cases)
+
+
+def test_schemas_merge_alike() -> None:
+    """Two schemas together are what TensorStore makes of them."""
+    draw = Cases(4)
+    cases = []
+    for _ in range(2000):
+        rank = draw.rank() or 2
+        one, other = (draw.schema(rank, wild=True) for _ in range(2))
+        for name in ("dtype", "fill_value"):
+            other.pop(name, None)
+        if draw.maybe():
+            other.pop("domain", None)
+        cases.append(both(_schemas, one, other))
+    compare(cases)
+
+
+def _schemas(ts: Any, one: JSON, other: JSON) -> Any:
+    schema = ts.Schema(one)
+    schema.update(schema=ts.Schema(other))
+    return schema.to_json()
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_codecs_merge_alike(driver: str) -> None:
+    """Two codec specs together are what TensorStore makes of them."""
+    draw = Cases(5)
+    cases = []
+    for _ in range(1500):
+        rank = draw.draw.choice([1, 2, 2, 3])
+        one, other = (draw.codec(rank, driver) for _ in range(2))
+        if draw.maybe() and "codecs" in one:
+            other = copy.deepcopy(one)
+            other["codecs"] = other["codecs"][: draw.draw.randint(0, 3)]
+        cases.append(both(_codecs, one, other))
+    compare(cases)
+
+
+def _codecs(ts: Any, one: JSON, other: JSON) -> Any:
+    schema = ts.Schema(codec=ts.CodecSpec(one))
+    schema.update(codec=ts.CodecSpec(other))
+    return schema.codec.to_json()
+
+
+def test_schemas_are_indexed_alike() -> None:
+    """A view of a schema is the one that TensorStore makes."""
+    from interop.tensorstore_parity.indexing.test_dimension_expressions import Cases as Acts
+
+    draw, acts = Cases(6), Acts(6)
+    cases = []
+    for _ in range(1500):
+        rank = draw.draw.choice([1, 2, 2, 3])
+        schema = {"rank": rank, **draw.schema(rank)}
+        if schema.get("dtype") not in {"bool", "complex64"} and draw.maybe(0.2):
+            schema["fill_value"] = 3
+        try:
+            domain = Schema(schema).domain or ours.IndexDomain(rank)
+        except ValueError:
+            continue
+        act = acts.act(ours.IndexTransform(domain))
+        if "None" in act or any(dim.empty for dim in domain):
+            continue  # an empty view of index arrays ends TensorStore
+        if "-" in act and not all(dim.finite for dim in domain):
+            continue  # TensorStore refuses steps back from where there is no bound
+        cases.append(both(_indexed, schema, act))
+    compare(cases)
+
+
+def _indexed(ts: Any, schema: JSON, act: str) -> Any:
+    import numpy as np
+
+    view = eval(f"made{act}", {"made": ts.Schema(schema), "ts": ts, "np": np})
+    found = view.to_json()
+    if 0 in view.shape:
+        found.pop("fill_value", None)  # TensorStore has none where there is no position
+    return found
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_specs_tell_alike(driver: str) -> None:
+    """What a spec that is not opened tells of its array is what TensorStore's tells."""
+    draw = Cases(7)
+    cases = []
+    for _ in range(1500):
+        rank = draw.rank()
+        metadata = draw.metadata(driver, rank)
+        schema = draw.schema(rank, driver=driver)
+        mine = outcome(lambda m=metadata, s=schema: _effective(driver, m, s))
+        other = outcome(lambda m=metadata, s=schema: _spec(driver, m, s))
+        cases.append(((metadata, schema), mine, other))
+    compare(cases)
+
+
+def _effective(driver: str, metadata: JSON, schema: JSON) -> Any:
+    return resolve_metadata.effective(driver, metadata, Schema(schema)).to_json()
+
+
+def _spec(driver: str, metadata: JSON, schema: JSON) -> Any:
+    spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata, "schema": schema}
+    return theirs.Spec(spec).schema.to_json()
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_existing_arrays_are_checked_alike(driver: str) -> None:
+    """Constraints that an existing array does not meet are refused by both."""
+    draw = Cases(8)
+    cases = []
+    for _ in range(700):
+        rank = draw.rank()
+        first = draw.metadata(driver, rank)
+        first["shape"] = [draw.draw.choice([4, 10, 20]) for _ in range(rank)]
+        first |= {"data_type": "uint8"} if driver == "zarr3" else {"dtype": "|u1"}
+        first.pop("fill_value", None)
+        try:
+            meta = resolve_metadata.new_metadata(driver, first, Schema())
+        except (TessarrError, ValueError):
+            continue
+        known = facts_of(meta, WHOLE).schema.to_json()
+        schema = {k: v for k, v in draw.schema(rank, driver=driver).items() if draw.maybe(0.3)}
+        schema |= {k: v for k, v in known.items() if draw.maybe(0.5)}
+        metadata = draw.metadata(driver, rank)
+        metadata = {k: v for k, v in metadata.items() if draw.maybe(0.1) and k != "fill_value"}
+        stated = facts_of(meta, WHOLE).metadata_json
+        metadata |= {k: v for k, v in stated.items() if draw.maybe(0.3) and k != "fill_value"}
+        cases.append(both(_opened, driver, _stored(driver, first), metadata, schema))
+    compare(cases)
+
+
+def _stored(driver: str, first: JSON) -> dict[str, bytes]:
+    context = theirs.Context()
+    spec = {"driver": driver, "kvstore": "memory://", "metadata": first}
+    theirs.open(spec, create=True, context=context).result()
+    keys = theirs.KvStore.open("memory://", context=context).result()
+    return {key.decode(): keys[key] for key in keys.list().result()}
+
+
+def _opened(ts: Any, driver: str, stored: dict[str, bytes], metadata: JSON, schema: JSON) -> Any:
+    context = ts.Context()
+    keys = ts.KvStore.open("memory://", context=context).result()
+    for key, value in stored.items():
+        keys[key] = value
+    spec = {"driver": driver, "kvstore": "memory://", "metadata": metadata, "schema": schema}
+    ts.open(spec, open=True, context=context).result()
+    return "opened"
+
+
+_SCALARS: list[JSON] = [
+    {"driver": "zarr3", "rank": 0},
+    {"driver": "zarr3", "schema": {"rank": 0, "dtype": "int8"}},
+    {"driver": "zarr3", "schema": {"dimension_units": []}},
+    {"driver": "zarr3", "schema": {"chunk_layout": {"inner_order": []}}},
+    {"driver": "zarr3", "metadata": {"data_type": "int8", "chunk_grid": {
+        "name": "regular", "configuration": {"chunk_shape": []}}}},
+    {"driver": "zarr", "rank": 0},
+    {"driver": "zarr", "schema": {"rank": 0, "dtype": "int8"}},
+    {"driver": "zarr", "metadata": {"chunks": []}},
+    {"driver": "zarr", "metadata": {"chunks": [], "dtype": "<i2"}},
+    {"driver": "json"},
+    {"driver": "auto", "rank": 0},
+]  # fmt: skip
+_OF_SCALARS: list[JSON] = [
+    {"driver": "cast", "dtype": "int8", "base": {"driver": "zarr3", "rank": 0}},
+    {"driver": "cast", "dtype": "int8", "rank": 0, "base": {"driver": "zarr3"}},
+    {"driver": "downsample", "downsample_method": "mean", "downsample_factors": [],
+     "base": {"driver": "zarr3"}},
+    {"driver": "downsample", "downsample_method": "mean", "downsample_factors": [],
+     "base": {"driver": "zarr3", "rank": 0}},
+    {"driver": "stack", "layers": [{"driver": "zarr3", "rank": 0}]},
+    {"driver": "stack", "layers": [], "schema": {"domain": {"rank": 0}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec", [*_SCALARS, *_OF_SCALARS], ids=json.dumps)
+def test_specs_of_scalars_tell_alike(spec: JSON) -> None:
+    """Where there is no dimension, the domain is known wherever TensorStore knows it."""
+
+    def told(ts: Any, what: str) -> Any:
+        found = getattr(ts.Spec(_placed(spec)), what)
+        found = found() if callable(found) else found
+        return found.to_json() if hasattr(found, "to_json") else found
+
+    for what in ("to_json", "domain", "rank", "transform", "schema", "shape", "dimension_units"):
+        _, here, there = both(told, what)
+        assert agree(here, there), (what, here, there)
+
+
+def _placed(spec: JSON) -> JSON:
+    """Return a spec whose arrays are in memory."""
+    if "base" in spec:
+        return {**spec, "base": _placed(spec["base"])}
+    if "layers" in spec:
+        return {**spec, "layers": [_placed(one) for one in spec["layers"]]}
+    return {**spec, "kvstore": "memory://"}

@@ -1,0 +1,286 @@
+"""Metadata that others change while a transaction relies on them: refused, or taken, as there.
+
+What is opened in a transaction has to be the same array when that is committed: elements that
+are encoded for one array would be something else in another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.random_views import outcome
+
+theirs: Any = pytest.importorskip("tensorstore", reason="compared with TensorStore's own")
+
+BIG = {"name": "bytes", "configuration": {"endian": "big"}}
+WHOLE = {"name": "regular", "configuration": {"chunk_shape": [4]}}
+OTHERS: dict[str, dict[str, Any]] = {
+    "the same": {},
+    "attributes": {"attributes": {"a": 1}},
+    "units": {"attributes": {"dimension_units": ["2 nm"]}},
+    "names": {"dimension_names": ["x"]},
+    "longer": {"shape": [6]},
+    "shorter": {"shape": [3]},
+    "a fill value": {"fill_value": 5},
+    "codecs": {"codecs": [BIG]},
+    "chunks": {"chunk_grid": WHOLE},
+    "a data type": {"data_type": "int32"},
+}
+OTHERS_2: dict[str, dict[str, Any]] = {
+    "the same": {},
+    "longer": {"shape": [6]},
+    "an order of bytes": {"dtype": ">i2"},
+    "chunks": {"chunks": [4]},
+    "a compressor": {"compressor": {"id": "zlib", "level": 1}},
+    "a separator": {"dimension_separator": "/"},
+}
+DOCUMENTS = {"zarr3": "zarr.json", "zarr": ".zarray"}
+
+
+class World:
+    """An array, somebody else's hand on its keys, and a transaction."""
+
+    def __init__(self, ts: Any, driver: str, kvstore: Any) -> None:
+        self.ts, self.spec = ts, {"driver": driver, "kvstore": kvstore}
+        self.context, self.document = ts.Context(), DOCUMENTS[driver]
+        self.keys = ts.KvStore.open(kvstore, context=self.context).result()
+        self.transaction = ts.Transaction()
+
+    def open(self, **stated: Any) -> Any:
+        return self.ts.open(self.spec, context=self.context, **stated).result()
+
+    def create(self, **stated: Any) -> Any:
+        layout = self.ts.ChunkLayout(chunk_shape=[2])
+        stated |= {"dtype": "int16", "shape": [4], "chunk_layout": layout}
+        return self.open(create=True, open=False, **stated)
+
+    def staged(self) -> Any:
+        return self.open(transaction=self.transaction)
+
+    def change(self, members: dict[str, Any] | None) -> None:
+        document = None
+        if members is not None:
+            document = json.dumps(json.loads(self.keys[self.document]) | members)
+        self.keys[self.document] = document
+
+    def ended(self) -> Any:
+        """Whether it is committed, and what is there then."""
+        done = outcome(self.transaction.commit_sync)
+        context = None if self.spec["kvstore"]["driver"] == "file" else self.context
+        array = outcome(lambda: self.ts.open(self.spec, context=context).result())
+        if isinstance(array, type):
+            return done, array, sorted(self.keys.list().result())
+        return done, outcome(lambda: array.read().result().tolist())
+
+
+def opened(world: World) -> None:
+    world.staged()
+
+
+def read(world: World) -> None:
+    world.staged().read().result()
+
+
+def written(world: World) -> None:
+    world.staged()[:1].write(9).copy.result()
+
+
+def grown(world: World) -> None:
+    world.staged().resize(exclusive_max=[5]).result()
+
+
+def opened_twice(world: World) -> None:
+    world.staged()
+    world.staged()[:1].write(9).copy.result()
+
+
+def opened_outside(world: World) -> None:
+    world.open().with_transaction(world.transaction)[:1].write(9).copy.result()
+
+
+def opened_as_known(world: World) -> None:
+    kept = world.open()
+    known = {"recheck_cached_metadata": False, "transaction": world.transaction}
+    world.open(**known)[:1].write(9).copy.result()
+    assert kept.shape == (4,)
+
+
+def grown_outside(world: World) -> None:
+    grow = world.open().with_transaction(world.transaction)
+    grow.resize(exclusive_max=[5]).result()
+
+
+def replaced(world: World) -> None:
+    world.create(transaction=world.transaction, delete_existing=True)[:1].write(9).copy.result()
+
+
+BEFORE = [
+    *(opened, read, written, grown, opened_twice, opened_outside, opened_as_known, grown_outside),
+    replaced,
+]
+CASES = [
+    *product(["zarr3"], BEFORE, [*OTHERS.values(), None]),
+    *product(["zarr"], BEFORE, [*OTHERS_2.values(), None]),
+]
+TAKEN = "zarr3", grown_outside, OTHERS["names"]
+"""What others name dimensions is theirs; refused there where the array is resized."""
+CASES.remove(TAKEN)
+
+
+def both(driver: str, kvstore: Callable[[str], Any], work: Callable[[World], None]) -> list[Any]:
+    found = []
+    for name, ts in (("ours", ours), ("theirs", theirs)):
+        world = World(ts, driver, kvstore(name))
+        work(world)
+        found.append(world.ended())
+    return found
+
+
+@pytest.mark.parametrize(("driver", "before", "members"), CASES)
+def test_what_was_relied_upon_is_changed(driver: str, before: Any, members: Any) -> None:
+    """With keys in memory, of which all are changed or none."""
+
+    def work(world: World) -> None:
+        world.create()[...] = [1, 2, 3, 4]
+        before(world)
+        world.change(members)
+
+    mine, other = both(driver, lambda _: {"driver": "memory", "path": "a/"}, work)
+    assert mine == other
+
+
+@pytest.mark.parametrize("members", [*OTHERS.values(), None])
+@pytest.mark.parametrize("before", [opened, read, grown, opened_outside])
+def test_the_same_in_files(before: Any, members: Any, tmp_path: Path) -> None:
+    """Of what is refused nothing is stored here, and there perhaps a chunk: none is written."""
+
+    def work(world: World) -> None:
+        world.create()[...] = [1, 2, 3, 4]
+        before(world)
+        world.change(members)
+
+    mine, other = both("zarr3", lambda n: {"driver": "file", "path": f"{tmp_path}/{n}/"}, work)
+    assert mine == other
+
+
+def made(world: World) -> None:
+    world.create(transaction=world.transaction)
+
+
+def made_and_written(world: World) -> None:
+    world.create(transaction=world.transaction)[:1].write(9).copy.result()
+
+
+def made_and_grown(world: World) -> None:
+    world.create(transaction=world.transaction).resize(exclusive_max=[5]).result()
+
+
+def made_and_opened(world: World) -> None:
+    world.create(transaction=world.transaction)
+    world.staged()[:1].write(9).copy.result()
+
+
+@pytest.mark.parametrize("before", [made, made_and_written, made_and_grown, made_and_opened])
+@pytest.mark.parametrize("driver", DOCUMENTS)
+def test_what_was_created_is_created_by_others(driver: str, before: Any) -> None:
+    """Even the very same array: there may be elements in it."""
+
+    def work(world: World) -> None:
+        before(world)
+        world.create()[...] = [1, 2, 3, 4]
+
+    mine, other = both(driver, lambda _: {"driver": "memory", "path": "a/"}, work)
+    assert mine == other
+    assert mine == (ValueError, [1, 2, 3, 4])
+
+
+def test_one_chunk_is_written_at_once_though_metadata_were_read(tmp_path: Path) -> None:
+    """In files only one key can be changed at once; those that are only read do not count."""
+    for members, stored in (({}, 9), ({"data_type": "int32"}, 1)):
+        place = {"driver": "file", "path": f"{tmp_path}/{stored}/"}
+        world = World(ours, "zarr3", place)
+        world.create()[...] = [1, 2, 3, 4]
+        world.transaction = ours.Transaction(atomic=True)
+        written(world)
+        world.change(members)
+        assert outcome(world.transaction.commit_sync) is (None if stored == 9 else ValueError)
+        world.change({"data_type": "int16"})
+        assert world.open()[0].read().result() == stored
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+def test_reads_that_have_to_repeat_of_what_is_changed_too(kind: str, tmp_path: Path) -> None:
+    """Nothing is stored, also where metadata that were read are changed with chunks."""
+    world = World(ours, "zarr3", {"driver": kind, "path": f"{tmp_path}/"})
+    world.create()[...] = [1, 2, 3, 4]
+    world.transaction = ours.Transaction(repeatable_read=True)
+    array = world.staged().resize(exclusive_max=[5]).result()
+    array[:1].write(9).copy.result()
+    world.change({"attributes": {"a": 1}})
+    assert world.ended() == (ValueError, [1, 2, 3, 4])
+
+
+def test_resized_in_memory_behind_a_slash() -> None:
+    """Texts in memory are keys that no file may have."""
+    world = World(ours, "zarr3", {"driver": "memory", "path": "/a//b/"})
+    world.create()[...] = [1, 2, 3, 4]
+    grown(world)
+    assert world.ended() == (None, [1, 2, 3, 4, 0])
+
+
+@pytest.mark.parametrize("recheck", [True, False, "open"])
+def test_what_was_replaced_is_opened_in_a_transaction(recheck: Any) -> None:
+    """Other handles know the array that was there before, which is told as there."""
+
+    def work(world: World) -> None:
+        kept = world.create()
+        kept[...] = [1, 2, 3, 4]
+        world.change({"data_type": "int32"})
+        del world.keys["c/0"], world.keys["c/1"]
+        world.transaction = world.ts.Transaction()
+        again = world.open(transaction=world.transaction, recheck_cached_metadata=recheck)
+        assert again.dtype.name == ("int16" if recheck is False else "int32")
+        again[:1].write(9).copy.result()
+        assert kept.dtype.name == "int16"
+
+    mine, other = both("zarr3", lambda _: {"driver": "memory", "path": "a/"}, work)
+    assert mine == other
+    assert mine[0] is (ValueError if recheck is False else None)
+
+
+def test_two_caches_tell_two_arrays_of_one_place() -> None:
+    """A transaction relies on what was looked at, and not on what the other cache recalls then."""
+    world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
+    world.create()[...] = [1, 2, 3, 4]
+    pool = {"cache_pool": {"total_bytes_limit": 1 << 20}}
+    world.context, looks = world.ts.Context(pool, world.context), world.context
+    kept = world.open()
+    world.change({"data_type": "int32"})
+    staged = {"transaction": world.transaction}
+    first = ours.open(world.spec, context=looks, recheck_cached_metadata=True, **staged).result()
+    again = world.open(recheck_cached_metadata=False, **staged)
+    assert (kept.dtype, first.dtype, again.dtype) == (ours.int16, ours.int32, ours.int32)
+    del world.keys["c/0"], world.keys["c/1"]
+    again[:1].write(9).copy.result()
+    assert world.ended() == (None, [9, 0, 0, 0])
+
+
+def test_what_is_opened_twice_has_to_be_the_same_array() -> None:
+    """Others replace it in between, and put the first one back."""
+    world = World(ours, "zarr3", {"driver": "memory", "path": "a/"})
+    world.create()[...] = [1, 2, 3, 4]
+    world.staged()[:1].write(9).copy.result()
+    world.change({"attributes": {"a": 1}})
+    world.staged()
+    world.change({"data_type": "int32"})
+    with pytest.raises(ValueError, match="Metadata is inconsistent"):
+        world.staged()
+    world.change({"data_type": "int16"})
+    assert world.ended() == (None, [9, 2, 3, 4])

@@ -1,0 +1,157 @@
+"""Handles in a transaction know what it makes of their metadata, as there, in specs too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.random_views import plain_outcome
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+_DOCUMENTS = {"zarr3": "zarr.json", "zarr": ".zarray"}
+
+
+def _metadata(driver: str, shape: list[int]) -> dict[str, Any]:
+    if driver == "zarr":
+        return {"shape": shape, "chunks": [2] * len(shape), "dtype": "<i2"}
+    grid = {"name": "regular", "configuration": {"chunk_shape": [2] * len(shape)}}
+    return {"shape": shape, "data_type": "int16", "chunk_grid": grid}
+
+
+def _opened(ts: Any, driver: str, context: Any, shape: list[int] | None = None, **how: Any) -> Any:
+    spec: dict[str, Any] = {"driver": driver, "kvstore": "memory://"}
+    if shape is not None:
+        spec["metadata"], how["create"] = _metadata(driver, shape), True
+    return ts.open(spec, context=context, **how).result()
+
+
+def _views(ts: Any, of: Any) -> Iterator[Any]:
+    yield of
+    yield of[1:3]
+    yield of[:, ::2].T
+    yield of[0:2, 0:2]
+    yield ts.cast(of, ts.float32)[1:]
+    yield ts.downsample(of, [2, 1], "mean")
+    yield ts.stack([of, of])
+
+
+def _specs(of: Any) -> list[Any]:
+    found = [of.spec, lambda: of.spec(minimal_spec=True)]
+    return [plain_outcome(lambda f=f: json.dumps(f().to_json(), sort_keys=True)) for f in found]
+
+
+def _grow(ts: Any, handle: Any) -> None:
+    handle.resize(exclusive_max=[8, 7]).result()
+
+
+def _grow_twice(ts: Any, handle: Any) -> None:
+    handle.resize(exclusive_max=[8, 7]).result().resize(exclusive_max=[9, None]).result()
+
+
+def _nothing(ts: Any, handle: Any) -> None:
+    pass
+
+
+def _create(ts: Any, handle: Any) -> None:
+    driver = handle.spec().to_json()["driver"]
+    how = {"delete_existing": True, "transaction": handle.transaction}
+    ts.open(
+        {"driver": driver, "kvstore": handle.kvstore, "metadata": _metadata(driver, [5, 5])},
+        create=True,
+        **how,
+    ).result()
+
+
+def _remove(ts: Any, handle: Any) -> None:
+    handle.kvstore.delete_range(ts.KvStore.KeyRange()).result()
+
+
+@pytest.mark.parametrize("change", [_nothing, _grow, _grow_twice, _remove])
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+@pytest.mark.parametrize("taken", ["before", "within"])
+def test_specs_tell_what_a_transaction_has_made(driver: str, taken: str, change: Any) -> None:
+    """Of all handles in it, whatever they are views of, and of none outside."""
+
+    def told(ts: Any) -> list[Any]:
+        outside = _opened(ts, driver, ts.Context(), [4, 6])
+        transaction = ts.Transaction()
+        within = outside.with_transaction(transaction)
+        if taken == "before":
+            views = [view.with_transaction(transaction) for view in _views(ts, outside)]
+        else:
+            views = list(_views(ts, within))
+        change(ts, within)
+        found = [_specs(view) for view in views]
+        found.append(_specs(outside))
+        transaction.abort()
+        if ts is ours:  # there it is refused as well, a moment later
+            assert _specs(within) == [ValueError, ValueError]
+        return found
+
+    assert told(ours) == told(theirs)
+
+
+def _replace(document: dict[str, Any], driver: str, how: str) -> bytes:
+    if "longer" in how:
+        document["shape"] = [6]
+    if how == "of other elements":
+        document["dtype" if driver == "zarr" else "data_type"] = (
+            "<i4" if driver == "zarr" else "int32"
+        )
+    return b"{" if how == "damaged" else json.dumps(document).encode()
+
+
+@pytest.mark.parametrize("first", ["read", "nothing"])
+@pytest.mark.parametrize(
+    "how",
+    ["removed", "removed in a range", "the same", "longer", "of other elements", "damaged",
+     "removed, then the same", "removed, then longer"],
+)  # fmt: skip
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+def test_metadata_that_are_replaced_as_keys(driver: str, how: str, first: str) -> None:
+    """Handles in the transaction have them, or are refused where these are of another array."""
+    key = _DOCUMENTS[driver]
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _opened(ts, driver, context, [4])
+        outside[...] = [1, 2, 3, 4]
+        transaction = ts.Transaction()
+        within = outside.with_transaction(transaction)
+        if first == "read":
+            within.read().result()
+        new = _replace(json.loads(outside.kvstore[key]), driver, how)
+        if how == "removed in a range":
+            within.kvstore.delete_range(ts.KvStore.KeyRange()).result()
+        elif "removed" in how:
+            within.kvstore[key] = None
+        if how not in {"removed", "removed in a range"}:
+            within.kvstore[key] = new
+        opened = {"driver": driver, "kvstore": "memory://"}
+        acts = [
+            lambda: within.read().result(),
+            lambda: within.spec().domain,
+            lambda: within.resolve().result().domain,
+            lambda: within[:2].write(3).result(),
+            lambda: within.read().result(),
+            lambda: within.resize(exclusive_max=[7]).result().domain,
+            lambda: ts.open(opened, context=context, transaction=transaction).result().domain,
+            lambda: transaction.commit_async().result() and None,
+            lambda: outside.read().result(),
+            lambda: outside[:1].write(5).result(),
+        ]
+        if how == "removed in a range":  # there the metadata stay, as others that were read
+            acts = acts[:7]
+        found = [plain_outcome(act) for act in acts]
+        if len(acts) == 7:
+            return found
+        stored = outside.kvstore.read(key).result()
+        shape = json.loads(stored.value)["shape"] if how != "damaged" and stored.value else None
+        return [*found, shape, outside.kvstore.list().result()]
+
+    assert told(ours) == told(theirs)

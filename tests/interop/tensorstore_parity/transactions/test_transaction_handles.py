@@ -1,0 +1,216 @@
+"""Handles in a transaction that changes their array see the change, or refuse it, as there."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tessarr.tensorstore as ours
+from interop.tensorstore_parity.random_views import plain_outcome
+
+theirs = pytest.importorskip("tensorstore", reason="the package tensorstore is absent")
+
+_PLACE = {"driver": "zarr3", "kvstore": "memory://"}
+
+
+def _created(
+    ts: Any, context: Any, shape: int, data_type: str, chunk: int, fill: int, **how: Any
+) -> Any:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [chunk]}}
+    metadata = {"shape": [shape], "data_type": data_type, "fill_value": fill, "chunk_grid": grid}
+    spec = {**_PLACE, "metadata": metadata}
+    return ts.open(spec, create=True, context=context, **how).result()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize(
+    "made",
+    [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (2, "uint8", 2, 0), (4, "uint8", 4, 0),
+     (4, "int16", 2, 0), (4, "uint8", 2, 7)],
+    ids=str,
+)  # fmt: skip
+def test_an_array_that_a_transaction_creates_anew(made: Any, when: str) -> None:
+    """An old handle has the new bounds, and is refused where chunks would be others."""
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _created(ts, context, 4, "uint8", 2, 0)
+        outside.write([1, 2, 3, 4]).result()
+        transaction = ts.Transaction()
+        old = outside.with_transaction(transaction)
+        found = [plain_outcome(lambda: old.read().result())] if when == "before" else []
+        anew = {"delete_existing": True, "transaction": transaction}
+        new = _created(ts, context, *made, **anew)
+        handles = (old, new, outside)
+        found += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
+        found += [plain_outcome(lambda: old[:2].write([8, 9]).result())]
+        found += [plain_outcome(lambda h=h: h.read().result()) for h in handles]
+        new[1:2].write([5]).result()
+        found += [plain_outcome(lambda h=h: h.read().result()) for h in (old, new)]
+        transaction.commit_async().result()
+        found += [plain_outcome(lambda: outside.read().result())]
+        found += [plain_outcome(lambda: ts.open(_PLACE, context=context).result().read().result())]
+        return found
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("recheck", [False, True, "open"])
+@pytest.mark.parametrize("grows", [False, True])
+@pytest.mark.parametrize(
+    "made",
+    [(4, "uint8", 2, 0), (6, "uint8", 2, 0), (4, "uint8", 4, 0), (4, "int16", 2, 0)],
+    ids=str,
+)
+def test_an_array_that_a_transaction_has_created_anew(made: Any, grows: bool, recheck: Any) -> None:
+    """Handles outside have the new bounds, or tell no more than what they were."""
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _created(ts, context, 4, "uint8", 2, 0, recheck_cached_metadata=recheck)
+        with ts.Transaction() as transaction:
+            new = _created(ts, context, *made, delete_existing=True, transaction=transaction)
+            if grows:
+                new.resize(exclusive_max=[9]).result()
+        opened = ts.open(_PLACE, context=context, recheck_cached_metadata=recheck).result()
+        acts: list[Callable[[], Any]] = [
+            lambda: json.dumps(outside.spec().to_json(), sort_keys=True),
+            lambda: json.dumps(outside[1:3].spec(minimal_spec=True).to_json(), sort_keys=True),
+            lambda: pickle.loads(pickle.dumps(outside)).domain,
+            lambda: copy.deepcopy(outside).domain,
+            lambda: ts.cast(outside, ts.float32).spec() and None,
+            lambda: ts.stack([outside, outside]).spec() and None,
+            lambda: outside.url,
+            lambda: repr(outside) == "TensorStore(...)",
+            lambda: outside.domain,
+            lambda: outside.storage_statistics(query_not_stored=True).result().not_stored,
+            lambda: outside.resolve().result().domain,
+            lambda: opened.domain,
+            lambda: opened.read().result(),
+        ]
+        return [plain_outcome(act) for act in acts]
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("recheck", [False, True, "open"])
+@pytest.mark.parametrize("who", ["itself", "another"])
+@pytest.mark.parametrize("opened", ["before", "in"])
+@pytest.mark.parametrize("read_first", [False, True])
+def test_an_array_that_a_transaction_resizes(
+    recheck: Any, who: str, opened: str, read_first: bool
+) -> None:
+    """All handles in the transaction have the bounds of it, whatever they recheck."""
+
+    def told(ts: Any) -> list[Any]:
+        context = ts.Context()
+        outside = _created(ts, context, 4, "uint8", 2, 0)
+        outside.write([1, 2, 3, 4]).result()
+        transaction = ts.Transaction()
+        how = {"context": context, "recheck_cached_metadata": recheck}
+        apart = ts.open(_PLACE, **how).result()
+        within = apart.with_transaction(transaction)
+        if opened == "in":
+            within = ts.open(_PLACE, **how, transaction=transaction).result()
+        found = [plain_outcome(lambda: within.read().result())] if read_first else []
+        one = within if who == "itself" else outside.with_transaction(transaction)
+        one.resize(exclusive_max=[6]).result()
+        found += [
+            plain_outcome(lambda h=h: h.read().result()) for h in (within, one, apart, outside)
+        ]
+        for handle in (within, apart.with_transaction(transaction), apart):
+            found.append(plain_outcome(lambda h=handle: h.resolve().result().domain))
+        transaction.commit_async().result()
+        return [*found, *(plain_outcome(lambda h=h: h.read().result()) for h in (apart, outside))]
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+@pytest.mark.parametrize("before", [False, True])
+def test_what_others_resized_has_its_new_length_in_a_transaction(
+    driver: str, before: bool, tmp_path: Path
+) -> None:
+    """Of a dimension that the transaction resized itself, it is the length that it gave."""
+
+    def seen(ts: Any) -> list[Any]:
+        spec = {"driver": driver, "kvstore": (tmp_path / ts.__name__).as_uri()}
+        context = ts.Context()
+        new = {"create": True, "dtype": "int8", "shape": [4, 4], "fill_value": 0}
+        mine = ts.open(spec, context=context, **new).result()
+        other = ts.open(spec, context=context).result()
+        transaction = ts.Transaction()
+        staged = mine.with_transaction(transaction)
+        if before:
+            other.resize(exclusive_max=[None, 8]).result()
+        first = staged.resize(exclusive_max=[6, None]).result()
+        if not before:
+            other.resize(exclusive_max=[None, 8]).result()
+        first[5, 7] = 3
+        second = staged.resize(exclusive_max=[7, None]).result()
+        found = [first, first.resolve().result(), second, second.resolve().result(), mine]
+        shapes = [one.shape for one in found]
+        transaction.commit_sync()
+        return [*shapes, ts.open(spec).result().read().result().tolist()]
+
+    assert seen(ours) == seen(theirs)
+
+
+@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
+@pytest.mark.parametrize("others", ["before", "after", "never"])
+def test_a_document_that_was_resized_and_then_replaced(driver: str, others: str) -> None:
+    """What others do to it is no conflict any more, and handles do not take the resize for it."""
+
+    def told(ts: Any) -> list[Any]:
+        spec, context = {"driver": driver, "kvstore": "memory://"}, ts.Context()
+        new = {"create": True, "dtype": "int8", "shape": [4], "fill_value": 0}
+        made = ts.open(spec, context=context, **new).result()
+        key = "zarr.json" if driver == "zarr3" else ".zarray"
+        document = {**json.loads(made.kvstore[key]), "shape": [20]}
+        with ts.Transaction() as transaction:
+            inside = made.with_transaction(transaction)
+            inside.resize(exclusive_max=[6]).result()
+            if others == "before":
+                made.resize(exclusive_max=[30]).result()
+            inside.kvstore[key] = json.dumps(document)
+            if others == "after":
+                made.resize(exclusive_max=[30]).result()
+        known = made.read().result().shape
+        return [known, json.loads(made.kvstore[key])["shape"]]
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("how", ["commit_sync", "abort"])
+def test_what_a_handle_tells_when_its_transaction_is_over(how: str) -> None:
+    """A spec would mean what is no longer so; what is known of the array is known."""
+
+    def told(ts: Any) -> list[Any]:
+        transaction = ts.Transaction()
+        handle = _created(ts, ts.Context(), 4, "uint8", 2, 0, transaction=transaction)
+        getattr(transaction, how)()
+        asked = (
+            lambda: handle.spec().to_json(),
+            lambda: handle[1:].spec(minimal_spec=True).to_json(),
+            lambda: handle.url,
+            lambda: handle.schema.to_json() == handle.spec().to_json(),
+            lambda: handle.chunk_layout.read_chunk.shape,
+            lambda: handle.domain.shape,
+        )
+        return [plain_outcome(ask) for ask in asked]
+
+    assert told(ours) == told(theirs)
+
+
+@pytest.mark.parametrize("how", ["commit_sync", "abort"])
+def test_a_handle_whose_transaction_is_over_is_shown(how: str) -> None:
+    transaction = ours.Transaction()
+    handle = _created(ours, ours.Context(), 4, "uint8", 2, 0, transaction=transaction)
+    getattr(transaction, how)()
+    assert "uint8" in repr(handle)
