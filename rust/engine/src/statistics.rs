@@ -118,7 +118,7 @@ impl Search<'_> {
             self.record(store.open(key, ReadHint::UnknownRanges)?.is_some());
             return Ok(());
         };
-        let hint = if portion.level.pipeline.is_empty() { shard.read_hint() } else { ReadHint::Whole };
+        let hint = if portion.level.bytes_codecs.is_empty() { shard.read_hint() } else { ReadHint::Whole };
         store.read(key, hint, |object| match object {
             Some(object) => self.shard(shard, portion, Source::of(&*object), scratch),
             None => {
@@ -136,7 +136,7 @@ impl Search<'_> {
         if cells <= min_cells || !array.has_numbered_keys() {
             return Ok(None);
         }
-        let reaches = (0..array.dim_grids.len()).map(|axis| whole.reach(axis));
+        let reaches = (0..array.dim_grids.len()).map(|axis| whole.index_range(axis));
         let (first_cell, last_cell): (PerAxis<u64>, PerAxis<u64>) = array
             .dim_grids
             .iter()
@@ -175,13 +175,13 @@ impl Search<'_> {
         scratch: &mut Scratch,
     ) -> Result<()> {
         let level = portion.level;
-        if level.pipeline.is_empty() {
+        if level.bytes_codecs.is_empty() {
             return self.subchunks(shard, portion, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let result = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            level.pipeline.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
+            level.bytes_codecs.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
             self.subchunks(shard, portion, Source::computed(&decoded), scratch)
         })();
         scratch.put_back(encoded);

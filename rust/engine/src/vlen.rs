@@ -1,44 +1,42 @@
-//! Elements of any length (text, bytes): handles in memory, one layout in store.
+//! Variable-length elements (text, bytes): handles in memory, one layout in the store.
 //!
-//! In memory an element is a [`Handle`], the address and the length of its bytes,
-//! which stand somewhere else. Handles are items of one size, so everything that
-//! moves items (selections, edges, transposes, shards, partial writes) moves them
-//! like any other. Three places alone know what they are: decoding a chunk makes
-//! handles into its decoded bytes, encoding reads through them, and a chunk is
-//! compared with the fill value by what stands behind them.
+//! In memory an element is a [`Handle`]: the address and the length of bytes stored elsewhere.
+//! Handles are items of one size, so all code that moves items (selections, edges, transposes,
+//! shards, partial writes) moves them like any other item. Only three functions look behind a
+//! handle: decoding a chunk creates handles that point into its decoded bytes, encoding reads the
+//! bytes, and the comparison with the fill value compares the bytes.
 //!
-//! Stored, a chunk is a count (u32) and then, for each element, a length (u32) and
-//! the bytes, all numbers little-endian: the layout of numcodecs' `vlen-utf8`,
-//! `vlen-bytes` and `vlen-array`, and of the codecs `vlen-utf8` and `vlen-bytes` of
-//! format 3.
+//! A stored chunk is a count (u32), then a length (u32) and the bytes of each element, all numbers
+//! little-endian. This is the layout of numcodecs' `vlen-utf8`, `vlen-bytes` and `vlen-array`, and
+//! of the codecs `vlen-utf8` and `vlen-bytes` of format 3.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{self, Error, Result};
 use crate::scratch::reserve;
 
-/// Bytes of a handle.
+/// The size of a handle.
 pub const HANDLE_BYTES: usize = size_of::<Handle>();
 
-/// Bytes of a count or length in the layout.
+/// The size of a count or length in the layout.
 const WORD: usize = 4;
 
-/// The most elements of a chunk and bytes of an element: what the layout can count.
-const MOST: usize = u32::MAX as usize;
+/// The maximum count and length that the layout can represent.
+const MAX_COUNT: usize = u32::MAX as usize;
 
-/// What elements have to be.
+/// A condition that elements satisfy.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// They are UTF-8.
+    /// Elements are UTF-8.
     pub is_text: bool,
-    /// They have a multiple of so many bytes.
+    /// The size of an element is a multiple of this number.
     pub unit_bytes: usize,
 }
 
-/// Where the bytes of one element are, and how many.
+/// The address and the length of the bytes of one element.
 ///
-/// A handle says nothing of how long they stay there: whoever makes one sees to
-/// that. The address is an exposed pointer, because handles are moved as plain bytes.
+/// A handle does not own its bytes: its creator keeps them alive. The address is an exposed
+/// pointer, because handles are moved as plain bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {
@@ -60,8 +58,7 @@ impl Handle {
     /// The bytes.
     ///
     /// # Safety
-    /// They are still where they were when the handle was made, and stay there
-    /// unchanged for `'a`.
+    /// The bytes are alive at the address of the handle and do not change during `'a`.
     pub unsafe fn bytes<'a>(self) -> &'a [u8] {
         if self.length == 0 {
             return &[];
@@ -79,56 +76,56 @@ impl Handle {
         item
     }
 
-    /// The handle that stands at `at`.
+    /// The handle at `address`.
     ///
     /// # Safety
-    /// `HANDLE_BYTES` bytes are readable at `at`. Whether they are a handle matters
-    /// only where its bytes are asked for.
-    unsafe fn read(at: *const u8) -> Handle {
+    /// `HANDLE_BYTES` bytes are readable at `address`. They need to be a valid handle only when its
+    /// bytes are read.
+    unsafe fn read(address: *const u8) -> Handle {
         // SAFETY: the caller's promise; any bytes are two integers.
-        unsafe { at.cast::<Handle>().read_unaligned() }
+        unsafe { address.cast::<Handle>().read_unaligned() }
     }
 }
 
-/// The handles that `items` hold, one after another.
+/// The consecutive handles in `items`.
 pub fn handles(items: &[u8]) -> impl ExactSizeIterator<Item = Handle> + '_ {
-    // SAFETY: each piece has the bytes of a handle.
+    // SAFETY: each item has the size of a handle.
     items.chunks_exact(HANDLE_BYTES).map(|item| unsafe { Handle::read(item.as_ptr()) })
 }
 
-/// The bytes behind the handles that a read has given; they go when it goes.
+/// The bytes of the handles that a read returns; the arena keeps them alive.
 #[derive(Default)]
 pub struct Arena {
-    kept: Mutex<Vec<Vec<u8>>>,
+    buffers: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Arena {
-    /// Keep `bytes` where they are.
-    pub fn keep(&self, bytes: Vec<u8>) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+    /// Add `bytes`; their address does not change.
+    pub fn add(&self, bytes: Vec<u8>) {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
     }
 
-    /// All that was kept, which is somebody else's from now on.
+    /// Move all buffers to a new arena.
     pub fn take(&self) -> Arena {
-        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
-        Arena { kept: Mutex::new(kept) }
+        let buffers = std::mem::take(&mut *self.buffers.lock().unwrap_or_else(PoisonError::into_inner));
+        Arena { buffers: Mutex::new(buffers) }
     }
 }
 
-/// The most bytes that the layout of `items` elements may have before it is refused.
+/// The maximum size of the layout of `items` elements.
 ///
-/// Nothing in the metadata says how long elements are, but a few stored bytes must
-/// not grow without bound: on average 64 bytes for each, and 1 GiB besides.
-pub fn most_bytes(items: usize) -> usize {
+/// The metadata does not limit the length of elements, but a few stored bytes must not expand
+/// without bound: the limit is 64 bytes per element on average, plus 1 GiB.
+pub fn max_bytes(items: usize) -> usize {
     items.saturating_mul(64).saturating_add(1 << 30)
 }
 
 /// Whether the layout can count `items` elements.
-pub fn countable(items: u64) -> bool {
-    items <= MOST as u64
+pub fn can_count(items: u64) -> bool {
+    items <= MAX_COUNT as u64
 }
 
-/// Write to `out` the handles of all elements of `layout`, which they point into.
+/// Write handles of all elements of `layout` to `out`. The handles point into `layout`.
 pub fn decode(layout: &[u8], out: &mut [u8], kind: Kind) -> Result<()> {
     let items = out.len() / HANDLE_BYTES;
     let (count, mut rest) =
@@ -169,7 +166,7 @@ fn word(bytes: &[u8]) -> Option<(usize, &[u8])> {
 /// Append the layout of the elements of `items` to `out`.
 ///
 /// # Safety
-/// The bytes behind all handles are there, unchanged until this returns.
+/// The bytes of all handles are alive and do not change until this returns.
 pub unsafe fn encode(items: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let sum = handles(items).try_fold(WORD, |sum, handle| sum.checked_add(WORD)?.checked_add(handle.length));
     reserve(out, sum.unwrap_or(usize::MAX))?;
@@ -201,31 +198,33 @@ pub unsafe fn is_filled(items: &[u8], fill: &[u8]) -> bool {
     handles(items).all(|handle| handle.length == fill.len() && unsafe { handle.bytes() } == fill)
 }
 
-/// Copies the elements of some items of a chunk to memory of their own, and makes
-/// their handles point there.
+/// Copy the elements of some items of a chunk to new memory, and point their handles to the copies.
 ///
 /// # Safety
-/// `places` are offsets of items in `items`; the bytes behind their handles are there.
-pub unsafe fn gather<I: Iterator<Item = usize>>(items: &mut [u8], places: impl Fn() -> I) -> Result<Vec<u8>> {
-    let at = |items: &[u8], place: usize| handles(&items[place..place + HANDLE_BYTES]).next();
-    let length = |place| at(items, place).map_or(0, Handle::length);
-    let sum = places().try_fold(0usize, |sum, place| sum.checked_add(length(place)));
-    let mut own: Vec<u8> = Vec::new();
-    reserve(&mut own, sum.unwrap_or(usize::MAX))?;
-    for place in places() {
-        let Some(handle) = at(items, place) else { continue };
-        let start = own.len();
-        // SAFETY: the caller's promise, or, where a place comes twice, a handle into
-        // `own`, which has room for all and so is not moved.
-        let (from, to) = unsafe { (handle.bytes().as_ptr(), own.as_mut_ptr().add(start)) };
-        // SAFETY: the room reserved begins at `to`; nothing has been written there yet.
+/// `offsets` are offsets of items in `items`; the bytes of their handles are alive.
+pub unsafe fn gather<I: Iterator<Item = usize>>(
+    items: &mut [u8],
+    offsets: impl Fn() -> I,
+) -> Result<Vec<u8>> {
+    let at = |items: &[u8], offset: usize| handles(&items[offset..offset + HANDLE_BYTES]).next();
+    let length = |offset| at(items, offset).map_or(0, Handle::length);
+    let sum = offsets().try_fold(0usize, |sum, offset| sum.checked_add(length(offset)));
+    let mut copies: Vec<u8> = Vec::new();
+    reserve(&mut copies, sum.unwrap_or(usize::MAX))?;
+    for offset in offsets() {
+        let Some(handle) = at(items, offset) else { continue };
+        let start = copies.len();
+        // SAFETY: the caller's promise; for a repeated offset, a handle into `copies`, whose
+        // capacity suffices for all, so it does not move.
+        let (src, dst) = unsafe { (handle.bytes().as_ptr(), copies.as_mut_ptr().add(start)) };
+        // SAFETY: the reserved, unwritten memory begins at `dst`.
         unsafe {
-            std::ptr::copy_nonoverlapping(from, to, handle.length);
-            own.set_len(start + handle.length);
+            std::ptr::copy_nonoverlapping(src, dst, handle.length);
+            copies.set_len(start + handle.length);
         }
-        items[place..place + HANDLE_BYTES].copy_from_slice(&Handle::of(&own[start..]).to_item());
+        items[offset..offset + HANDLE_BYTES].copy_from_slice(&Handle::of(&copies[start..]).to_item());
     }
-    Ok(own)
+    Ok(copies)
 }
 
 #[cfg(test)]
@@ -240,7 +239,7 @@ mod tests {
     fn decoded(layout: &[u8], count: usize, is_text: bool) -> Result<Vec<Vec<u8>>> {
         let mut out = vec![0; count * HANDLE_BYTES];
         decode(layout, &mut out, Kind { is_text, unit_bytes: 1 })?;
-        // SAFETY: `layout` lives.
+        // SAFETY: `layout` is alive.
         Ok(handles(&out).map(|handle| unsafe { handle.bytes() }.to_vec()).collect())
     }
 
@@ -254,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn decode_rejects_damaged_layouts() {
         let good = b"\x02\0\0\0\x01\0\0\0a\x01\0\0\0b";
         assert_eq!(decoded(good, 2, true).unwrap(), [b"a", b"b"]);
         let refused = |layout: &[u8], count, why: &str| {
@@ -273,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn fill_is_compared_element_by_element() {
+    fn is_filled_compares_elements() {
         // SAFETY: the elements are static.
         unsafe {
             assert!(is_filled(&items(&[b"ab", b"ab"]), b"ab"));
@@ -284,16 +283,17 @@ mod tests {
     }
 
     #[test]
-    fn gathered_elements_stand_by_themselves() {
+    fn gather_copies_elements() {
         let source = b"onetwothree".to_vec();
         let mut chunk = items(&[&source[..3], &source[3..6], &source[6..]]);
-        let places = [32usize, 0, 32];
-        // SAFETY: `source` lives.
-        let own = unsafe { gather(&mut chunk, || places.iter().copied()).unwrap() };
-        assert_eq!(own, b"threeonethree");
+        let offsets = [32usize, 0, 32];
+        // SAFETY: `source` is alive.
+        let copies = unsafe { gather(&mut chunk, || offsets.iter().copied()).unwrap() };
+        assert_eq!(copies, b"threeonethree");
         drop(source);
-        // SAFETY: these two point to `own` now.
-        let found: Vec<&[u8]> = handles(&chunk).step_by(2).map(|handle| unsafe { handle.bytes() }).collect();
-        assert_eq!(found, [&b"one"[..], b"three"]);
+        // SAFETY: these two point to `copies` now.
+        let gathered: Vec<&[u8]> =
+            handles(&chunk).step_by(2).map(|handle| unsafe { handle.bytes() }).collect();
+        assert_eq!(gathered, [&b"one"[..], b"three"]);
     }
 }

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tessarr_engine::array::{Array, ArrayBytes, Body, Chain, Chains, Grid, KeyEncoding, Missing, Plan};
-use tessarr_engine::codec::chain::Pipeline;
-use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Take};
+use tessarr_engine::array::{
+    Array, ArrayBytes, Body, Chain, ChainProvider, Grid, KeyEncoding, Missing, Plan,
+};
+use tessarr_engine::codec::chain::BytesCodecs;
+use tessarr_engine::codec::{Config, Foreign, ForeignCodec, Sink};
 use tessarr_engine::grid::DimGrid;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
@@ -38,11 +40,11 @@ impl ForeignCodec for Backwards {
         "backwards"
     }
 
-    fn encode(&self, input: &[u8], take: Take<'_>) -> Result<()> {
+    fn encode(&self, input: &[u8], take: Sink<'_>) -> Result<()> {
         take(&input.iter().rev().chain([&0xee]).copied().collect::<Vec<_>>())
     }
 
-    fn decode(&self, input: &[u8], most: usize, take: Take<'_>) -> Result<()> {
+    fn decode(&self, input: &[u8], most: usize, take: Sink<'_>) -> Result<()> {
         assert_eq!(most, input.len() - 1);
         take(&input.iter().rev().skip(1).copied().collect::<Vec<_>>())
     }
@@ -137,7 +139,7 @@ fn case() -> impl Strategy<Value = Case> {
     })
 }
 
-fn pipeline(codec: u8) -> Pipeline {
+fn bytes_codecs(codec: u8) -> BytesCodecs {
     let specs = match codec {
         0 => vec![],
         1 => vec![Config::new("zstd").with("level", 1).with("checksum", true)],
@@ -151,7 +153,7 @@ fn pipeline(codec: u8) -> Pipeline {
             .with("typesize", 2)
             .with("blocksize", 0)],
     };
-    Pipeline::new(specs.into_iter().map(|spec| spec.compile().unwrap()).collect())
+    BytesCodecs::new(specs.into_iter().map(|spec| spec.compile().unwrap()).collect())
 }
 
 /// The chain of a case: `size` is the shape of its chunk in its own axis order.
@@ -164,7 +166,7 @@ fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
     let bytes = |codec| Chain {
         order: None,
         array_bytes: ArrayBytes::Bytes { swap: if case.swap { 8 } else { 0 } },
-        pipeline: pipeline(codec),
+        bytes_codecs: bytes_codecs(codec),
     };
     if depth == case.shards.len() {
         let array_bytes = match case.foreign {
@@ -172,7 +174,7 @@ fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
             true => ArrayBytes::Foreign(Foreign::new(Arc::new(Backwards))),
             false => ArrayBytes::Bytes { swap: if case.swap { 2 } else { 0 } },
         };
-        return Chain { order, array_bytes, pipeline: pipeline(case.codec) };
+        return Chain { order, array_bytes, bytes_codecs: bytes_codecs(case.codec) };
     }
     // Any divisor of the encoded size will do.
     let inner: Vec<u64> = encoded.iter().map(|&size| if size % 2 == 0 { size / 2 } else { size }).collect();
@@ -184,14 +186,14 @@ fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
             index_chain: Box::new(bytes(2)),
             index_at_start: case.at_start,
         },
-        pipeline: pipeline(if case.outer_codec { 3 } else { 0 }),
+        bytes_codecs: bytes_codecs(if case.outer_codec { 3 } else { 0 }),
     }
 }
 
 /// Codecs that depend on the shape of the chunk.
 struct ByShape(Case);
 
-impl Chains for ByShape {
+impl ChainProvider for ByShape {
     fn chain(&self, shape: &[u64]) -> Result<Chain> {
         Ok(chain(&self.0, 0, shape))
     }
@@ -207,7 +209,7 @@ fn grid(case: &Case) -> (Grid, u64) {
     let dim_grids: Vec<DimGrid> = runs.iter().map(|lengths| DimGrid::new(lengths).unwrap()).collect();
     let counts = case.shape.iter().zip(&dim_grids).map(|(size, dim_grids)| dim_grids.cell_of(size - 1) + 1);
     let chunks = counts.product();
-    (Grid::Varying { dim_grids, chains: Arc::new(ByShape(case.clone())) }, chunks)
+    (Grid::Rectilinear { dim_grids, chains: Arc::new(ByShape(case.clone())) }, chunks)
 }
 
 /// What stands for an item: the number itself, or a text of its own.
@@ -373,7 +375,7 @@ fn a_resized_array_keeps_what_its_levels_point_to() {
     let chain = Chain {
         order: None,
         array_bytes: ArrayBytes::Vlen(vlen::Kind { is_text: true, unit_bytes: 1 }),
-        pipeline: Pipeline::default(),
+        bytes_codecs: BytesCodecs::default(),
     };
     let array = Array::compile(Plan {
         shape: vec![8],
@@ -387,12 +389,12 @@ fn a_resized_array_keeps_what_its_levels_point_to() {
         missing: Missing::Fill,
     })
     .unwrap();
-    let resized = array.alike(&[12], None).unwrap();
+    let resized = array.with_shape_and_fill(&[12], None).unwrap();
     drop(array);
     let element = resized.fill_element.as_deref().unwrap();
     assert_eq!(resized.fill, Handle::of(element).to_item());
     assert_eq!(resized.level(&[4]).unwrap().stored_fill, resized.fill);
-    let other = resized.alike(&[12], Some(b"other")).unwrap();
+    let other = resized.with_shape_and_fill(&[12], Some(b"other")).unwrap();
     drop(resized);
     let element = other.fill_element.as_deref().unwrap();
     assert_eq!(element, b"other");
@@ -402,8 +404,11 @@ fn a_resized_array_keeps_what_its_levels_point_to() {
 
 #[test]
 fn another_fill_value_is_stored_in_the_order_of_each_level() {
-    let bytes =
-        |swap| Chain { order: None, array_bytes: ArrayBytes::Bytes { swap }, pipeline: Pipeline::default() };
+    let bytes = |swap| Chain {
+        order: None,
+        array_bytes: ArrayBytes::Bytes { swap },
+        bytes_codecs: BytesCodecs::default(),
+    };
     let sharding = ArrayBytes::Sharding {
         subchunk_shape: vec![2],
         chain: Box::new(bytes(2)),
@@ -414,7 +419,7 @@ fn another_fill_value_is_stored_in_the_order_of_each_level() {
         shape: vec![8],
         grid: Grid::Regular {
             chunk_shape: vec![4],
-            chain: Chain { order: None, array_bytes: sharding, pipeline: Pipeline::default() },
+            chain: Chain { order: None, array_bytes: sharding, bytes_codecs: BytesCodecs::default() },
         },
         item_bytes: 2,
         is_bool: false,
@@ -425,7 +430,7 @@ fn another_fill_value_is_stored_in_the_order_of_each_level() {
         missing: Missing::Fill,
     })
     .unwrap();
-    let other = array.alike(&[6], Some(&[1, 2])).unwrap();
+    let other = array.with_shape_and_fill(&[6], Some(&[1, 2])).unwrap();
     assert_eq!((other.shape.as_slice(), other.fill.as_slice()), ([6].as_slice(), [1, 2].as_slice()));
     let shard = |array: &Array| {
         let level = array.level(&[4]).unwrap();
@@ -435,5 +440,5 @@ fn another_fill_value_is_stored_in_the_order_of_each_level() {
     let ((before, _), (after, stored)) = (shard(&array).unwrap(), shard(&other).unwrap());
     assert_eq!(stored, [2, 1]);
     assert_ne!(before, after);
-    assert!(array.alike(&[6], Some(&[1])).is_err());
+    assert!(array.with_shape_and_fill(&[6], Some(&[1])).is_err());
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing, Plan};
-use tessarr_engine::codec::chain::Pipeline;
+use tessarr_engine::codec::chain::BytesCodecs;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::read;
 use tessarr_engine::selection::{Request, Selection};
@@ -47,7 +47,7 @@ fn stored(name: &str) -> (PathBuf, LocalStore, Array) {
     let chain = Chain {
         order: Some(vec![1, 0]),
         array_bytes: ArrayBytes::Bytes { swap: if cfg!(target_endian = "little") { 4 } else { 0 } },
-        pipeline: Pipeline::default(),
+        bytes_codecs: BytesCodecs::default(),
     };
     let array = Array::compile(Plan {
         shape: vec![SIDE as u64; 2],

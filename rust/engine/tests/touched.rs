@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use tessarr_engine::array::{self, Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing};
-use tessarr_engine::codec::chain::Pipeline;
+use tessarr_engine::codec::chain::BytesCodecs;
 use tessarr_engine::codec::Config;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
@@ -17,7 +17,11 @@ const SIZE: u64 = 64;
 fn leaf(codecs: Vec<&str>) -> Chain {
     let compiled =
         codecs.into_iter().map(|name| Config::new(name).with("at_start", false).compile().unwrap()).collect();
-    Chain { order: None, array_bytes: ArrayBytes::Bytes { swap: 0 }, pipeline: Pipeline::new(compiled) }
+    Chain {
+        order: None,
+        array_bytes: ArrayBytes::Bytes { swap: 0 },
+        bytes_codecs: BytesCodecs::new(compiled),
+    }
 }
 
 fn shards_of(subchunk: u64, inner: Chain, codecs: Vec<&str>) -> Chain {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyMemoryView};
-use tessarr_engine::codec::{BytesCodec, Config, Foreign, ForeignCodec, Take, Value};
+use tessarr_engine::codec::{BytesCodec, Config, Foreign, ForeignCodec, Sink, Value};
 use tessarr_engine::scratch::Scratch;
 use tessarr_engine::{Error, Kind, Result};
 
@@ -23,11 +23,11 @@ impl ForeignCodec for PythonCodec {
         &self.name
     }
 
-    fn encode(&self, input: &[u8], take: Take<'_>) -> Result<()> {
+    fn encode(&self, input: &[u8], take: Sink<'_>) -> Result<()> {
         self.call(input, take, |py, view| self.codec.call_method1(py, "encode", (view,)))
     }
 
-    fn decode(&self, input: &[u8], most: usize, take: Take<'_>) -> Result<()> {
+    fn decode(&self, input: &[u8], most: usize, take: Sink<'_>) -> Result<()> {
         self.call(input, take, |py, view| self.codec.call_method1(py, "decode", (view, most)))
     }
 }
@@ -36,7 +36,7 @@ impl PythonCodec {
     fn call<'a>(
         &self,
         input: &[u8],
-        take: Take<'_>,
+        take: Sink<'_>,
         call: impl Fn(Python<'_>, &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> + 'a,
     ) -> Result<()> {
         let called = crate::ending::attached(|py| {

@@ -6,9 +6,9 @@ use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use tessarr_engine::array::{
-    Array, ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
+    Array, ArrayBytes, Chain, ChainProvider, ForeignKeys, Grid, KeyEncoding, Missing, Plan,
 };
-use tessarr_engine::codec::chain::Pipeline;
+use tessarr_engine::codec::chain::BytesCodecs;
 use tessarr_engine::grid::DimGrid;
 use tessarr_engine::vlen;
 use tessarr_engine::{Error, Result};
@@ -58,7 +58,7 @@ impl Description {
     /// The same with another shape, and another fill value if one is given, on the same grid.
     #[pyo3(signature = (shape, fill=None))]
     fn alike(&self, py: Python<'_>, shape: Vec<u64>, fill: Option<&[u8]>) -> PyResult<Self> {
-        let array = self.array.alike(&shape, fill).map_err(|error| to_py(py, error))?;
+        let array = self.array.with_shape_and_fill(&shape, fill).map_err(|error| to_py(py, error))?;
         Ok(Description::of(array, self.dtype.clone_ref(py), self.elements.clone()))
     }
 
@@ -102,13 +102,13 @@ fn grid(description: &Bound<'_, PyDict>) -> PyResult<Grid> {
     let lengths: Vec<Vec<(u64, u64)>> = lengths.extract()?;
     let dim_grids = lengths.iter().map(|lengths| DimGrid::new(lengths)).collect::<Result<_>>();
     let dim_grids = dim_grids.map_err(|error| to_py(description.py(), error))?;
-    Ok(Grid::Varying { dim_grids, chains: Arc::new(PythonChains(codecs.unbind())) })
+    Ok(Grid::Rectilinear { dim_grids, chains: Arc::new(PythonChains(codecs.unbind())) })
 }
 
 /// Chains that a Python function makes.
 struct PythonChains(Py<PyAny>);
 
-impl Chains for PythonChains {
+impl ChainProvider for PythonChains {
     fn chain(&self, shape: &[u64]) -> Result<Chain> {
         attached(|py| {
             let made = self.0.bind(py).call1((PyTuple::new(py, shape)?,))?;
@@ -156,7 +156,7 @@ fn chain(dict: &Bound<'_, PyDict>) -> PyResult<Chain> {
     Ok(Chain {
         order: get(dict, "order")?.extract()?,
         array_bytes: array_bytes(get(dict, "array_bytes")?.cast()?)?,
-        pipeline: Pipeline::new(codecs.collect::<PyResult<_>>()?),
+        bytes_codecs: BytesCodecs::new(codecs.collect::<PyResult<_>>()?),
     })
 }
 

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
-use tessarr_engine::chunk_shape::{self, Wanted};
+use tessarr_engine::chunk_shape::{self, ChunkConstraints};
 
 use crate::error::argument;
 use crate::space::{told, View};
@@ -14,14 +14,14 @@ use crate::space::{told, View};
 const DEEPEST: usize = 500;
 
 /// What is asked for of one kind of chunk, as Python has it: lengths, ratios and elements.
-struct Asked(Wanted);
+struct Asked(ChunkConstraints);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Asked {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Asked> {
         let (lengths, ratios, elements) = value.extract()?;
-        Ok(Asked(Wanted { lengths, ratios, elements }))
+        Ok(Asked(ChunkConstraints { lengths, ratios, elements }))
     }
 }
 

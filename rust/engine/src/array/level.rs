@@ -1,4 +1,4 @@
-//! Codecs bound to the shape of a chunk: at each level of sharding what its chunks are made of.
+//! Codecs bound to the shape of a chunk, for each level of sharding.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use super::{bad, ArrayBytes, Chain, PerAxis};
-use crate::codec::chain::{expect_size, Pipeline};
+use crate::codec::chain::{expect_size, BytesCodecs};
 use crate::codec::{BytesCodec, Foreign};
 use crate::error::Result;
 use crate::grid::DimGrid;
@@ -14,31 +14,31 @@ use crate::pipeline::source::Source;
 use crate::scratch::Scratch;
 use crate::vlen::{self, HANDLE_BYTES};
 
-/// A chunk of so many bytes is not decoded from fewer than can make them: whoever
-/// writes a chunk shape into a document would else decide what memory we take.
+/// A chunk of this size or more is not decoded from fewer bytes than its codecs need at least.
+/// Otherwise the chunk shape in a metadata document could make the engine allocate any amount.
 const CHECKED_BYTES: usize = 64 << 20;
 /// A codec chain bound to a chunk shape.
 #[derive(Clone)]
 pub struct Level {
-    /// Differs between any two of this process that may decode the same bytes to others.
+    /// Differs between two levels of this process that may decode the same bytes differently.
     pub id: u64,
-    /// The chunk's shape, array axes.
+    /// The shape of the chunk, in array axes.
     pub shape: PerAxis<u64>,
-    /// Byte strides of the decoded chunk, array axes.
+    /// The byte strides of the decoded chunk, in array axes.
     pub strides: PerAxis<isize>,
-    /// Bytes of a decoded chunk.
+    /// The size of a decoded chunk in bytes.
     pub decoded_bytes: usize,
-    /// Bytes of one item.
+    /// The size of one item in bytes.
     pub item_bytes: usize,
-    /// What stands under the pipeline.
+    /// The bound array-to-bytes codec.
     pub body: Body,
-    /// Codecs from bytes to bytes.
-    pub pipeline: Pipeline,
+    /// The bytes-to-bytes codecs.
+    pub bytes_codecs: BytesCodecs,
     /// One fill item in stored byte order.
     pub stored_fill: Vec<u8>,
-    /// The most bytes that our encoding of the chunk has; a guess for foreign codecs.
+    /// The maximum size of the engine's encoding of the chunk; an estimate for foreign codecs.
     pub bound: usize,
-    /// Fewer encoded bytes than this, or more, are refused before any memory is taken.
+    /// The engine refuses fewer or more encoded bytes before it allocates memory.
     pub encoded_bytes: RangeInclusive<usize>,
 }
 
@@ -47,12 +47,12 @@ pub struct Level {
 pub enum Body {
     /// Elements, with their byte-swap unit.
     Bytes {
-        /// 0: none.
+        /// 0: no swap.
         swap: usize,
     },
     /// Subchunks.
     Shard(Box<Shard>),
-    /// Elements of any length.
+    /// Variable-length elements.
     Vlen(vlen::Kind),
     /// A codec outside the engine.
     Foreign(Foreign),
@@ -61,21 +61,22 @@ pub enum Body {
 /// The sharding codec, bound.
 #[derive(Clone)]
 pub struct Shard {
-    /// Differs between any two of this process, those of one array included.
+    /// Differs between any two shards of this process, even of one array.
     pub id: u64,
-    /// Subchunks.
+    /// The level of subchunks.
     pub level: Level,
-    /// How the shard is cut into subchunks, array axes.
+    /// The division of the shard into subchunks, in array axes.
     pub dim_grids: PerAxis<DimGrid>,
-    /// Steps in the index per subchunk, array axes: the index is in C order of the encoded axes.
+    /// The strides in the index per subchunk, in array axes: the index is in C order of the encoded
+    /// axes.
     pub entry_strides: PerAxis<u64>,
-    /// Number of subchunks.
+    /// The number of subchunks.
     pub entries: usize,
-    /// How the index is encoded: an array of u64 of shape (subchunks…, 2).
+    /// The level of the index: an array of u64 of shape (subchunks…, 2).
     pub index: Level,
-    /// Bytes of the encoded index.
+    /// The size of the encoded index in bytes.
     pub index_bytes: usize,
-    /// The index comes first, else last.
+    /// The index is at the start of the shard, otherwise at the end.
     pub index_at_start: bool,
 }
 
@@ -94,7 +95,7 @@ pub(super) fn bind_chunk(
 ) -> Result<Level> {
     let axes: PerAxis<usize> = (0..shape.len()).collect();
     let level = Level::bind(chain, &axes, shape, item_bytes, fill)?;
-    // Handles must not be taken for items, nor items for handles.
+    // Code for handles must not process plain items, nor code for items handles.
     if matches!(level.innermost().body, Body::Vlen(_)) == is_vlen {
         return Ok(level);
     }
@@ -108,11 +109,10 @@ impl Level {
             Body::Shard(shard) => shard.level.is_native() && shard.index.is_native(),
             Body::Foreign(_) => false,
         };
-        body && self.pipeline.is_native()
+        body && self.bytes_codecs.is_native()
     }
 
-    /// Bind `chain` to a chunk of `shape`, given in the order of `axes`: its
-    /// axis j is the array's axis `axes[j]`.
+    /// Bind `chain` to a chunk of `shape`, whose axis j is the array's axis `axes[j]`.
     fn bind(chain: Chain, axes: &[usize], shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
         let rank = shape.len();
         if rank != axes.len() {
@@ -149,7 +149,7 @@ impl Level {
             ArrayBytes::Foreign(codec) => Body::Foreign(codec),
             ArrayBytes::Vlen(kind) => {
                 let items = bytes / item_bytes as u64;
-                if item_bytes != HANDLE_BYTES || !vlen::countable(items) {
+                if item_bytes != HANDLE_BYTES || !vlen::can_count(items) {
                     return Err(bad(format!("{items} elements of any length are too many for a chunk")));
                 }
                 Body::Vlen(kind)
@@ -168,24 +168,26 @@ impl Level {
             }
         };
         let decoded_bytes = bytes as usize;
-        let (bound, most_inner) = match &body {
+        let (bound, max_inner_bytes) = match &body {
             Body::Bytes { .. } => (decoded_bytes, decoded_bytes),
             Body::Shard(shard) => (shard.bound(), shard.max_bytes()),
             Body::Vlen(_) => {
-                let most = vlen::most_bytes(decoded_bytes / HANDLE_BYTES);
-                (most, most)
+                let max = vlen::max_bytes(decoded_bytes / HANDLE_BYTES);
+                (max, max)
             }
             Body::Foreign(_) => {
-                (decoded_bytes.saturating_mul(4).saturating_add(1 << 10), most_foreign(decoded_bytes))
+                (decoded_bytes.saturating_mul(4).saturating_add(1 << 10), max_foreign_bytes(decoded_bytes))
             }
         };
-        let bound = chain.pipeline.bound(bound);
-        let least = match &body {
-            // Below that a codec says better what is wrong with the bytes.
-            Body::Bytes { .. } if decoded_bytes >= CHECKED_BYTES => chain.pipeline.least(decoded_bytes),
+        let bound = chain.bytes_codecs.bound(bound);
+        let min_encoded = match &body {
+            // For smaller chunks a codec reports an error with more detail.
+            Body::Bytes { .. } if decoded_bytes >= CHECKED_BYTES => {
+                chain.bytes_codecs.min_encoded(decoded_bytes)
+            }
             _ => 0,
         };
-        let encoded_bytes = least..=chain.pipeline.most_encoded(most_inner);
+        let encoded_bytes = min_encoded..=chain.bytes_codecs.max_encoded(max_inner_bytes);
         Ok(Level {
             id: next_id(),
             bound,
@@ -194,23 +196,23 @@ impl Level {
             strides,
             decoded_bytes,
             item_bytes,
-            stored_fill: body.stored(fill),
+            stored_fill: body.to_stored_order(fill),
             body,
-            pipeline: chain.pipeline,
+            bytes_codecs: chain.bytes_codecs,
         })
     }
 
-    /// Take another fill value.
-    pub(super) fn refill(&mut self, fill: &[u8]) {
+    /// Replace the fill value.
+    pub(super) fn set_fill(&mut self, fill: &[u8]) {
         self.id = next_id();
-        self.stored_fill = self.body.stored(fill);
+        self.stored_fill = self.body.to_stored_order(fill);
         if let Body::Shard(shard) = &mut self.body {
             shard.id = next_id();
-            shard.level.refill(fill);
+            shard.level.set_fill(fill);
         }
     }
 
-    /// The innermost level: what one read has to decode at least.
+    /// The innermost level: the smallest unit that a read decodes.
     pub fn innermost(&self) -> &Level {
         match &self.body {
             Body::Shard(shard) => shard.level.innermost(),
@@ -218,7 +220,7 @@ impl Level {
         }
     }
 
-    /// The byte-swap unit between stored and wanted bytes.
+    /// The byte-swap unit between stored and native order.
     pub fn swap(&self) -> usize {
         match self.body {
             Body::Bytes { swap } => swap,
@@ -226,63 +228,63 @@ impl Level {
         }
     }
 
-    /// Stored as is: no codec moves a byte.
+    /// Whether elements are stored unencoded.
     pub fn is_raw(&self) -> bool {
-        self.pipeline.is_empty() && matches!(self.body, Body::Bytes { .. })
+        self.bytes_codecs.is_empty() && matches!(self.body, Body::Bytes { .. })
     }
 
     /// Decode a whole chunk of elements, in stored byte order.
     pub fn decode_into(&self, encoded: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
         let Body::Foreign(codec) = &self.body else {
-            return self.pipeline.decode_into(encoded, out, scratch);
+            return self.bytes_codecs.decode_into(encoded, out, scratch);
         };
         let mut inner = scratch.take();
-        let done = self
-            .pipeline
-            .decode(encoded, &mut inner, most_foreign(self.decoded_bytes), scratch)
+        let result = self
+            .bytes_codecs
+            .decode(encoded, &mut inner, max_foreign_bytes(self.decoded_bytes), scratch)
             .and_then(|()| codec.decode_into(&inner, out, &mut scratch.context));
         scratch.put_back(inner);
-        done.map_err(|error| error.in_codec(codec.name()))
+        result.map_err(|error| error.in_codec(codec.name()))
     }
 
-    /// Load and decode the chunk of elements at `source`, in stored byte order.
-    /// Where items are handles, they point into what becomes of `elements`. Between the two it is
-    /// somebody's `turn`, as long as what is given back lives.
+    /// Load and decode the chunk of elements in `source`, in stored byte order. Handles point into
+    /// `elements`. `acquire_permit` is called between loading and decoding; the caller gets the
+    /// permit.
     pub fn load<T>(
         &self,
         source: Source<'_>,
         out: &mut [u8],
         elements: &mut Vec<u8>,
         scratch: &mut Scratch,
-        turn: impl FnOnce() -> Result<T>,
+        acquire_permit: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         if self.is_raw() {
             expect_size(usize::try_from(source.size()).unwrap_or(usize::MAX), out.len())?;
             source.read_at(0, out)?;
-            return turn();
+            return acquire_permit();
         }
         let mut encoded = scratch.take();
-        let done = source.load(&self.encoded_bytes, &mut encoded).and_then(|bytes| {
-            let turn = turn()?;
+        let result = source.load(&self.encoded_bytes, &mut encoded).and_then(|bytes| {
+            let permit = acquire_permit()?;
             if let Body::Vlen(kind) = self.body {
-                // A few bytes must not make it reserve what only the codec's header promises.
-                let most = self.pipeline.most_decoded(bytes.len());
-                let most = most.min(vlen::most_bytes(out.len() / HANDLE_BYTES));
-                self.pipeline.decode(bytes, elements, most, scratch)?;
+                // The codec's header alone must not decide how much memory a few bytes reserve.
+                let max = self.bytes_codecs.max_decoded(bytes.len());
+                let max = max.min(vlen::max_bytes(out.len() / HANDLE_BYTES));
+                self.bytes_codecs.decode(bytes, elements, max, scratch)?;
                 vlen::decode(elements, out, kind)?;
             } else {
                 self.decode_into(bytes, out, scratch)?;
             }
-            Ok(turn)
+            Ok(permit)
         });
         scratch.put_back(encoded);
-        done
+        result
     }
 
-    /// The size of every encoded chunk, where they are all the same.
+    /// The size of every encoded chunk, if all have the same size.
     fn fixed_size(&self) -> Option<usize> {
         match self.body {
-            Body::Bytes { .. } => self.pipeline.fixed_size(self.decoded_bytes),
+            Body::Bytes { .. } => self.bytes_codecs.fixed_size(self.decoded_bytes),
             _ => None,
         }
     }
@@ -290,12 +292,12 @@ impl Level {
 
 impl Body {
     /// An item in stored byte order.
-    fn stored(&self, item: &[u8]) -> Vec<u8> {
-        let mut stored = item.to_vec();
+    fn to_stored_order(&self, item: &[u8]) -> Vec<u8> {
+        let mut to_stored_order = item.to_vec();
         if let Body::Bytes { swap: swap @ 2.. } = self {
-            stored.chunks_exact_mut(*swap).for_each(<[u8]>::reverse);
+            to_stored_order.chunks_exact_mut(*swap).for_each(<[u8]>::reverse);
         }
-        stored
+        to_stored_order
     }
 }
 
@@ -326,8 +328,9 @@ impl Shard {
         }
         index_shape.reverse();
         index_shape.push(2);
-        // As TensorStore has it: an index of 16 GiB. It takes memory only where a shard of that
-        // size is stored or written, as a chunk of any size does; if there is none, it is refused.
+        // TensorStore has the same limit: an index of 16 GiB. An index takes memory only when a
+        // shard of that size is stored or written, like a chunk of any size; allocation failures
+        // raise an error.
         if entries > 1 << 30 {
             return Err(bad(format!("a shard has {entries} subchunks, at most 2^30 are possible")));
         }
@@ -348,8 +351,8 @@ impl Shard {
     }
 }
 
-/// Nobody knows how much a foreign codec may make of `decoded` bytes.
-fn most_foreign(decoded: usize) -> usize {
+/// The limit of the output of a foreign codec for `decoded` bytes: the engine does not know more.
+fn max_foreign_bytes(decoded: usize) -> usize {
     decoded.saturating_mul(4).saturating_add(1 << 20)
 }
 

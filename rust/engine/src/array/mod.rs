@@ -1,9 +1,8 @@
-//! The compiled array description: everything about an array that its chunks
-//! do not say, checked once, so that the work on a chunk only looks things up.
+//! The compiled array description: everything about an array except its chunks, checked once.
 //!
-//! All shapes and strides are in the order of the array's axes, at every level
-//! of sharding. Transposition is therefore no step of its own: it is a choice
-//! of strides ([`Level::strides`]), and the one strided copy does the rest.
+//! All shapes and strides are in the order of the array's axes, at every level of sharding. A
+//! transposition is therefore no separate step but a choice of strides ([`Level::strides`]), and
+//! the one strided copy applies it.
 
 mod level;
 mod plan;
@@ -20,71 +19,72 @@ use crate::vlen::Handle;
 use level::bind_chunk;
 
 pub use level::{Body, Level, Shard};
-pub use plan::{ArrayBytes, Chain, Chains, ForeignKeys, Grid, KeyEncoding, Missing, Plan};
+pub use plan::{ArrayBytes, Chain, ChainProvider, ForeignKeys, Grid, KeyEncoding, Missing, Plan};
 
-/// One value per axis; on the stack for every rank that people use.
+/// One value per axis; on the stack up to six axes.
 pub type PerAxis<T> = SmallVec<[T; 6]>;
 
 /// A compiled array.
 pub struct Array {
-    /// The array's shape.
+    /// The shape of the array.
     pub shape: PerAxis<u64>,
-    /// How each axis is cut into chunks.
+    /// The division of each axis into chunks.
     pub dim_grids: PerAxis<DimGrid>,
-    /// Bytes of one item.
+    /// The size of one item in bytes.
     pub item_bytes: usize,
-    /// Bytes other than 0 and 1 are refused.
+    /// The engine refuses bytes other than 0 and 1.
     pub is_bool: bool,
     /// One item, in the byte order of the caller's buffers.
     pub fill: Vec<u8>,
-    /// Where items are handles, the element that `fill` points to.
+    /// The element that `fill` points to, if items are handles.
     pub fill_element: Option<Arc<[u8]>>,
-    /// Chunk keys.
+    /// The chunk key encoding.
     pub keys: KeyEncoding,
-    /// Store chunks that are all fill.
+    /// Chunks that equal the fill value are stored.
     pub store_fill: bool,
-    /// What is read where nothing is stored.
+    /// The result of reading a missing chunk.
     pub missing: Missing,
     levels: Levels,
 }
 
-/// The outermost levels: one per shape of a chunk.
+/// The outermost levels: one per chunk shape.
 #[derive(Clone)]
 enum Levels {
     One(Arc<Level>),
-    Many(Arc<Varying>),
+    Many(Arc<Rectilinear>),
 }
 
 impl Levels {
-    /// The same for another fill value.
-    fn refilled(&self, fill: &[u8]) -> Levels {
+    /// The same levels with another fill value.
+    fn with_fill(&self, fill: &[u8]) -> Levels {
         match self {
             Levels::One(level) => {
                 let mut level = Level::clone(level);
-                level.refill(fill);
+                level.set_fill(fill);
                 Levels::One(Arc::new(level))
             }
-            Levels::Many(varying) => {
-                Levels::Many(Arc::new(Varying { chains: varying.chains.clone(), bound: RwLock::default() }))
-            }
+            Levels::Many(varying) => Levels::Many(Arc::new(Rectilinear {
+                chains: varying.chains.clone(),
+                levels: RwLock::default(),
+            })),
         }
     }
 }
 
-struct Varying {
-    chains: Arc<dyn Chains>,
-    /// Bound when a chunk of the shape is first met.
-    bound: RwLock<HashMap<PerAxis<u64>, Arc<Level>>>,
+struct Rectilinear {
+    chains: Arc<dyn ChainProvider>,
+    /// The level of each chunk shape, bound on first use.
+    levels: RwLock<HashMap<PerAxis<u64>, Arc<Level>>>,
 }
 
-/// Levels of so many shapes are kept; a grid may have any number of them.
-const KEPT_LEVELS: usize = 1024;
+/// The maximum number of bound levels; a grid may have any number of chunk shapes.
+const MAX_LEVELS: usize = 1024;
 
 /// The level of a chunk.
 pub enum LevelRef<'a> {
-    /// Of all chunks.
+    /// The level of all chunks.
     One(&'a Level),
-    /// Of chunks of this shape.
+    /// The level of chunks of this shape.
     Shared(Arc<Level>),
 }
 
@@ -103,10 +103,10 @@ fn bad(message: impl Into<String>) -> Error {
     Error::new(Kind::Argument, message)
 }
 
-/// One item of the fill value, and where items are handles the element that it points to.
+/// One item of the fill value, and the element that it points to if items are handles.
 type Fill = (Vec<u8>, Option<Arc<[u8]>>);
 
-fn fill_of(fill: Vec<u8>, is_vlen: bool, item_bytes: usize) -> Result<Fill> {
+fn fill_item(fill: Vec<u8>, is_vlen: bool, item_bytes: usize) -> Result<Fill> {
     let (fill, element) = if is_vlen {
         let element: Arc<[u8]> = fill.into();
         (Handle::of(&element).to_item().to_vec(), Some(element))
@@ -127,12 +127,12 @@ fn check_shape(shape: &[u64]) -> Result<()> {
 }
 
 impl Array {
-    /// Whether chunks are shards, which hold smaller ones.
+    /// Whether chunks are shards.
     pub fn is_sharded(&self) -> bool {
         matches!(&self.levels, Levels::One(level) if matches!(level.body, Body::Shard(_)))
     }
 
-    /// Whether chunks are encoded, decoded and named without asking anybody.
+    /// Whether the engine encodes, decodes and names chunks without calling Python.
     pub fn is_native(&self) -> bool {
         self.has_numbered_keys() && matches!(&self.levels, Levels::One(level) if level.is_native())
     }
@@ -140,7 +140,7 @@ impl Array {
     /// Check `plan` and bind its codecs to shapes.
     pub fn compile(plan: Plan) -> Result<Array> {
         let rank = plan.shape.len();
-        let (fill, fill_element) = fill_of(plan.fill, plan.is_vlen, plan.item_bytes)?;
+        let (fill, fill_element) = fill_item(plan.fill, plan.is_vlen, plan.item_bytes)?;
         if plan.is_bool && plan.item_bytes != 1 {
             return Err(bad(format!("booleans of {} bytes", plan.item_bytes)));
         }
@@ -150,8 +150,8 @@ impl Array {
                 let level = bind_chunk(chain, &chunk_shape, plan.item_bytes, &fill, plan.is_vlen)?;
                 (chunk_shape.into_iter().map(DimGrid::Regular).collect(), Levels::One(Arc::new(level)))
             }
-            Grid::Varying { dim_grids, chains } => {
-                (dim_grids.into(), Levels::Many(Arc::new(Varying { chains, bound: RwLock::default() })))
+            Grid::Rectilinear { dim_grids, chains } => {
+                (dim_grids.into(), Levels::Many(Arc::new(Rectilinear { chains, levels: RwLock::default() })))
             }
         };
         if dim_grids.len() != rank {
@@ -171,9 +171,9 @@ impl Array {
         })
     }
 
-    /// The same array with another shape, as many axes, and another fill value, as [`Plan`] has it, if
-    /// one is given; the grid and the codecs are the same.
-    pub fn alike(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
+    /// A copy of the array with another shape of the same rank and, if present, another fill value
+    /// in the form of [`Plan`]; the grid and the codecs stay.
+    pub fn with_shape_and_fill(&self, shape: &[u64], fill: Option<&[u8]>) -> Result<Array> {
         check_shape(shape)?;
         if shape.len() != self.dim_grids.len() {
             return Err(bad(format!(
@@ -183,11 +183,11 @@ impl Array {
             )));
         }
         let (fill, fill_element, levels) = match fill {
-            // The very same: levels point to it, too.
+            // The same element: the levels point to it, too.
             None => (self.fill.clone(), self.fill_element.clone(), self.levels.clone()),
             Some(fill) => {
-                let (fill, element) = fill_of(fill.to_vec(), self.fill_element.is_some(), self.item_bytes)?;
-                let levels = self.levels.refilled(&fill);
+                let (fill, element) = fill_item(fill.to_vec(), self.fill_element.is_some(), self.item_bytes)?;
+                let levels = self.levels.with_fill(&fill);
                 (fill, element, levels)
             }
         };
@@ -202,17 +202,18 @@ impl Array {
         })
     }
 
-    /// The level of a chunk of `shape`, which is one of the grid's.
+    /// The level of a chunk of `shape`, a chunk shape of the grid.
     pub fn level(&self, shape: &[u64]) -> Result<LevelRef<'_>> {
-        let Varying { chains, bound } = match &self.levels {
+        let Rectilinear { chains, levels: bound } = match &self.levels {
             Levels::One(level) => return Ok(LevelRef::One(level)),
             Levels::Many(varying) => &**varying,
         };
-        // Nobody waits for the map: in a forked child its lock may be held for ever.
+        // Do not wait for the lock: in a forked child it may stay locked.
         if let Some(level) = bound.try_read().ok().and_then(|bound| bound.get(shape).cloned()) {
             return Ok(LevelRef::Shared(level));
         }
-        // No lock is held meanwhile: the chain may come from Python, which others may hold.
+        // No lock is locked here: the chain may come from Python, whose lock another thread may
+        // wait for.
         let level = Arc::new(bind_chunk(
             chains.chain(shape)?,
             shape,
@@ -221,10 +222,10 @@ impl Array {
             self.fill_element.is_some(),
         )?);
         let Ok(mut bound) = bound.try_write() else { return Ok(LevelRef::Shared(level)) };
-        if bound.len() >= KEPT_LEVELS {
+        if bound.len() >= MAX_LEVELS {
             bound.clear();
         }
-        // Who came first is kept: a level is known by its identity.
+        // The first level stays: a level has an identity.
         Ok(LevelRef::Shared(bound.entry(shape.into()).or_insert(level).clone()))
     }
 
@@ -235,12 +236,12 @@ impl Array {
         self.keys.push_key(cell, key)
     }
 
-    /// Whether keys are made of the numbers of chunks.
+    /// Whether keys consist of chunk numbers.
     pub fn has_numbered_keys(&self) -> bool {
         matches!(self.keys, KeyEncoding::Numbers { .. })
     }
 
-    /// The chunk that has `key`; None if none has, or keys are not made of numbers.
+    /// The chunk with `key`; None if no chunk has it, or keys do not consist of numbers.
     pub fn cell_of_key(&self, prefix: &str, key: &str) -> Option<PerAxis<u64>> {
         self.keys.cell_of_key(key.strip_prefix(prefix)?, self.dim_grids.len())
     }

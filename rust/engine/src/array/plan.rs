@@ -1,55 +1,55 @@
-//! What an array is compiled from.
+//! The description from which an array is compiled.
 
 use std::fmt::{self, Display, Formatter, Write};
 use std::sync::Arc;
 
 use super::PerAxis;
-use crate::codec::chain::Pipeline;
+use crate::codec::chain::BytesCodecs;
 use crate::codec::Foreign;
 use crate::error::Result;
 use crate::grid::DimGrid;
 use crate::vlen;
 
-/// A chain of codecs as the metadata gives it, not yet bound to a shape.
+/// A codec chain from the metadata, not yet bound to a shape.
 pub struct Chain {
     /// All leading transposes composed: encoded axis i is decoded axis `order[i]`.
     pub order: Option<Vec<usize>>,
-    /// The codec from an array to bytes.
+    /// The array-to-bytes codec.
     pub array_bytes: ArrayBytes,
-    /// The codecs from bytes to bytes, in encoding order.
-    pub pipeline: Pipeline,
+    /// The bytes-to-bytes codecs, in encoding order.
+    pub bytes_codecs: BytesCodecs,
 }
 
-/// The codec that turns an array into bytes.
+/// The array-to-bytes codec.
 pub enum ArrayBytes {
-    /// Elements one after another in C order of the encoded axes.
+    /// Elements in C order of the encoded axes.
     Bytes {
-        /// Byte-swap unit, 0 where stored and wanted byte order agree.
+        /// The byte-swap unit; 0 if stored and native byte order are the same.
         swap: usize,
     },
-    /// Subchunks and an index of where they are.
+    /// Subchunks and an index of their positions.
     Sharding {
-        /// Shape of a subchunk, in the order of the encoded axes.
+        /// The shape of a subchunk, in the order of the encoded axes.
         subchunk_shape: Vec<u64>,
-        /// How a subchunk is encoded.
+        /// The codecs of a subchunk.
         chain: Box<Chain>,
-        /// How the index, an array of u64, is encoded.
+        /// The codecs of the index, an array of u64.
         index_chain: Box<Chain>,
-        /// The index comes first, else last.
+        /// The index is at the start of the shard, otherwise at the end.
         index_at_start: bool,
     },
-    /// Elements of any length.
+    /// Variable-length elements.
     Vlen(vlen::Kind),
     /// A codec outside the engine.
     Foreign(Foreign),
 }
 
-/// How the key of a chunk is made from its grid position.
+/// The chunk key encoding: the key of a chunk from its grid position.
 #[derive(Clone)]
 pub enum KeyEncoding {
-    /// The numbers, joined.
+    /// The joined chunk numbers.
     Numbers {
-        /// "c" and a separator first (`default`), else the bare numbers (`v2`).
+        /// "c" and a separator come first (`default`), otherwise only the numbers (`v2`).
         with_c: bool,
         /// '/' or '.'.
         separator: char,
@@ -59,7 +59,7 @@ pub enum KeyEncoding {
 }
 
 impl KeyEncoding {
-    /// The encodings that make keys of numbers, each with both separators.
+    /// The encodings by chunk numbers, each with both separators.
     pub fn numbered() -> [KeyEncoding; 4] {
         [(true, '/'), (true, '.'), (false, '/'), (false, '.')]
             .map(|(with_c, separator)| KeyEncoding::Numbers { with_c, separator })
@@ -85,8 +85,8 @@ impl KeyEncoding {
         Ok(())
     }
 
-    /// The chunk of an array of `rank` axes that has `key`; None if none has, or keys are not made of
-    /// numbers.
+    /// The chunk of an array of `rank` axes with `key`; None if no chunk has it, or keys do not
+    /// consist of numbers.
     pub fn cell_of_key(&self, key: &str, rank: usize) -> Option<PerAxis<u64>> {
         let KeyEncoding::Numbers { with_c, separator } = *self else { return None };
         let numbers = match (with_c, rank) {
@@ -100,7 +100,7 @@ impl KeyEncoding {
         (cell.len() == rank).then_some(cell)
     }
 
-    /// Whether keys of chunks of an array of `rank` axes can lie in `folder`, which ends in "/".
+    /// Whether chunk keys of an array of `rank` axes may be in `folder`, which ends in "/".
     pub fn has_folder(&self, folder: &str, rank: usize) -> bool {
         let KeyEncoding::Numbers { with_c, separator: '/' } = *self else { return false };
         let Some(folder) = folder.strip_suffix('/') else { return false };
@@ -124,7 +124,7 @@ impl Display for KeyEncoding {
     }
 }
 
-/// The number that `text` is in decimal notation, without leading zeros.
+/// The value of `text` in decimal notation, without leading zeros.
 fn decimal(text: &[u8]) -> Option<u64> {
     let append = |number: u64, digit: &u8| {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
@@ -146,65 +146,65 @@ fn push_decimal(text: &mut String, number: u64) {
     }
 }
 
-/// A key encoding that lives outside of the engine.
+/// A chunk key encoding outside the engine.
 pub trait ForeignKeys: Send + Sync {
     /// Append the key of chunk `cell` to `key`.
     fn push_key(&self, cell: &[u64], key: &mut String) -> Result<()>;
 }
 
-/// How the array is cut into chunks, and how these are encoded.
+/// The chunk grid and the codecs of the chunks.
 pub enum Grid {
     /// Chunks of one shape.
     Regular {
-        /// The shape of a chunk.
+        /// The chunk shape.
         chunk_shape: Vec<u64>,
         /// The codecs.
         chain: Chain,
     },
     /// Chunks of several shapes.
-    Varying {
-        /// How each axis is cut.
+    Rectilinear {
+        /// The division of each axis.
         dim_grids: Vec<DimGrid>,
         /// The codecs.
-        chains: Arc<dyn Chains>,
+        chains: Arc<dyn ChainProvider>,
     },
 }
 
-/// The codecs of an array whose chunks have several shapes.
-pub trait Chains: Send + Sync {
+/// The codecs of an array with several chunk shapes.
+pub trait ChainProvider: Send + Sync {
     /// The codecs of a chunk of `shape`.
     fn chain(&self, shape: &[u64]) -> Result<Chain>;
 }
 
-/// What is read where nothing is stored.
+/// The result of reading a missing chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     /// The fill value.
     Fill,
-    /// An error where a chunk or shard is missing; the fill value where a shard lacks a subchunk.
+    /// An error for a missing chunk or shard; the fill value for a missing subchunk of a shard.
     RefuseChunks,
     /// An error.
     Refuse,
 }
 
-/// What the binding extracts from Python.
+/// The array description that the binding extracts from Python.
 pub struct Plan {
-    /// The array's shape.
+    /// The shape of the array.
     pub shape: Vec<u64>,
-    /// Its chunks.
+    /// The chunk grid.
     pub grid: Grid,
-    /// Bytes of one item.
+    /// The size of one item in bytes.
     pub item_bytes: usize,
-    /// Bytes other than 0 and 1 are refused.
+    /// The engine refuses bytes other than 0 and 1.
     pub is_bool: bool,
-    /// Elements have any length: items are handles (see [`crate::vlen`]).
+    /// Elements have variable length: items are handles (see [`crate::vlen`]).
     pub is_vlen: bool,
-    /// One item, in the byte order of the caller's buffers; where items are handles, one element.
+    /// One item, in the byte order of the caller's buffers; if items are handles, one element.
     pub fill: Vec<u8>,
-    /// Chunk keys.
+    /// The chunk key encoding.
     pub keys: KeyEncoding,
-    /// Store chunks that are all fill.
+    /// Chunks that equal the fill value are stored.
     pub store_fill: bool,
-    /// What is read where nothing is stored.
+    /// The result of reading a missing chunk.
     pub missing: Missing,
 }

@@ -1,10 +1,11 @@
-//! `bitround`: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround>.
+//! The codec `bitround`.
 //!
-//! Floating-point numbers whose mantissa is rounded to `keepbits` bits, ties to
-//! even: an addition to the bits, then a mask. Decoding changes nothing.
+//! <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/bitround> rounds the
+//! mantissas of floating-point numbers to `keepbits` bits, ties to even: an addition to the bits,
+//! then a mask. Decoding changes nothing.
 
 use super::element::{Element, Number};
-use super::{grown, BytesCodec, Config, Context};
+use super::{extend_zeroed, BytesCodec, Config, Context};
 use crate::error::{Error, Result};
 use crate::scratch::reserve;
 
@@ -12,7 +13,7 @@ use crate::scratch::reserve;
 #[derive(Debug, Clone, Copy)]
 struct BitRound {
     item: Element,
-    /// Bits of the mantissa that become zero.
+    /// The number of mantissa bits that become zero.
     dropped: u32,
 }
 
@@ -39,7 +40,7 @@ macro_rules! round {
             let mut bytes = [0; BYTES];
             bytes.copy_from_slice(source);
             let bits = if big_endian { <$word>::from_be_bytes(bytes) } else { <$word>::from_le_bytes(bytes) };
-            // Less than half of the last kept bit, or half where that bit is set.
+            // Less than half of the last remaining bit, or half if that bit is set.
             let half = (1 << (dropped - 1)) - 1 + (bits >> dropped & 1);
             let bits = bits.wrapping_add(half) >> dropped << dropped;
             target.copy_from_slice(&if big_endian { bits.to_be_bytes() } else { bits.to_le_bytes() });
@@ -83,7 +84,7 @@ impl BytesCodec for BitRound {
             let (bytes, item) = (input.len(), self.item.bytes);
             return Err(Error::size(format!("{bytes} bytes are not whole items of {item}")));
         }
-        let out = grown(out, input.len())?;
+        let out = extend_zeroed(out, input.len())?;
         match (self.dropped, self.item.bytes) {
             (0, _) => out.copy_from_slice(input),
             (_, 2) => round!(u16, self, input, out),

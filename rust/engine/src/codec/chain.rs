@@ -1,4 +1,4 @@
-//! Bytes-to-bytes codecs, one after another.
+//! Chains of bytes-to-bytes codecs.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use crate::codec::BytesCodec;
 use crate::error::{Error, Result};
 use crate::scratch::{reserve, sized, Scratch};
 
-/// How much smaller a codec makes bytes at most: Zstandard 2^15 times, bzip2 a little more.
-const MOST_RATIO: usize = 1 << 16;
+/// The maximum compression ratio of a codec: Zstandard 2^15, bzip2 a little more.
+const MAX_RATIO: usize = 1 << 16;
 
 /// The codecs after the array-to-bytes codec, in encoding order.
 #[derive(Clone, Debug, Default)]
-pub struct Pipeline {
+pub struct BytesCodecs {
     codecs: Vec<Arc<dyn BytesCodec>>,
 }
 
-impl Pipeline {
-    /// The codecs in encoding order.
+impl BytesCodecs {
+    /// The chain of `codecs`, in encoding order.
     pub fn new(codecs: Vec<Arc<dyn BytesCodec>>) -> Self {
-        Pipeline { codecs }
+        BytesCodecs { codecs }
     }
 
     /// Whether all codecs are the engine's own.
@@ -26,35 +26,35 @@ impl Pipeline {
         self.codecs.iter().all(|codec| codec.is_native())
     }
 
-    /// Nothing to do.
+    /// Whether the chain has no codec.
     pub fn is_empty(&self) -> bool {
         self.codecs.is_empty()
     }
 
-    /// The encoded size of `decoded` bytes where it is always the same.
+    /// The encoded size of `decoded` bytes, if it does not depend on the data.
     pub fn fixed_size(&self, decoded: usize) -> Option<usize> {
         self.codecs.iter().try_fold(decoded, |size, codec| codec.fixed_size(size))
     }
 
-    /// How codec `position` is called in messages.
+    /// The name of codec `position` in messages.
     fn label(&self, position: usize) -> String {
         format!("{}, codec {} of {}", self.codecs[position].name(), position + 1, self.codecs.len())
     }
 
-    /// The most bytes that stand before codec `position` when `decoded` bytes
-    /// are encoded. Other writers may be less tight than we are.
+    /// The maximum size of the input of codec `position` when `decoded` bytes are encoded. Other
+    /// writers may need more bytes than the engine.
     fn limit(&self, position: usize, decoded: usize) -> usize {
         let ours = self.codecs[..position].iter().fold(decoded, |size, codec| codec.bound(size));
         with_slack(ours)
     }
 
-    /// The most bytes that we make of `decoded` bytes.
+    /// The maximum size of the engine's encoding of `decoded` bytes.
     pub fn bound(&self, decoded: usize) -> usize {
         self.codecs.iter().fold(decoded, |size, codec| codec.bound(size))
     }
 
-    /// The most bytes that an encoding of `decoded` bytes may have.
-    pub fn most_encoded(&self, decoded: usize) -> usize {
+    /// The maximum size of any accepted encoding of `decoded` bytes.
+    pub fn max_encoded(&self, decoded: usize) -> usize {
         if self.codecs.is_empty() {
             decoded
         } else {
@@ -62,19 +62,19 @@ impl Pipeline {
         }
     }
 
-    /// The fewest bytes that an encoding of `decoded` bytes can have.
-    pub fn least(&self, decoded: usize) -> usize {
-        self.codecs.iter().fold(decoded, |size, codec| codec.least(size))
+    /// The minimum size of an encoding of `decoded` bytes.
+    pub fn min_encoded(&self, decoded: usize) -> usize {
+        self.codecs.iter().fold(decoded, |size, codec| codec.min_encoded(size))
     }
 
-    /// The most bytes that `encoded` bytes may stand for, where the size is not known.
-    pub fn most_decoded(&self, encoded: usize) -> usize {
+    /// The maximum size of the decoded bytes of `encoded` bytes.
+    pub fn max_decoded(&self, encoded: usize) -> usize {
         let shrinks = |codec: &&Arc<dyn BytesCodec>| codec.fixed_size(1).is_none();
-        let factor = self.codecs.iter().filter(shrinks).fold(1usize, |all, _| all.saturating_mul(MOST_RATIO));
+        let factor = self.codecs.iter().filter(shrinks).fold(1usize, |all, _| all.saturating_mul(MAX_RATIO));
         encoded.saturating_mul(factor)
     }
 
-    /// The decoded bytes where they stand inside `encoded`, if no codec moves them.
+    /// The decoded bytes as a slice of `encoded`, if no codec transforms them.
     pub fn view<'a>(&self, encoded: &'a [u8]) -> Option<Result<&'a [u8]>> {
         let mut bytes = encoded;
         for (position, codec) in self.codecs.iter().enumerate().rev() {
@@ -88,7 +88,7 @@ impl Pipeline {
 
     /// Decode to exactly `out.len()` bytes.
     pub fn decode_into(&self, encoded: &[u8], out: &mut [u8], scratch: &mut Scratch) -> Result<()> {
-        self.peel(encoded, out.len(), scratch, |codec, bytes, scratch| match codec {
+        self.decode_outer(encoded, out.len(), scratch, |codec, bytes, scratch| match codec {
             Some(codec) => codec.decode_into(bytes, out, &mut scratch.context),
             None => {
                 expect_size(bytes.len(), out.len())?;
@@ -98,8 +98,8 @@ impl Pipeline {
         })
     }
 
-    /// Decode only bytes `start..start + out.len()` of `total`, where the codec
-    /// can do so more cheaply than decoding all; false where it cannot.
+    /// Decode only bytes `start..start + out.len()` of `total` if that is cheaper than decoding
+    /// all; false otherwise.
     pub fn decode_part(
         &self,
         encoded: &[u8],
@@ -108,16 +108,16 @@ impl Pipeline {
         out: &mut [u8],
         scratch: &mut Scratch,
     ) -> Result<bool> {
-        self.peel(encoded, total, scratch, |codec, bytes, scratch| match codec {
+        self.decode_outer(encoded, total, scratch, |codec, bytes, scratch| match codec {
             Some(codec) => match codec.decode_part(bytes, total, start, out, &mut scratch.context) {
-                Some(done) => done.map(|()| true),
+                Some(output) => output.map(|()| true),
                 None => Ok(false),
             },
             None => Ok(false),
         })
     }
 
-    /// Decode to a size that is not known, at most `limit` bytes.
+    /// Decode at most `limit` bytes.
     pub fn decode(
         &self,
         encoded: &[u8],
@@ -125,7 +125,7 @@ impl Pipeline {
         limit: usize,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        self.peel(encoded, limit, scratch, |codec, bytes, scratch| match codec {
+        self.decode_outer(encoded, limit, scratch, |codec, bytes, scratch| match codec {
             Some(codec) => codec.decode(bytes, out, limit, &mut scratch.context),
             None if bytes.len() > limit => {
                 Err(Error::size(format!("holds {} bytes, at most {limit} are possible", bytes.len())))
@@ -139,19 +139,20 @@ impl Pipeline {
         })
     }
 
-    /// Undo every codec but the innermost that moves bytes, and call `last` with it.
-    fn peel<R>(
+    /// Decode with every codec except the first that transforms bytes, and call `last` with that
+    /// one.
+    fn decode_outer<R>(
         &self,
         encoded: &[u8],
         decoded: usize,
         scratch: &mut Scratch,
         last: impl FnOnce(Option<&dyn BytesCodec>, &[u8], &mut Scratch) -> Result<R>,
     ) -> Result<R> {
-        let mut held: Option<Vec<u8>> = None;
+        let mut current: Option<Vec<u8>> = None;
         let (mut start, mut end) = (0, encoded.len());
         let mut result = None;
         for (position, codec) in self.codecs.iter().enumerate().rev() {
-            let bytes = &held.as_deref().unwrap_or(encoded)[start..end];
+            let bytes = &current.as_deref().unwrap_or(encoded)[start..end];
             if let Some(view) = codec.decode_view(bytes) {
                 let view = view.map_err(|error| error.in_codec(self.label(position)))?;
                 start += view.as_ptr() as usize - bytes.as_ptr() as usize;
@@ -164,31 +165,31 @@ impl Pipeline {
                     .decode(bytes, &mut next, self.limit(position, decoded), &mut scratch.context)
                     .map_err(|error| error.in_codec(self.label(position)))?;
                 (start, end) = (0, next.len());
-                if let Some(old) = held.replace(next) {
+                if let Some(old) = current.replace(next) {
                     scratch.put_back(old);
                 }
             }
         }
-        let bytes = &held.as_deref().unwrap_or(encoded)[start..end];
-        let done = match result {
+        let bytes = &current.as_deref().unwrap_or(encoded)[start..end];
+        let output = match result {
             Some((codec, position)) => {
                 last(Some(codec), bytes, scratch).map_err(|error| error.in_codec(self.label(position)))
             }
             None => last(None, bytes, scratch),
         };
-        if let Some(old) = held {
+        if let Some(old) = current {
             scratch.put_back(old);
         }
-        done
+        output
     }
 
     /// Encode `input` and append the result to `out`.
     pub fn encode(&self, input: &[u8], out: &mut Vec<u8>, scratch: &mut Scratch) -> Result<()> {
-        let Some((last, before)) = self.codecs.split_last() else {
+        let Some((last, others)) = self.codecs.split_last() else {
             out.extend_from_slice(input);
             return Ok(());
         };
-        let Some((first, middle)) = before.split_first() else {
+        let Some((first, middle)) = others.split_first() else {
             return last
                 .encode(input, out, &mut scratch.context)
                 .map_err(|error| error.in_codec(self.label(0)));
@@ -220,7 +221,7 @@ impl Pipeline {
     }
 }
 
-/// What other writers may make where we make `ours` bytes.
+/// The size that other writers may need where the engine needs `ours` bytes.
 pub fn with_slack(ours: usize) -> usize {
     ours.saturating_mul(2).saturating_add(1 << 16)
 }
@@ -229,28 +230,28 @@ fn last_codec(codec: &Arc<dyn BytesCodec>) -> &dyn BytesCodec {
     codec.as_ref()
 }
 
-/// DecodedCache bytes have to be as many as the metadata says.
-pub fn expect_size(found: usize, expected: usize) -> Result<()> {
-    if found == expected {
+/// Check the size of decoded bytes against the metadata.
+pub fn expect_size(actual: usize, expected: usize) -> Result<()> {
+    if actual == expected {
         return Ok(());
     }
-    Err(Error::size(format!("decoded to {found} bytes, the metadata says {expected}")))
+    Err(Error::size(format!("decoded to {actual} bytes, the metadata says {expected}")))
 }
 
-/// Decode `encoded` completely, borrowing where no codec moves the bytes.
+/// Decode `encoded` completely; borrow the bytes if no codec transforms them.
 pub fn decoded<'a>(
-    pipeline: &Pipeline,
+    codecs: &BytesCodecs,
     encoded: &'a [u8],
     size: usize,
     buffer: &'a mut Vec<u8>,
     scratch: &mut Scratch,
 ) -> Result<&'a [u8]> {
-    if let Some(view) = pipeline.view(encoded) {
+    if let Some(view) = codecs.view(encoded) {
         let view = view?;
         expect_size(view.len(), size)?;
         return Ok(view);
     }
     let out = sized(buffer, size)?;
-    pipeline.decode_into(encoded, out, scratch)?;
+    codecs.decode_into(encoded, out, scratch)?;
     Ok(out)
 }

@@ -1,11 +1,11 @@
-//! Checksums of 4 bytes before or after the bytes that they protect, as a little-endian u32.
+//! Checksum codecs: 4 bytes before or after the data, as a little-endian u32.
 //!
 //! - `crc32c`: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/crc32c/index.html>
 //! - `crc32`, `adler32`, `fletcher32`, `jenkins_lookup3`:
 //!   <https://numcodecs.readthedocs.io/en/stable/checksum32.html>
 //!
-//! The last two are the variants of HDF5: Fletcher's checksum over big-endian
-//! words of 16 bits, and Bob Jenkins' lookup3 in its little-endian form.
+//! The last two are the variants of HDF5: Fletcher's checksum over big-endian words of 16 bits, and
+//! Bob Jenkins' lookup3 in its little-endian form.
 
 use super::{BytesCodec, Config, Context};
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ enum Algorithm {
 #[derive(Debug, Clone, Copy)]
 struct Checksum {
     algorithm: Algorithm,
-    /// The checksum comes first, else last.
+    /// The checksum is at the start, otherwise at the end.
     at_start: bool,
 }
 
@@ -63,8 +63,8 @@ impl Checksum {
         }
     }
 
-    /// The bytes without their checksum, once that is found to be right.
-    fn checked(self, input: &[u8]) -> Result<&[u8]> {
+    /// The bytes without their checksum, after verifying it.
+    fn verify(self, input: &[u8]) -> Result<&[u8]> {
         let parts = if self.at_start {
             input.split_first_chunk::<CHECKSUM_BYTES>().map(|(stored, body)| (body, stored))
         } else {
@@ -101,7 +101,7 @@ impl BytesCodec for Checksum {
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
-        let body = self.checked(input)?;
+        let body = self.verify(input)?;
         super::check_size(body.len(), out.len())?;
         out.copy_from_slice(body);
         Ok(())
@@ -110,14 +110,14 @@ impl BytesCodec for Checksum {
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, _context: &mut Context) -> Result<()> {
         out.clear();
         super::check_limit(input.len().saturating_sub(CHECKSUM_BYTES), limit)?;
-        let body = self.checked(input)?;
+        let body = self.verify(input)?;
         reserve(out, body.len())?;
         out.extend_from_slice(body);
         Ok(())
     }
 
     fn decode_view<'a>(&self, input: &'a [u8]) -> Option<Result<&'a [u8]>> {
-        Some(self.checked(input))
+        Some(self.verify(input))
     }
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, _context: &mut Context) -> Result<()> {
@@ -144,11 +144,11 @@ impl BytesCodec for Checksum {
 
 /// Fletcher's checksum as HDF5 computes it: an odd last byte is the upper half of a word.
 fn fletcher32(data: &[u8]) -> u32 {
-    /// Words until the second sum may overflow 32 bits.
-    const UNFOLDED: usize = 360;
+    /// The number of words until the second sum may overflow 32 bits.
+    const WORDS_PER_FOLD: usize = 360;
     let fold = |sum: u32| (sum & 0xffff) + (sum >> 16);
     let (mut first, mut second) = (0u32, 0u32);
-    for block in data.chunks(2 * UNFOLDED) {
+    for block in data.chunks(2 * WORDS_PER_FOLD) {
         let words = block.chunks_exact(2);
         let last = words.remainder();
         for word in words {
@@ -167,13 +167,15 @@ fn fletcher32(data: &[u8]) -> u32 {
 
 /// `hashlittle` of <https://burtleburtle.net/bob/c/lookup3.c>.
 fn lookup3(data: &[u8], initial: u32) -> u32 {
-    /// Three words, zeros where there are fewer bytes.
+    /// Three words; missing bytes are zero.
     fn words(bytes: &[u8]) -> [u32; 3] {
         let mut block = [0; 12];
         block[..bytes.len()].copy_from_slice(bytes);
-        [0, 4, 8].map(|at| u32::from_le_bytes([block[at], block[at + 1], block[at + 2], block[at + 3]]))
+        [0, 4, 8].map(|index| {
+            u32::from_le_bytes([block[index], block[index + 1], block[index + 2], block[index + 3]])
+        })
     }
-    /// What both mixing functions are made of.
+    /// The step of which both mixing functions consist.
     fn step(x: u32, y: u32, bits: u32) -> u32 {
         (x ^ y).wrapping_sub(y.rotate_left(bits))
     }
@@ -184,7 +186,7 @@ fn lookup3(data: &[u8], initial: u32) -> u32 {
             *sum = sum.wrapping_add(word);
         }
     };
-    // The last block, of up to 12 bytes, is mixed in another way; no bytes have no block.
+    // The last block, of up to 12 bytes, has another mixing function; empty data has no block.
     let Some(last) = data.len().checked_sub(1).map(|end| end / 12 * 12) else { return start };
     for block in data[..last].chunks_exact(12) {
         for (sum, word) in state.iter_mut().zip(block.chunks_exact(4)) {
@@ -222,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums_are_the_published_ones() {
+    fn checksums_match_published_values() {
         let digits = b"123456789";
         assert_eq!(codec(Algorithm::Crc32c, false).compute(digits), 0xe306_9283);
         assert_eq!(codec(Algorithm::Crc32, false).compute(digits), 0xcbf4_3926);
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mismatch_names_both_checksums() {
+    fn mismatch_error_names_both_checksums() {
         let crc32c = codec(Algorithm::Crc32c, false);
         let error = crc32c.decode_view(&[0; 36]).unwrap().unwrap_err();
         assert_eq!(error.message, "checksum mismatch: stored 0x00000000, computed 0x8a9136aa");
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checksum_stands_where_it_is_wanted() {
+    fn checksum_is_at_configured_end() {
         for at_start in [false, true] {
             let codec = codec(Algorithm::Crc32, at_start);
             let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! A codec as its metadata describes it: a name and parameters, not checked yet.
+//! Codec configurations from metadata: a name and unchecked parameters.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Kind, Result};
 pub enum Value {
     /// true or false.
     Boolean(bool),
-    /// Any integer that metadata hold.
+    /// An integer.
     Integer(i64),
     /// A name.
     Text(String),
@@ -47,7 +47,7 @@ impl Config {
         Config { name: name.into(), values: Vec::new() }
     }
 
-    /// The same with one more parameter.
+    /// The same configuration with one more parameter.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.values.push((name.into(), value.into()));
@@ -59,7 +59,7 @@ impl Config {
         &self.name
     }
 
-    /// The codec, or a `Kind::Argument` error that names the wrong parameter.
+    /// The compiled codec, or a `Kind::Argument` error that names the invalid parameter.
     pub fn compile(&self) -> Result<Arc<dyn BytesCodec>> {
         let known = CODECS.iter().find(|(name, _)| *name == self.name);
         let (_, compile) = known
@@ -67,7 +67,7 @@ impl Config {
         compile(self)
     }
 
-    /// A parameter that is an integer.
+    /// An integer parameter.
     pub fn integer(&self, name: &str) -> Result<i64> {
         match self.get(name)? {
             Value::Integer(value) => Ok(*value),
@@ -75,7 +75,7 @@ impl Config {
         }
     }
 
-    /// A parameter that is true or false.
+    /// A boolean parameter.
     pub fn boolean(&self, name: &str) -> Result<bool> {
         match self.get(name)? {
             Value::Boolean(value) => Ok(*value),
@@ -83,7 +83,7 @@ impl Config {
         }
     }
 
-    /// A parameter that is text.
+    /// A text parameter.
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.get(name)? {
             Value::Text(value) => Ok(value),

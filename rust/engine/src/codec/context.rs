@@ -1,21 +1,21 @@
-//! What one worker thread keeps between chunks.
+//! Codec state that a worker thread reuses between chunks.
 //!
-//! Every codec library has state that is dear to build (tables, workspaces)
-//! and cheap to use again. A [`Context`] belongs to one thread at a time, so
-//! nothing here is locked; each part is made when it is first needed.
+//! Every codec library has state that is expensive to create (tables, workspaces) and cheap to
+//! reuse. A [`Context`] belongs to one thread at a time, so it needs no lock; each part is created
+//! on first use.
 
 use zstd_safe::{CCtx, DCtx};
 
 use super::deflate::{Deflater, Inflater};
 use crate::error::{Error, Result};
 
-/// The scratch that a thread keeps; what is larger is freed after its use.
-const KEPT_BYTES: usize = 32 << 20;
+/// The maximum size of a scratch buffer between chunks; a larger one is freed after use.
+const MAX_SPARE_BYTES: usize = 32 << 20;
 
-/// The highest level that libdeflate knows.
+/// The number of levels of libdeflate.
 const DEFLATE_LEVELS: usize = 13;
 
-/// Codec contexts and scratch of one thread; created empty, filled on first use.
+/// Codec contexts and scratch memory of one thread; each part is created on first use.
 #[derive(Default)]
 pub struct Context {
     zstd_decoder: Option<DCtx<'static>>,
@@ -27,30 +27,30 @@ pub struct Context {
     pub(super) scratch: Scratch,
 }
 
-/// Memory of the Blosc codec that is reused and never cleared.
+/// Scratch memory of the Blosc codec, never cleared.
 #[derive(Default)]
 pub(super) struct Scratch {
     /// One block between its filter and its compressor.
-    pub(super) block: Reused,
-    /// One whole block of which only a part is wanted; Snappy's output.
-    pub(super) whole: Reused,
-    /// A tile of the bit shuffle that stays in the first-level cache.
-    pub(super) tile: Reused,
-    /// The positions that BloscLZ saw each hash at.
+    pub(super) block: ReusableBuffer,
+    /// One whole block of a partial read; the output of Snappy.
+    pub(super) whole: ReusableBuffer,
+    /// A tile of the bit shuffle, which fits the first-level cache.
+    pub(super) tile: ReusableBuffer,
+    /// The position at which BloscLZ last saw each hash.
     pub(super) positions: Vec<u32>,
 }
 
 impl Context {
     pub(super) fn zstd_decoder(&mut self) -> Result<&mut DCtx<'static>> {
-        made(&mut self.zstd_decoder, DCtx::try_create, "a Zstandard decoder")
+        get_or_create(&mut self.zstd_decoder, DCtx::try_create, "a Zstandard decoder")
     }
 
     pub(super) fn zstd_encoder(&mut self) -> Result<&mut CCtx<'static>> {
-        made(&mut self.zstd_encoder, CCtx::try_create, "a Zstandard encoder")
+        get_or_create(&mut self.zstd_encoder, CCtx::try_create, "a Zstandard encoder")
     }
 
     pub(super) fn inflater(&mut self) -> Result<&mut Inflater> {
-        made(&mut self.inflater, Inflater::new, "a Deflate decoder")
+        get_or_create(&mut self.inflater, Inflater::new, "a Deflate decoder")
     }
 
     /// The compressor of `level`, 0 to 12.
@@ -59,7 +59,7 @@ impl Context {
             .deflaters
             .get_mut(usize::from(level))
             .ok_or_else(|| Error::internal(format!("no Deflate level {level}")))?;
-        made(slot, || Deflater::new(level), "a Deflate encoder")
+        get_or_create(slot, || Deflater::new(level), "a Deflate encoder")
     }
 
     /// The state of LZ4's high-compression encoder, aligned to 8 bytes.
@@ -71,26 +71,26 @@ impl Context {
         &mut self.lz4hc
     }
 
-    /// Snappy's encoder, and room for what it makes of `bytes`.
+    /// Snappy's encoder, and a buffer for its output for `bytes` bytes.
     pub(super) fn snappy(&mut self, bytes: usize) -> (&mut snap::raw::Encoder, &mut [u8]) {
         let encoder = self.snappy.get_or_insert_with(|| Box::new(snap::raw::Encoder::new()));
         (encoder, self.scratch.whole.bytes(snap::raw::max_compress_len(bytes)))
     }
 
-    /// Frees scratch that a single unusual chunk made large.
+    /// Free scratch memory that a single unusual chunk made large.
     pub(super) fn trim(&mut self) {
         for buffer in [&mut self.scratch.block, &mut self.scratch.whole] {
-            if buffer.capacity() > KEPT_BYTES {
-                *buffer = Reused::default();
+            if buffer.capacity() > MAX_SPARE_BYTES {
+                *buffer = ReusableBuffer::default();
             }
         }
     }
 }
 
-/// Bytes that are reused, hold anything, and start on a cache line: vector
-/// stores that straddle lines cost the shuffle a tenth of its speed.
+/// Reusable bytes with undefined content, aligned to a cache line: vector stores across lines cost
+/// the shuffle a tenth of its speed.
 #[derive(Default)]
-pub(super) struct Reused(Vec<Line>);
+pub(super) struct ReusableBuffer(Vec<Line>);
 
 #[derive(Clone)]
 #[repr(C, align(64))]
@@ -98,16 +98,16 @@ struct Line([u8; LINE_BYTES]);
 
 const LINE_BYTES: usize = 64;
 
-impl Reused {
-    /// The first `bytes`, more being allocated where needed.
+impl ReusableBuffer {
+    /// The first `bytes` bytes; allocates more if necessary.
     pub(super) fn bytes(&mut self, bytes: usize) -> &mut [u8] {
         let lines = bytes.div_ceil(LINE_BYTES);
         if self.0.len() < lines {
-            // What is there need not be copied.
+            // The old content need not be copied.
             self.0 = Vec::new();
             self.0.resize(lines, Line([0; LINE_BYTES]));
         }
-        // SAFETY: that many lines of plain bytes are initialised.
+        // SAFETY: this number of lines of plain bytes is initialised.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), bytes) }
     }
 
@@ -116,9 +116,13 @@ impl Reused {
     }
 }
 
-fn made<'a, T>(slot: &'a mut Option<T>, make: impl FnOnce() -> Option<T>, what: &str) -> Result<&'a mut T> {
+fn get_or_create<'a, T>(
+    slot: &'a mut Option<T>,
+    create: impl FnOnce() -> Option<T>,
+    what: &str,
+) -> Result<&'a mut T> {
     if slot.is_none() {
-        *slot = make();
+        *slot = create();
     }
     slot.as_mut().ok_or_else(|| Error::internal(format!("no memory for {what}")))
 }
@@ -136,7 +140,7 @@ mod tests {
     #[test]
     fn trimming_frees_only_what_is_large() {
         let mut context = Context::default();
-        context.scratch.block.bytes(KEPT_BYTES + 1);
+        context.scratch.block.bytes(MAX_SPARE_BYTES + 1);
         context.scratch.whole.bytes(10);
         context.trim();
         let Scratch { block, whole, .. } = &context.scratch;

@@ -341,7 +341,7 @@ impl BytesCodec for Deflate {
         self.wrapper.bound(decoded)
     }
 
-    fn least(&self, decoded: usize) -> usize {
+    fn min_encoded(&self, decoded: usize) -> usize {
         decoded / LARGEST_RATIO
     }
 

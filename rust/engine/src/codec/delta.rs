@@ -1,11 +1,11 @@
-//! `delta`: <https://numcodecs.readthedocs.io/en/stable/filter/delta.html>.
+//! The codec `delta`: <https://numcodecs.readthedocs.io/en/stable/filter/delta.html>.
 //!
-//! The first item as it is, then the difference of each item to the one before,
-//! in the item's own type and wrapping round; each is stored in a type that may
-//! be another one. Decoding sums up, again in the item's own type.
+//! The encoding is the first item, then the difference of each item to the previous one, in the
+//! item's own type with wraparound. The differences may be stored in another type. Decoding sums
+//! them in the item's own type.
 
 use super::element::{Element, Number};
-use super::{grown, BytesCodec, Config, Context};
+use super::{extend_zeroed, BytesCodec, Config, Context};
 use crate::error::{Error, Result};
 
 /// Differences of consecutive items.
@@ -51,7 +51,7 @@ macro_rules! word {
     };
 }
 
-// Signed and unsigned integers that wrap round have the same bits.
+// Signed and unsigned integers with wraparound have the same bits.
 word!(u8, 1, u8::wrapping_add, u8::wrapping_sub);
 word!(u16, 2, u16::wrapping_add, u16::wrapping_sub);
 word!(u32, 4, u32::wrapping_add, u32::wrapping_sub);
@@ -72,9 +72,9 @@ fn differences<W: Word<BYTES>, const BYTES: usize, const BIG: bool>(input: &[u8]
     let Some(first) = input.first_chunk::<BYTES>() else { return };
     out[..BYTES].copy_from_slice(first);
     let pairs = input[BYTES..].chunks_exact(BYTES).zip(input.chunks_exact(BYTES));
-    for ((item, before), target) in pairs.zip(out[BYTES..].chunks_exact_mut(BYTES)) {
-        let before = W::of(ordered::<BYTES, BIG>(before));
-        let difference = W::of(ordered::<BYTES, BIG>(item)).minus(before);
+    for ((item, previous), target) in pairs.zip(out[BYTES..].chunks_exact_mut(BYTES)) {
+        let previous = W::of(ordered::<BYTES, BIG>(previous));
+        let difference = W::of(ordered::<BYTES, BIG>(item)).minus(previous);
         target.copy_from_slice(&ordered::<BYTES, BIG>(&difference.bytes()));
     }
 }
@@ -90,7 +90,7 @@ fn sums<W: Word<BYTES>, const BYTES: usize, const BIG: bool>(input: &[u8], out: 
     }
 }
 
-/// One of [`differences`] and [`sums`], for a type of items.
+/// The instance of [`differences`] or [`sums`] for a type of items.
 macro_rules! of_items {
     ($work:ident, $item:expr) => {
         match ($item.number, $item.bytes, $item.big_endian) {
@@ -110,7 +110,7 @@ macro_rules! of_items {
 }
 
 impl Delta {
-    /// The stored bytes of `decoded` bytes, or an error.
+    /// The size of the encoding of `decoded` bytes, or an error.
     fn stored_bytes(self, decoded: usize) -> Result<usize> {
         whole(decoded, self.item.bytes).and_then(|items| times(items, self.stored.bytes))
     }
@@ -126,7 +126,7 @@ impl Delta {
             let targets = out.chunks_exact_mut(stored.bytes);
             for (source, target) in input.chunks_exact(item.bytes).zip(targets) {
                 let value = item.load(source);
-                stored.store(item.wrapped(value.wrapping_sub(last)), target);
+                stored.store(item.wrap(value.wrapping_sub(last)), target);
                 last = value;
             }
             return;
@@ -183,13 +183,13 @@ impl BytesCodec for Delta {
         let size = self.decoded_bytes(input.len())?;
         super::check_limit(size, limit)?;
         out.clear();
-        self.decode_all(input, grown(out, size)?);
+        self.decode_all(input, extend_zeroed(out, size)?);
         Ok(())
     }
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, _context: &mut Context) -> Result<()> {
         let size = self.stored_bytes(input.len())?;
-        self.encode_all(input, grown(out, size)?);
+        self.encode_all(input, extend_zeroed(out, size)?);
         Ok(())
     }
 }

@@ -1,9 +1,9 @@
-//! The type of the items that a codec computes with, as NumPy writes it: `<i4`, `>u2`, `|i1`, `<f8`.
+//! The type of the items that a codec computes with, in NumPy's notation: `<i4`, `>u2`, `|i1`.
 
 use super::Config;
 use crate::error::Result;
 
-/// What kind of number an item is.
+/// The kind of number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Number {
     Signed,
@@ -47,7 +47,7 @@ impl Element {
         parsed().ok_or_else(|| config.wrong(format!("{name} '{text}' is no type of numbers")))
     }
 
-    /// The item that `bytes` hold, its sign extended; floating-point numbers as their bits.
+    /// The item in `bytes`, sign-extended; the bits of a floating-point number.
     pub(super) fn load(self, bytes: &[u8]) -> i64 {
         let mut word = [0; 8];
         let word_bytes = &mut word[..self.bytes];
@@ -55,11 +55,11 @@ impl Element {
         if self.big_endian {
             word_bytes.reverse();
         }
-        self.wrapped(i64::from_le_bytes(word))
+        self.wrap(i64::from_le_bytes(word))
     }
 
-    /// What is left of `value` in an integer of this type.
-    pub(super) fn wrapped(self, value: i64) -> i64 {
+    /// `value` wrapped to an integer of this type.
+    pub(super) fn wrap(self, value: i64) -> i64 {
         let unused = 64 - 8 * self.bytes as u32;
         match self.number {
             Number::Signed => value << unused >> unused,
@@ -67,7 +67,7 @@ impl Element {
         }
     }
 
-    /// Put the lowest bits of `value` into `bytes`.
+    /// Write the lowest bits of `value` to `bytes`.
     pub(super) fn store(self, value: i64, bytes: &mut [u8]) {
         bytes.copy_from_slice(&value.to_le_bytes()[..self.bytes]);
         if self.big_endian {

@@ -1,7 +1,7 @@
-//! Codecs written elsewhere (in Python, by way of the binding), behind the engine's own trait.
+//! Foreign codecs (written in Python, called through the binding) as engine codecs.
 //!
-//! A foreign codec gives its result as a borrowed slice to a closure, so that
-//! it is copied once, straight to where it belongs; sizes are checked first.
+//! A foreign codec passes its result as a borrowed slice to a closure. The closure checks the size
+//! and copies the bytes once, straight to their destination.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,20 +10,20 @@ use super::{BytesCodec, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
-/// Takes the bytes that a foreign codec made; called exactly once.
-pub type Take<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+/// Receives the bytes that a foreign codec produces; called exactly once.
+pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
 
-/// A codec from bytes to bytes that lives outside of the engine.
+/// A bytes-to-bytes codec outside the engine.
 pub trait ForeignCodec: Send + Sync {
     /// The name in the metadata, for messages.
     fn name(&self) -> &str;
 
-    /// Encode `input` and give the result to `take`, once; its error is passed on.
-    fn encode(&self, input: &[u8], take: Take<'_>) -> Result<()>;
+    /// Encode `input` and pass the result to `sink`, once; return an error of `sink`.
+    fn encode(&self, input: &[u8], sink: Sink<'_>) -> Result<()>;
 
-    /// Decode `input` and give the result to `take`, once; its error is passed on.
-    /// More than `most` decoded bytes are refused; where the size is known, it is `most`.
-    fn decode(&self, input: &[u8], most: usize, take: Take<'_>) -> Result<()>;
+    /// Decode `input` and pass the result to `sink`, once; return an error of `sink`. The codec
+    /// refuses more than `max` decoded bytes; a known decoded size equals `max`.
+    fn decode(&self, input: &[u8], max: usize, sink: Sink<'_>) -> Result<()>;
 }
 
 /// A [`ForeignCodec`] as a codec of the engine.
@@ -31,21 +31,21 @@ pub trait ForeignCodec: Send + Sync {
 pub struct Foreign(Arc<dyn ForeignCodec>);
 
 impl Foreign {
-    /// Wraps `codec`.
+    /// Wrap `codec`.
     pub fn new(codec: Arc<dyn ForeignCodec>) -> Self {
         Foreign(codec)
     }
 
-    /// Runs `call` and sees that it gives exactly one result.
+    /// Run `call` and check that it produces exactly one result.
     fn once(
         &self,
-        mut place: impl FnMut(&[u8]) -> Result<()>,
-        call: impl FnOnce(Take<'_>) -> Result<()>,
+        mut write: impl FnMut(&[u8]) -> Result<()>,
+        call: impl FnOnce(Sink<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut results = 0;
         call(&mut |bytes| {
             results += 1;
-            place(bytes)
+            write(bytes)
         })?;
         if results == 1 {
             return Ok(());
@@ -69,20 +69,20 @@ impl BytesCodec for Foreign {
         false
     }
 
-    /// A guess: a foreign codec may write more.
+    /// An estimate: a foreign codec may write more.
     fn bound(&self, decoded: usize) -> usize {
         decoded.saturating_add(decoded / 4).saturating_add(1024)
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
-        let most = out.len();
+        let max = out.len();
         self.once(
             |bytes| {
                 super::check_size(bytes.len(), out.len())?;
                 out.copy_from_slice(bytes);
                 Ok(())
             },
-            |take| self.0.decode(input, most, take),
+            |sink| self.0.decode(input, max, sink),
         )
     }
 
@@ -95,7 +95,7 @@ impl BytesCodec for Foreign {
                 out.extend_from_slice(bytes);
                 Ok(())
             },
-            |take| self.0.decode(input, limit, take),
+            |sink| self.0.decode(input, limit, sink),
         )
     }
 
@@ -105,7 +105,7 @@ impl BytesCodec for Foreign {
                 out.extend_from_slice(bytes);
                 Ok(())
             },
-            |take| self.0.encode(input, take),
+            |sink| self.0.encode(input, sink),
         )
     }
 }
@@ -115,7 +115,7 @@ impl BytesCodec for Foreign {
 mod tests {
     use super::*;
 
-    /// Reverses the bytes; decoding gives its result `results` times.
+    /// Reverses the bytes; decoding produces its result `results` times.
     struct Reverse {
         results: usize,
     }
@@ -125,12 +125,12 @@ mod tests {
             "reverse"
         }
 
-        fn encode(&self, input: &[u8], take: Take<'_>) -> Result<()> {
-            take(&input.iter().rev().copied().collect::<Vec<_>>())
+        fn encode(&self, input: &[u8], sink: Sink<'_>) -> Result<()> {
+            sink(&input.iter().rev().copied().collect::<Vec<_>>())
         }
 
-        fn decode(&self, input: &[u8], _most: usize, take: Take<'_>) -> Result<()> {
-            (0..self.results).try_for_each(|_| self.encode(input, take))
+        fn decode(&self, input: &[u8], _most: usize, sink: Sink<'_>) -> Result<()> {
+            (0..self.results).try_for_each(|_| self.encode(input, sink))
         }
     }
 

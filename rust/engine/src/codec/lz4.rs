@@ -1,9 +1,8 @@
-//! `lz4`: <https://numcodecs.readthedocs.io/en/stable/compression/lz4.html>.
+//! The codec `lz4`: <https://numcodecs.readthedocs.io/en/stable/compression/lz4.html>.
 //!
-//! numcodecs' framing: the decoded size as a little-endian u32, then one raw
-//! LZ4 block (not the LZ4 frame format), see
-//! <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>.
-//! A block carries no checksum.
+//! The framing of numcodecs is the decoded size as a little-endian u32, then one raw LZ4 block (not
+//! the LZ4 frame format), see <https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md>. A
+//! block has no checksum.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -14,11 +13,11 @@ use crate::scratch::reserve;
 
 const SIZE_BYTES: usize = 4;
 
-/// The most bytes that LZ4 takes at once.
-const LARGEST_INPUT: usize = 0x7E00_0000;
+/// The maximum size of an input of LZ4.
+const MAX_INPUT: usize = 0x7E00_0000;
 
-/// An LZ4 block makes at most this many bytes of one.
-const LARGEST_RATIO: usize = 255;
+/// The maximum compression ratio of an LZ4 block.
+const MAX_RATIO: usize = 255;
 
 extern "C" {
     fn LZ4_sizeofStateHC() -> c_int;
@@ -37,8 +36,8 @@ pub(super) fn decode_block(input: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<
     let (Ok(input_bytes), Ok(out_bytes)) = (c_int::try_from(input.len()), c_int::try_from(out.len())) else {
         return Err(Error::data(format!("an LZ4 block of {} bytes is too large", input.len())));
     };
-    // SAFETY: both pointers are valid for the lengths given; the function reads
-    // and writes within them whatever the input holds.
+    // SAFETY: both pointers are valid for their lengths; the function reads and writes within them
+    // for any input.
     let written = unsafe {
         lz4_sys::LZ4_decompress_safe(input.as_ptr().cast(), out.as_mut_ptr().cast(), input_bytes, out_bytes)
     };
@@ -54,24 +53,25 @@ pub(super) fn decode_block(input: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<
     }
 }
 
-/// Encode one raw block into `out`; the bytes written, or 0 where they do not fit.
+/// Encode one raw block into `out`; returns the number of bytes written, or 0 if `out` is too
+/// small.
 pub(super) fn encode_block(input: &[u8], out: &mut [MaybeUninit<u8>], acceleration: c_int) -> usize {
     let Ok(input_bytes) = c_int::try_from(input.len()) else { return 0 };
-    let room = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
-    // SAFETY: both pointers are valid for the lengths given.
+    let capacity = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
+    // SAFETY: both pointers are valid for their lengths.
     let written = unsafe {
         lz4_sys::LZ4_compress_fast(
             input.as_ptr().cast(),
             out.as_mut_ptr().cast(),
             input_bytes,
-            room,
+            capacity,
             acceleration,
         )
     };
     usize::try_from(written).unwrap_or(0)
 }
 
-/// The same by the high-compression search of `level`.
+/// Like [`encode_block`], with the high-compression search of `level`.
 pub(super) fn encode_block_hc(
     input: &[u8],
     out: &mut [MaybeUninit<u8>],
@@ -79,26 +79,26 @@ pub(super) fn encode_block_hc(
     context: &mut Context,
 ) -> usize {
     let Ok(input_bytes) = c_int::try_from(input.len()) else { return 0 };
-    let room = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
-    // SAFETY: the function takes nothing and returns a constant.
+    let capacity = c_int::try_from(out.len()).unwrap_or(c_int::MAX);
+    // SAFETY: the function has no parameters and returns a constant.
     let state_bytes = unsafe { LZ4_sizeofStateHC() };
     let state = context.lz4hc(usize::try_from(state_bytes).unwrap_or(0));
-    // SAFETY: `state` has the size that LZ4 asked for and 8-byte alignment, and
-    // is initialised by the call; the other pointers are valid for their lengths.
+    // SAFETY: `state` has the size that LZ4 requires and 8-byte alignment, and the call initialises
+    // it; the other pointers are valid for their lengths.
     let written = unsafe {
         LZ4_compress_HC_extStateHC(
             state.as_mut_ptr().cast(),
             input.as_ptr().cast(),
             out.as_mut_ptr().cast(),
             input_bytes,
-            room,
+            capacity,
             level,
         )
     };
     usize::try_from(written).unwrap_or(0)
 }
 
-/// The most bytes of a block made from `decoded` bytes.
+/// The maximum size of a block of `decoded` bytes.
 fn block_bound(decoded: usize) -> usize {
     decoded.saturating_add(decoded / 255).saturating_add(16)
 }
@@ -122,13 +122,13 @@ impl Lz4 {
     }
 }
 
-/// The decoded size that the framing names, and the block.
+/// The decoded size in the framing, and the block.
 fn split(input: &[u8]) -> Result<(usize, &[u8])> {
     let Some((size, block)) = input.split_first_chunk::<SIZE_BYTES>() else {
         return Err(Error::data(format!("{} bytes cannot hold the 4-byte size", input.len())));
     };
     let size = u32::from_le_bytes(*size) as usize;
-    if size > LARGEST_INPUT || size > block.len().saturating_mul(LARGEST_RATIO) {
+    if size > MAX_INPUT || size > block.len().saturating_mul(MAX_RATIO) {
         return Err(Error::data(format!("a block of {} bytes cannot decode to {size}", block.len())));
     }
     Ok((size, block))
@@ -143,14 +143,14 @@ impl BytesCodec for Lz4 {
         block_bound(decoded).saturating_add(SIZE_BYTES)
     }
 
-    fn least(&self, decoded: usize) -> usize {
-        decoded / LARGEST_RATIO
+    fn min_encoded(&self, decoded: usize) -> usize {
+        decoded / MAX_RATIO
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
         let (size, block) = split(input)?;
         super::check_size(size, out.len())?;
-        // SAFETY: `decode_block` writes initialised bytes only.
+        // SAFETY: `decode_block` writes only initialised bytes.
         decode_block(block, unsafe { as_uninit(out) })
     }
 
@@ -166,10 +166,10 @@ impl BytesCodec for Lz4 {
     }
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, _context: &mut Context) -> Result<()> {
-        if input.len() > LARGEST_INPUT {
+        if input.len() > MAX_INPUT {
             return Err(Error::new(
                 Kind::Argument,
-                format!("lz4 takes at most {LARGEST_INPUT} bytes at once, got {}", input.len()),
+                format!("lz4 takes at most {MAX_INPUT} bytes at once, got {}", input.len()),
             ));
         }
         out.reserve(self.bound(input.len()));

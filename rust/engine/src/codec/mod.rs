@@ -1,4 +1,4 @@
-//! Codecs from bytes to bytes. One file per codec; see each for its format.
+//! Bytes-to-bytes codecs, one file per codec, which describes the format.
 
 use std::fmt::Debug;
 use std::mem::MaybeUninit;
@@ -23,50 +23,50 @@ mod zstd;
 
 pub use config::{Config, Value};
 pub use context::Context;
-pub use foreign::{Foreign, ForeignCodec, Take};
+pub use foreign::{Foreign, ForeignCodec, Sink};
 
-/// A codec from bytes to bytes, compiled: configuration checked, no state.
+/// A compiled bytes-to-bytes codec: checked configuration without state.
 ///
-/// Contexts, hash tables and scratch live in the [`Context`] that each worker
-/// thread owns, so that encoding and decoding allocate nothing per chunk.
+/// Contexts, hash tables and scratch memory are in the [`Context`] of each worker thread, so
+/// encoding and decoding allocate nothing per chunk.
 pub trait BytesCodec: Send + Sync + Debug {
     /// The name in the metadata, for messages.
     fn name(&self) -> &str;
 
-    /// Whether it is the engine's own, and asks nobody.
+    /// Whether the codec is the engine's own and never calls Python.
     fn is_native(&self) -> bool {
         true
     }
 
-    /// The size of the encoding of `decoded` bytes, where it depends on nothing else.
+    /// The size of the encoding of `decoded` bytes, if it does not depend on the data.
     fn fixed_size(&self, _decoded: usize) -> Option<usize> {
         None
     }
 
-    /// The most bytes that our encoder makes of `decoded` bytes; a guess for
-    /// foreign codecs. Other writers may have made more.
+    /// The maximum size of the engine's encoding of `decoded` bytes; an estimate for foreign
+    /// codecs. Encodings of other writers may be larger.
     fn bound(&self, decoded: usize) -> usize;
 
-    /// The fewest bytes that can decode to `decoded` bytes; 0 where nobody knows.
-    fn least(&self, decoded: usize) -> usize {
+    /// The minimum size of an encoding of `decoded` bytes; 0 if unknown.
+    fn min_encoded(&self, decoded: usize) -> usize {
         self.fixed_size(decoded).unwrap_or(0)
     }
 
-    /// Decode `input` to exactly `out.len()` bytes. More, fewer or damaged
-    /// bytes are a `Kind::Data` error; `out` then holds anything.
+    /// Decode `input` to exactly `out.len()` bytes. More, fewer or damaged bytes are a `Kind::Data`
+    /// error; the content of `out` is then undefined.
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()>;
 
-    /// Decode `input` of unknown decoded size into `out` (cleared first), at
-    /// most `limit` bytes; more is a `Kind::Data` error, found before allocating.
+    /// Decode `input` of unknown decoded size into `out` (cleared first), at most `limit` bytes.
+    /// More bytes are a `Kind::Data` error, raised before allocating them.
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, context: &mut Context) -> Result<()>;
 
-    /// The decoded bytes where they stand inside `input` (checksums), else None.
+    /// The decoded bytes as a slice of `input` (checksums), otherwise None.
     fn decode_view<'a>(&self, _input: &'a [u8]) -> Option<Result<&'a [u8]>> {
         None
     }
 
-    /// Decode only bytes `start..start + out.len()` of `total` decoded bytes
-    /// where the format allows it more cheaply than decoding all; None where not.
+    /// Decode only bytes `start..start + out.len()` of `total` decoded bytes if the format allows
+    /// it at a lower cost than decoding all; otherwise None.
     fn decode_part(
         &self,
         _input: &[u8],
@@ -81,17 +81,17 @@ pub trait BytesCodec: Send + Sync + Debug {
     /// Encode `input` and append the result to `out`.
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, context: &mut Context) -> Result<()>;
 
-    /// Turn `data` into its encoding by appending only (checksums); false if
-    /// this codec cannot, and `data` is untouched.
+    /// Encode `data` by appending only (checksums); false, with `data` unchanged, if the codec
+    /// cannot.
     fn encode_in_place(&self, _data: &mut Vec<u8>) -> bool {
         false
     }
 }
 
-/// Makes a codec of its parameters.
+/// Compiles a codec from its parameters.
 type Compile = fn(&Config) -> Result<Arc<dyn BytesCodec>>;
 
-/// All codecs: one line for each name, beside the file that it names.
+/// All codecs: one line for each name and the file that implements it.
 const CODECS: &[(&str, Compile)] = &[
     ("adler32", checksum::compile),
     ("bitround", bitround::compile),
@@ -130,8 +130,8 @@ fn too_long(expected: usize) -> Error {
     Error::size(format!("decodes to more than the expected {expected} bytes"))
 }
 
-/// The last `size` bytes of `out` after it has grown by as many.
-fn grown(out: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
+/// Extend `out` by `size` bytes and return them.
+fn extend_zeroed(out: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
     reserve(out, size)?;
     let start = out.len();
     out.resize(start + size, 0);
@@ -141,7 +141,7 @@ fn grown(out: &mut Vec<u8>, size: usize) -> Result<&mut [u8]> {
 /// `out` as a buffer that a decoder fills.
 ///
 /// # Safety
-/// Only initialised bytes may be written through the result.
+/// The caller writes only initialised bytes through the result.
 unsafe fn as_uninit(out: &mut [u8]) -> &mut [MaybeUninit<u8>] {
     // SAFETY: the layouts are equal; the caller keeps the bytes initialised.
     unsafe { &mut *(std::ptr::from_mut(out) as *mut [MaybeUninit<u8>]) }

@@ -1,12 +1,12 @@
-//! `shuffle`: <https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html>.
+//! The codec `shuffle`: <https://numcodecs.readthedocs.io/en/stable/filter/shuffle.html>.
 //!
-//! The first byte of every item, then the second byte of every item, and so on.
+//! The encoding is the first byte of every item, then the second byte of every item, and so on.
 
 use super::blosc::shuffle::{Kernel, Planes};
-use super::{grown, BytesCodec, Config, Context};
+use super::{extend_zeroed, BytesCodec, Config, Context};
 use crate::error::{Error, Result};
 
-/// The shuffle of bytes by itself.
+/// The byte shuffle as a codec of its own.
 #[derive(Debug, Clone, Copy)]
 struct Shuffle {
     item_bytes: usize,
@@ -52,12 +52,12 @@ impl BytesCodec for Shuffle {
     fn decode(&self, input: &[u8], out: &mut Vec<u8>, limit: usize, context: &mut Context) -> Result<()> {
         super::check_limit(input.len(), limit)?;
         out.clear();
-        self.decode_into(input, grown(out, input.len())?, context)
+        self.decode_into(input, extend_zeroed(out, input.len())?, context)
     }
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, _context: &mut Context) -> Result<()> {
         self.check(input.len())?;
-        Kernel::detect().shuffle(self.item_bytes, input, grown(out, input.len())?);
+        Kernel::detect().shuffle(self.item_bytes, input, extend_zeroed(out, input.len())?);
         Ok(())
     }
 }

@@ -1,10 +1,9 @@
-//! `zstd`: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd>.
+//! The codec `zstd`: <https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/zstd>.
 //!
-//! One or more frames of RFC 8878 one after the other. A frame may name its
-//! decoded size in its header (ours do), may end in a checksum (an error if it
-//! does not match), and may be skippable (decodes to nothing). Frames are
-//! decoded in one pass, never streamed: the output itself is the window, so
-//! that a header that asks for a huge window costs nothing.
+//! The encoding is one or more consecutive frames of RFC 8878. A frame may have its decoded size in
+//! its header (the engine's frames do), may end in a checksum (a mismatch is an error), and may be
+//! skippable (it decodes to nothing). Frames are decoded in one pass, never streamed: the output
+//! itself is the window, so a header that requests a huge window costs nothing.
 
 use std::io::Cursor;
 use std::mem::MaybeUninit;
@@ -16,16 +15,16 @@ use super::{BytesCodec, Config, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
-/// The levels that Zstandard knows; 0 is its default, 3.
+/// The levels of Zstandard; 0 is its default, 3.
 const LEVELS: std::ops::RangeInclusive<i64> = -131_072..=22;
 
-/// A block takes 4 bytes at least, and gives 128 KiB at most (RFC 8878 §3.1.1.2).
-pub(super) const LARGEST_RATIO: usize = (128 << 10) / 4;
+/// A block has at least 4 bytes and decodes to at most 128 KiB (RFC 8878 §3.1.1.2).
+pub(super) const MAX_RATIO: usize = (128 << 10) / 4;
 
-/// The first guess at a size that no frame names.
+/// The first guess at the decoded size of frames without one.
 const FIRST_GUESS: usize = 64 << 10;
 
-/// Zstandard.
+/// A Zstandard codec.
 #[derive(Debug, Clone, Copy)]
 struct Zstd {
     level: i32,
@@ -49,7 +48,7 @@ impl Zstd {
     }
 }
 
-/// Configures a context that is used again; everything else stays at its default.
+/// Configure a reused context; everything else keeps its default.
 pub(super) fn configure(encoder: &mut CCtx<'_>, level: i32, checksum: bool) -> Result<()> {
     let internal = |code| Error::internal(zstd_safe::get_error_name(code));
     // A frame that did not fit leaves the session open.
@@ -60,11 +59,11 @@ pub(super) fn configure(encoder: &mut CCtx<'_>, level: i32, checksum: bool) -> R
     Ok(())
 }
 
-/// A buffer that is not initialised, as a target of Zstandard.
-pub(super) struct Room<'a>(pub(super) &'a mut [MaybeUninit<u8>]);
+/// An uninitialised buffer as a target of Zstandard.
+pub(super) struct UninitBuffer<'a>(pub(super) &'a mut [MaybeUninit<u8>]);
 
 // SAFETY: pointer and capacity are those of the slice; nothing is read back.
-unsafe impl WriteBuf for Room<'_> {
+unsafe impl WriteBuf for UninitBuffer<'_> {
     fn as_slice(&self) -> &[u8] {
         &[]
     }
@@ -85,11 +84,11 @@ fn is_too_small(code: usize) -> bool {
     unsafe { zstd_sys::ZSTD_getErrorCode(code) == ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall }
 }
 
-/// Why decoding failed, in words of our own where Zstandard's are obscure.
+/// The error of a failed decoding, with a clear message where Zstandard's is obscure.
 pub(super) fn failure(code: usize) -> Error {
     // SAFETY: a pure function of the number.
-    let known = unsafe { zstd_sys::ZSTD_getErrorCode(code) };
-    let message = match known {
+    let error_code = unsafe { zstd_sys::ZSTD_getErrorCode(code) };
+    let message = match error_code {
         ZSTD_ErrorCode::ZSTD_error_prefix_unknown => "unknown frame descriptor".to_owned(),
         ZSTD_ErrorCode::ZSTD_error_srcSize_wrong => "truncated frame, or bytes after the last one".to_owned(),
         ZSTD_ErrorCode::ZSTD_error_checksum_wrong => "checksum mismatch, or cut off".to_owned(),
@@ -99,7 +98,7 @@ pub(super) fn failure(code: usize) -> Error {
         }
         _ => zstd_safe::get_error_name(code).to_lowercase(),
     };
-    let code = (known == ZSTD_ErrorCode::ZSTD_error_checksum_wrong).then_some("checksum_mismatch");
+    let code = (error_code == ZSTD_ErrorCode::ZSTD_error_checksum_wrong).then_some("checksum_mismatch");
     Error { code, ..Error::data(message) }
 }
 
@@ -119,8 +118,8 @@ impl BytesCodec for Zstd {
         zstd_safe::compress_bound(decoded).saturating_add(4)
     }
 
-    fn least(&self, decoded: usize) -> usize {
-        decoded / LARGEST_RATIO
+    fn min_encoded(&self, decoded: usize) -> usize {
+        decoded / MAX_RATIO
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
@@ -136,22 +135,22 @@ impl BytesCodec for Zstd {
         out.clear();
         check_present(input)?;
         let decoder = context.zstd_decoder()?;
-        let mut room = match zstd_safe::find_decompressed_size(input) {
+        let mut capacity = match zstd_safe::find_decompressed_size(input) {
             Ok(Some(size)) => {
                 let size = usize::try_from(size).unwrap_or(usize::MAX);
                 super::check_limit(size, limit)?;
-                if size / LARGEST_RATIO > input.len() {
+                if size / MAX_RATIO > input.len() {
                     return Err(Error::data(format!("{} bytes cannot decode to {size}", input.len())));
                 }
                 size
             }
-            // Damaged headers too: decoding says what is wrong with them.
+            // For damaged headers, too: decoding reports the damage.
             Ok(None) | Err(_) => FIRST_GUESS.max(input.len().saturating_mul(4)).min(limit),
         };
-        // A damaged frame may ask for more and more; so few bytes cannot hold it.
-        let most = limit.min(input.len().saturating_mul(LARGEST_RATIO));
+        // A damaged frame may request any size; so few bytes cannot hold more than this.
+        let max = limit.min(input.len().saturating_mul(MAX_RATIO));
         loop {
-            reserve(out, room)?;
+            reserve(out, capacity)?;
             match decoder.decompress(out, input) {
                 Ok(written) => {
                     let checked = super::check_limit(written, limit);
@@ -160,9 +159,9 @@ impl BytesCodec for Zstd {
                     }
                     return checked;
                 }
-                Err(code) if is_too_small(code) && room < most => {
+                Err(code) if is_too_small(code) && capacity < max => {
                     out.clear();
-                    room = room.saturating_mul(2).min(most);
+                    capacity = capacity.saturating_mul(2).min(max);
                 }
                 Err(code) => {
                     out.clear();
@@ -202,7 +201,7 @@ mod tests {
         out
     }
 
-    /// A frame as a streaming writer makes it: without the decoded size.
+    /// A frame from a streaming writer, without the decoded size.
     fn streamed(data: &[u8]) -> Vec<u8> {
         let mut encoder = CCtx::create();
         let mut out = vec![0; zstd_safe::compress_bound(data.len()) + 64];
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_named() {
+    fn error_names_the_damage() {
         let good = encoded(&[5; 100]);
         let why = |input: &[u8]| decode(input, 1 << 20).unwrap_err().message;
         assert_eq!(why(b"not zstd at all"), "unknown frame descriptor");

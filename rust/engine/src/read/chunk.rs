@@ -92,7 +92,7 @@ impl Reader<'_> {
             });
             elements = gathered.ok_or_else(|| Error::internal("fields of elements of any length"))??;
         }
-        target.arena.keep(elements);
+        target.arena.add(elements);
         self.deliver(portion, target, handles, 0)
     }
 
@@ -139,7 +139,7 @@ impl Reader<'_> {
         let piece = portion.piece;
         let concurrency = self.operation.store.concurrency();
         if let Some((axis, positions)) = slabs(portion, low, high, self.policy(source)) {
-            let count = piece.places(axis).div_ceil(positions);
+            let count = piece.positions(axis).div_ceil(positions);
             let run = if concurrency > 0 {
                 Executor::choose(count, 0, concurrency)
             } else {
@@ -148,7 +148,7 @@ impl Reader<'_> {
             return self.operation.each(run, count, &|number, scratch| {
                 let result = number * positions;
                 let source = if number > 0 { self.continued(source) } else { source };
-                let piece = &piece.slab(axis, result..piece.places(axis).min(result + positions));
+                let piece = &piece.narrow(axis, result..piece.positions(axis).min(result + positions));
                 self.read_raw(&Portion { piece, ..*portion }, target, source, scratch)
             });
         }
@@ -178,7 +178,7 @@ impl Reader<'_> {
             level.decode_into(bytes, out, scratch)?;
             return self.deliver_all(reads, out);
         }
-        if let Some(view) = level.pipeline.view(bytes) {
+        if let Some(view) = level.bytes_codecs.view(bytes) {
             let view = view?;
             expect_size(view.len(), total)?;
             return self.deliver_all(reads, view);
@@ -186,19 +186,19 @@ impl Reader<'_> {
         if let [read] = reads.items {
             let (portion, target) = (&reads.portion(read), read.target);
             if let Some((_, out)) = target.run(portion).filter(|(_, out)| out.len() == total) {
-                level.pipeline.decode_into(bytes, out, scratch)?;
+                level.bytes_codecs.decode_into(bytes, out, scratch)?;
                 return self.finish(level, out);
             }
             let (low, high) = portion.span();
             let out = sized(decoded, total)?;
             if high - low < total / 4 * 3
-                && level.pipeline.decode_part(bytes, total, low, &mut out[low..high], scratch)?
+                && level.bytes_codecs.decode_part(bytes, total, low, &mut out[low..high], scratch)?
             {
                 return self.deliver(portion, target, &out[low..high], low);
             }
         }
         let out = sized(decoded, total)?;
-        level.pipeline.decode_into(bytes, out, scratch)?;
+        level.bytes_codecs.decode_into(bytes, out, scratch)?;
         self.deliver_all(reads, out)
     }
 
@@ -288,9 +288,9 @@ fn slabs(
     }
     let Portion { level, piece, origin } = *portion;
     let axes = 0..origin.len();
-    let axis = axes.filter(|&axis| piece.places(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
-    let positions = piece.places(axis);
-    let (first, last) = Portion { piece: &piece.slab(axis, 0..1), ..*portion }.span();
+    let axis = axes.filter(|&axis| piece.positions(axis) > 1).max_by_key(|&axis| level.strides[axis])?;
+    let positions = piece.positions(axis);
+    let (first, last) = Portion { piece: &piece.narrow(axis, 0..1), ..*portion }.span();
     let separate_bytes = (last - first).saturating_mul(positions);
     if (high - low).saturating_sub(separate_bytes) as u64 > policy.gap * positions as u64 {
         return Some((axis, 1));

@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
         match &level.body {
             _ if is_coalesced && reads.is_full(&self.array.shape) => ReadHint::Whole,
             Body::Shard(shard) if is_coalesced && self.touches_all(shard, reads) => ReadHint::Whole,
-            Body::Shard(shard) if level.pipeline.is_empty() => shard.read_hint(),
+            Body::Shard(shard) if level.bytes_codecs.is_empty() => shard.read_hint(),
             // A cacheable chunk is read completely.
             _ if level.is_raw()
                 && !(is_cacheable(level) && self.operation.store.can_cache(level.decoded_bytes)) =>
@@ -242,13 +242,13 @@ impl<'a> Reader<'a> {
         let Body::Shard(shard) = &level.body else {
             return self.read_elements(reads, source, scratch);
         };
-        if level.pipeline.is_empty() {
+        if level.bytes_codecs.is_empty() {
             return self.read_shard(shard, reads, source, scratch);
         }
         let (mut encoded, mut decoded) = (scratch.take(), scratch.take());
         let result = (|| {
             let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-            level.pipeline.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
+            level.bytes_codecs.decode(bytes, &mut decoded, shard.max_bytes(), scratch)?;
             self.read_shard(shard, reads, Source::computed(&decoded), scratch)
         })();
         scratch.put_back(encoded);

@@ -1,41 +1,40 @@
-//! The division of a selection's piece among the cells of a grid: which cells are touched, and
-//! which part of the piece lies in each.
+//! The division of a piece of a selection among the cells of a grid.
 //!
-//! A range may meet more cells than memory could list, so that nothing here is per cell: a
-//! [`Division`] counts its tasks and makes each when it is asked for.
+//! A range may cover more cells than a list could hold in memory. Nothing here is therefore stored
+//! per cell: a [`Division`] counts its tasks and computes each one on demand.
 
 use smallvec::SmallVec;
 
-use super::{AxisPart, Hit, Ids, Piece, Points, Selection};
+use super::{AxisPart, Ids, ListEntry, Piece, Points, Selection};
 use crate::array::PerAxis;
 use crate::error::{Error, Kind, Result};
 use crate::grid::{CellRun, DimGrid};
 
-/// More tasks than this are refused: the pool counts past the last one.
-const MOST_TASKS: usize = 1 << 62;
+/// The maximum number of tasks: the pool counts past the last one.
+const MAX_TASKS: usize = 1 << 62;
 
 /// One axis of a piece, divided among cells.
-enum Along<'a> {
-    /// Per run of equal cells that is touched.
+enum AxisDivision<'a> {
+    /// One entry per run of equal cells that the piece covers.
     Range(SmallVec<[Ranges; 1]>),
-    /// Per touched cell: the cell and its hits.
-    List(SmallVec<[(u64, &'a [Hit]); 2]>),
+    /// One entry per cell: the cell number and the list entries in the cell.
+    List(SmallVec<[(u64, &'a [ListEntry]); 2]>),
     Joint(usize),
 }
 
-impl Along<'_> {
-    /// How many cells are touched; joint axes are counted together, elsewhere.
+impl AxisDivision<'_> {
+    /// The number of cells; joint axes are counted together elsewhere.
     fn cells(&self) -> u64 {
         match self {
-            Along::Range(ranges) => ranges.last().map_or(0, |last| last.before + last.cells),
-            Along::List(cells) => cells.len() as u64,
-            Along::Joint(_) => 1,
+            AxisDivision::Range(ranges) => ranges.last().map_or(0, |last| last.before + last.cells),
+            AxisDivision::List(cells) => cells.len() as u64,
+            AxisDivision::Joint(_) => 1,
         }
     }
 }
 
-/// A range over equal cells of one axis. They are computed when asked for: a range
-/// may meet more of them than memory could list.
+/// A range over equal cells of one axis. Cells are computed on demand, because a range may cover
+/// more cells than a list could hold in memory.
 struct Ranges {
     start: i64,
     step: i64,
@@ -44,25 +43,25 @@ struct Ranges {
     /// The run of cells; its start is absolute.
     run: CellRun,
     cells: u64,
-    /// Cells that the same range touches in runs before this one.
+    /// The number of cells that the same range covers in earlier runs.
     before: u64,
-    /// Places of the range in runs before this one.
+    /// The number of positions of the range in earlier runs.
     skipped: u64,
 }
 
-/// The places of a range from `start` by `step` that lie in `low..high`.
-fn places(start: i64, step: i64, low: u64, high: u64) -> (u64, u64) {
-    let apart = step.unsigned_abs();
+/// The positions of a range from `start` by `step` inside `low..high`.
+fn positions_in(start: i64, step: i64, low: u64, high: u64) -> (u64, u64) {
+    let distance = step.unsigned_abs();
     if step > 0 {
-        let before = |end: u64| end.saturating_sub(start as u64).div_ceil(apart);
+        let before = |end: u64| end.saturating_sub(start as u64).div_ceil(distance);
         (before(low), before(high))
     } else {
-        let before = |end: u64| (start as u64 + 1).saturating_sub(end).div_ceil(apart);
+        let before = |end: u64| (start as u64 + 1).saturating_sub(end).div_ceil(distance);
         (before(high), before(low))
     }
 }
 
-/// Divide a range among the cells of an axis that is cut from `origin` on.
+/// Divide a range among the cells of an axis whose first cell begins at `origin`.
 fn range_cells(
     start: i64,
     step: i64,
@@ -79,7 +78,7 @@ fn range_cells(
     let (low, high) = (start.min(last) as u64 - origin, start.max(last) as u64 - origin);
     let mut add = |(run, end): (CellRun, u64)| {
         let run = CellRun { start: origin + run.start, ..run };
-        let (from, to) = places(start, step, run.start, origin.saturating_add(end));
+        let (from, to) = positions_in(start, step, run.start, origin.saturating_add(end));
         let to = to.min(count as u64);
         if from < to {
             let before = ranges.last().map_or(0, |last| last.before + last.cells);
@@ -107,17 +106,18 @@ impl Ranges {
         skipped: u64,
     ) -> Self {
         let cells = if step.unsigned_abs() > run.size {
-            // No two indices are in one cell.
+            // Each index is in a cell of its own.
             count as u64
         } else {
-            // No cell is stepped over.
+            // The range skips no cell.
             let cell = |index: i64| run.cell_of(index as u64);
             cell(start).abs_diff(cell(start + step * (count as i64 - 1))) + 1
         };
         Ranges { start, step, count, stride, run, cells, before, skipped }
     }
 
-    /// Touched cell `number`: its index, the part inside it, and that part's offset in the buffer.
+    /// Cell `number` of the range: its index, the part inside it, and that part's offset in the
+    /// buffer.
     fn cell(&self, number: u64) -> (u64, AxisPart<'static>, isize) {
         let Ranges { start, step, count, stride, run, .. } = *self;
         let number = number - self.before;
@@ -128,7 +128,7 @@ impl Ranges {
             let first = run.cell_of(start as u64);
             let cell = if step > 0 { first + number } else { first - number };
             let low = run.start_of(cell);
-            let (from, to) = places(start, step, low, low.saturating_add(run.size));
+            let (from, to) = positions_in(start, step, low, low.saturating_add(run.size));
             (cell, from, to)
         };
         let (from, to) = (from as usize, count.min(to as usize));
@@ -136,7 +136,7 @@ impl Ranges {
         (cell, part, (self.skipped as usize + from) as isize * stride)
     }
 
-    /// The number of a touched cell; None if it is not touched.
+    /// The number of `cell` in the range; None if the range skips it.
     fn find(&self, cell: u64) -> Option<u64> {
         let Ranges { start, step, count, run, .. } = *self;
         let last = start + step * (count as i64 - 1);
@@ -148,23 +148,23 @@ impl Ranges {
             return Some(self.before + first.abs_diff(cell));
         }
         let low = run.start_of(cell);
-        let (from, to) = places(start, step, low, low.saturating_add(run.size));
+        let (from, to) = positions_in(start, step, low, low.saturating_add(run.size));
         (from < to).then_some(self.before + from)
     }
 }
 
-/// Points inside one cell of the joint axes.
+/// The points inside one cell of the joint axes.
 struct Group {
     cell: PerAxis<u64>,
     first: usize,
     last: usize,
 }
 
-/// A piece divided among the cells of a grid: a list of tasks, made on demand.
+/// A piece divided among the cells of a grid: a list of tasks, computed on demand.
 ///
-/// It holds one entry per axis and per listed index, none per cell.
+/// It stores one entry per axis and per listed index, none per cell.
 pub struct Division<'a> {
-    axes: PerAxis<Along<'a>>,
+    axes: PerAxis<AxisDivision<'a>>,
     groups: Vec<Group>,
     ids: Vec<u32>,
     selection: &'a Selection,
@@ -172,21 +172,21 @@ pub struct Division<'a> {
     tasks: usize,
 }
 
-/// Divide `piece` among the cells of axes that are cut by `dim_grids` from `origin` on.
+/// Divide `piece` among the cells of `dim_grids`, whose first cells begin at `origin`.
 ///
 /// # Errors
-/// `Kind::Selection` if there are more tasks than can be counted.
+/// `Kind::Selection` if the number of tasks exceeds the maximum.
 pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], dim_grids: &[DimGrid]) -> Result<Division<'a>> {
-    let axes: PerAxis<Along<'a>> = piece
+    let axes: PerAxis<AxisDivision<'a>> = piece
         .axes
         .iter()
         .zip(origin.iter().zip(dim_grids))
         .map(|(part, (&origin, dim_grids))| match *part {
             AxisPart::Range { start, step, count, stride } => {
-                Along::Range(range_cells(start, step, count, stride, origin, dim_grids))
+                AxisDivision::Range(range_cells(start, step, count, stride, origin, dim_grids))
             }
-            AxisPart::List(hits) => Along::List(list_cells(hits, origin, dim_grids)),
-            AxisPart::Joint(column) => Along::Joint(column),
+            AxisPart::List(entries) => AxisDivision::List(list_cells(entries, origin, dim_grids)),
+            AxisPart::Joint(column) => AxisDivision::Joint(column),
         })
         .collect();
     let (groups, ids) = match &piece.ids {
@@ -194,23 +194,27 @@ pub fn divide<'a>(piece: &Piece<'a>, origin: &[u64], dim_grids: &[DimGrid]) -> R
         Some(ids) => group_points(&piece.selection.points, ids, origin, dim_grids),
     };
     let joint = if piece.ids.is_some() { groups.len() as u64 } else { 1 };
-    let tasks = axes.iter().map(Along::cells).try_fold(joint, u64::checked_mul);
-    let tasks = tasks.and_then(|tasks| usize::try_from(tasks).ok()).filter(|&tasks| tasks <= MOST_TASKS);
+    let tasks = axes.iter().map(AxisDivision::cells).try_fold(joint, u64::checked_mul);
+    let tasks = tasks.and_then(|tasks| usize::try_from(tasks).ok()).filter(|&tasks| tasks <= MAX_TASKS);
     let tasks =
         tasks.ok_or_else(|| Error::new(Kind::Selection, "the selection touches more than 2^62 chunks"))?;
     Ok(Division { axes, groups, ids, selection: piece.selection, offset: piece.offset, tasks })
 }
 
-fn list_cells<'a>(hits: &'a [Hit], origin: u64, dim_grids: &DimGrid) -> SmallVec<[(u64, &'a [Hit]); 2]> {
+fn list_cells<'a>(
+    entries: &'a [ListEntry],
+    origin: u64,
+    dim_grids: &DimGrid,
+) -> SmallVec<[(u64, &'a [ListEntry]); 2]> {
     let mut cells = SmallVec::new();
-    let mut rest = hits;
-    while let Some(hit) = rest.first() {
-        let index = hit.index as u64 - origin;
+    let mut rest = entries;
+    while let Some(entry) = rest.first() {
+        let index = entry.index as u64 - origin;
         let run = dim_grids.at_index(index);
         let cell = run.cell_of(index);
         let end = origin as i128 + run.start_of(cell) as i128 + run.size as i128;
-        let (here, after) = rest.split_at(rest.partition_point(|hit| (hit.index as i128) < end));
-        cells.push((cell, here));
+        let (inside, after) = rest.split_at(rest.partition_point(|entry| (entry.index as i128) < end));
+        cells.push((cell, inside));
         rest = after;
     }
     cells
@@ -247,20 +251,20 @@ fn group_points(
         order.sort_unstable_by(compare);
     }
     let mut groups: Vec<Group> = Vec::new();
-    for (place, &id) in order.iter().enumerate() {
+    for (position, &id) in order.iter().enumerate() {
         match groups.last_mut() {
-            Some(group) if same(order[group.first] as usize, id as usize) => group.last = place + 1,
+            Some(group) if same(order[group.first] as usize, id as usize) => group.last = position + 1,
             _ => groups.push(Group {
                 cell: (0..columns).map(|column| cell_of(column, id as usize)).collect(),
-                first: place,
-                last: place + 1,
+                first: position,
+                last: position + 1,
             }),
         }
     }
     (groups, order)
 }
 
-/// Strides that number the touched cells in C order; None if that overflows.
+/// Strides that number the cells in C order; None if they overflow.
 fn linear_strides(
     points: &Points,
     ids: &Ids<'_>,
@@ -271,28 +275,30 @@ fn linear_strides(
     let mut step = 1u64;
     for column in (0..columns).rev() {
         strides[column] = step;
-        let most = ids.iter().map(|id| cell_of(column, id)).max().unwrap_or(0);
-        step = step.checked_mul(most.checked_add(1)?)?;
+        let max_cell = ids.iter().map(|id| cell_of(column, id)).max().unwrap_or(0);
+        step = step.checked_mul(max_cell.checked_add(1)?)?;
     }
     Some(strides)
 }
 
 impl<'a> Division<'a> {
-    /// Number of touched cells.
+    /// The number of cells, each a task.
     pub fn tasks(&self) -> usize {
         self.tasks
     }
 
-    /// The task of `cell`; None if it is not touched.
+    /// The task of `cell`; None if the piece has no element in it.
     pub fn find(&self, cell: &[u64]) -> Option<usize> {
         let mut task = 0;
-        for (along, &cell) in self.axes.iter().zip(cell) {
-            let number = match along {
-                Along::Range(ranges) => ranges.iter().find_map(|range| range.find(cell))?,
-                Along::List(cells) => cells.binary_search_by_key(&cell, |(index, _)| *index).ok()? as u64,
-                Along::Joint(_) => 0,
+        for (division, &cell) in self.axes.iter().zip(cell) {
+            let number = match division {
+                AxisDivision::Range(ranges) => ranges.iter().find_map(|range| range.find(cell))?,
+                AxisDivision::List(cells) => {
+                    cells.binary_search_by_key(&cell, |(index, _)| *index).ok()? as u64
+                }
+                AxisDivision::Joint(_) => 0,
             };
-            task = task * along.cells() as usize + number as usize;
+            task = task * division.cells() as usize + number as usize;
         }
         if self.groups.is_empty() {
             return Some(task);
@@ -302,8 +308,8 @@ impl<'a> Division<'a> {
         Some(task * self.groups.len() + group)
     }
 
-    /// Task `task` (0-based, C order of axes, then points): its cell is written
-    /// to `cell`, the piece inside that cell is returned.
+    /// Task `task` (0-based, C order of axes, then points): writes its cell to `cell` and returns
+    /// the piece inside that cell.
     pub fn task(&self, task: usize, cell: &mut PerAxis<u64>) -> Piece<'_> {
         let mut rest = task;
         let group = if self.groups.is_empty() {
@@ -319,24 +325,24 @@ impl<'a> Division<'a> {
         let mut axes: PerAxis<AxisPart<'_>> = SmallVec::with_capacity(rank);
         axes.resize(rank, AxisPart::List(&[]));
         let mut offset = self.offset;
-        for (axis, along) in self.axes.iter().enumerate().rev() {
-            let cells = along.cells() as usize;
-            match along {
-                Along::Range(ranges) => {
+        for (axis, division) in self.axes.iter().enumerate().rev() {
+            let cells = division.cells() as usize;
+            match division {
+                AxisDivision::Range(ranges) => {
                     let number = (rest % cells) as u64;
                     let run = match ranges.len() {
                         1 => 0,
                         _ => ranges.partition_point(|run| run.before <= number) - 1,
                     };
-                    let at;
-                    (cell[axis], axes[axis], at) = ranges[run].cell(number);
-                    offset += at;
+                    let buffer_offset;
+                    (cell[axis], axes[axis], buffer_offset) = ranges[run].cell(number);
+                    offset += buffer_offset;
                 }
-                Along::List(cells) => {
-                    let (index, hits) = cells[rest % cells.len()];
-                    (cell[axis], axes[axis]) = (index, AxisPart::List(hits));
+                AxisDivision::List(cells) => {
+                    let (index, entries) = cells[rest % cells.len()];
+                    (cell[axis], axes[axis]) = (index, AxisPart::List(entries));
                 }
-                Along::Joint(column) => {
+                AxisDivision::Joint(column) => {
                     axes[axis] = AxisPart::Joint(*column);
                     if let Some(group) = group {
                         cell[axis] = group.cell[*column];

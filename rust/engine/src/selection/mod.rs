@@ -1,15 +1,13 @@
-//! What the user asked for, and its division among the cells of a grid.
+//! Selections of array elements, and their division among the cells of a grid.
 //!
-//! A selection says per axis which array indices meet which places of the
-//! caller's buffer. There are three forms, freely mixed: a *range* (start,
-//! step, count), a *list* (one axis of an outer selection), and *joint* axes,
-//! which are walked together (points). Indices stay absolute at every level of
-//! sharding; only the pieces get shorter, so that the same [`divide`] serves
+//! For each axis a selection maps array indices to positions of the caller's buffer. An axis has
+//! one of three forms, in any combination: a *range* (start, step, count), a *list* (one axis of an
+//! outer selection), or *joint* (points, whose joint axes are iterated together). Indices stay
+//! absolute at every level of sharding; only the pieces get shorter, so the same [`divide`] serves
 //! the grid of the array and the grid inside a shard.
 //!
-//! Lists are sorted by index once, so that every cell at every level owns one
-//! contiguous piece of them. The sort is stable: of repeated indices the last
-//! stays last, and wins when written.
+//! Lists are sorted by index once, so every cell at every level owns one contiguous slice of them.
+//! The sort is stable: the last of repeated indices stays last, and wins when written.
 
 use smallvec::SmallVec;
 
@@ -21,56 +19,56 @@ mod divide;
 
 pub use divide::{divide, Division};
 
-/// One array index and the byte offset in the caller's buffer that it meets.
+/// One array index and its byte offset in the caller's buffer.
 #[derive(Clone, Copy, Debug)]
-pub struct Hit {
-    /// Index along the array's axis.
+pub struct ListEntry {
+    /// The index along the array's axis.
     pub index: i64,
-    /// Byte offset in the caller's buffer.
+    /// The byte offset in the caller's buffer.
     pub offset: isize,
 }
 
-/// One axis of a selection as the caller gives it.
+/// One axis of a selection, as the caller passes it.
 pub enum Request<'a> {
     /// `count` indices from `start`, every `step`; `stride` bytes apart in the buffer.
     Range {
-        /// First index.
+        /// The first index.
         start: i64,
-        /// Distance of indices; negative walks back.
+        /// The distance between indices; it may be negative.
         step: i64,
-        /// How many.
+        /// The number of indices.
         count: usize,
-        /// Byte stride in the caller's buffer.
+        /// The byte stride in the caller's buffer.
         stride: isize,
     },
     /// Any indices, `stride` bytes apart in the buffer.
     List {
         /// The indices.
         indices: &'a [i64],
-        /// Byte stride in the caller's buffer.
+        /// The byte stride in the caller's buffer.
         stride: isize,
     },
-    /// Indices walked together with those of the other joint axes.
+    /// Indices that are iterated together with those of the other joint axes.
     Joint {
         /// The indices.
         indices: &'a [i64],
-        /// Byte stride in the caller's buffer, the same for all joint axes.
+        /// The byte stride in the caller's buffer, the same for all joint axes.
         stride: isize,
     },
 }
 
-/// Bytes of every selected item, and where they are in an item of the caller's buffer.
+/// A range of bytes of every selected item, and its position in an item of the caller's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// First byte in the array's item.
+    /// The first byte in the array's item.
     pub item: usize,
-    /// First byte in the caller's item.
+    /// The first byte in the caller's item.
     pub caller: usize,
-    /// How many bytes.
+    /// The number of bytes.
     pub bytes: usize,
 }
 
-/// A selection, checked against the array's shape.
+/// A selection, checked against the shape of the array.
 pub struct Selection {
     axes: PerAxis<AxisForm>,
     points: Points,
@@ -80,13 +78,13 @@ pub struct Selection {
 
 enum AxisForm {
     Range { start: i64, step: i64, count: usize, stride: isize },
-    List(Vec<Hit>),
+    List(Vec<ListEntry>),
     Joint(usize),
 }
 
 #[derive(Default)]
 struct Points {
-    /// Per joint axis, one index per point.
+    /// One index per point for each joint axis.
     columns: Vec<Vec<i64>>,
     /// The array axis of each column.
     axes: Vec<usize>,
@@ -106,25 +104,27 @@ impl Selection {
                 format!("{} axes are selected, the array has {}", requests.len(), shape.len()),
             ));
         }
-        // Indices are copied first and checked then: another thread may change the caller's.
+        // Copy the indices first and check the copy: another thread may change the caller's.
         let mut axes = PerAxis::new();
         let mut points = Points::default();
         for (axis, (request, &size)) in requests.iter().zip(shape).enumerate() {
             axes.push(match *request {
                 Request::Range { start, step, count, stride } => {
                     check_range(start, step, count, size, axis)?;
-                    // A step that is never taken may be any number; its products would overflow.
+                    // Without a second index the step may be any number, and its products would
+                    // overflow.
                     AxisForm::Range { start, step: if count > 1 { step } else { 1 }, count, stride }
                 }
                 Request::List { indices, stride } => {
-                    let hits = indices.iter().enumerate();
-                    let mut hits: Vec<Hit> =
-                        hits.map(|(place, &index)| Hit { index, offset: place as isize * stride }).collect();
-                    check_indices(hits.iter().map(|hit| hit.index), size, axis)?;
-                    if !hits.is_sorted_by_key(|hit| hit.index) {
-                        hits.sort_by_key(|hit| hit.index);
+                    let entries = indices.iter().enumerate();
+                    let mut entries: Vec<ListEntry> = entries
+                        .map(|(position, &index)| ListEntry { index, offset: position as isize * stride })
+                        .collect();
+                    check_indices(entries.iter().map(|entry| entry.index), size, axis)?;
+                    if !entries.is_sorted_by_key(|entry| entry.index) {
+                        entries.sort_by_key(|entry| entry.index);
                     }
-                    AxisForm::List(hits)
+                    AxisForm::List(entries)
                 }
                 Request::Joint { indices, stride } => {
                     let column = indices.to_vec();
@@ -152,10 +152,10 @@ impl Selection {
         Ok(Selection { axes, points, fields: Vec::new(), whole_items: true })
     }
 
-    /// Select only `fields` of every item of `item_bytes` bytes; none means all of it.
+    /// Select only `fields` of every item of `item_bytes` bytes; an empty list selects all bytes.
     ///
     /// # Errors
-    /// `Kind::Selection` if one of them leaves the item or meets another.
+    /// `Kind::Selection` if a field exceeds the item or overlaps another.
     pub fn with_fields(mut self, mut fields: Vec<Field>, item_bytes: usize) -> Result<Selection> {
         fields.sort_unstable_by_key(|field| field.item);
         let mut end = 0;
@@ -183,7 +183,7 @@ impl Selection {
             AxisForm::Range { start, step, count, stride } => {
                 AxisPart::Range { start: *start, step: *step, count: *count, stride: *stride }
             }
-            AxisForm::List(hits) => AxisPart::List(hits),
+            AxisForm::List(entries) => AxisPart::List(entries),
             AxisForm::Joint(column) => AxisPart::Joint(*column),
         });
         let ids = (!self.points.columns.is_empty()).then_some(Ids::All(self.points.count));
@@ -219,11 +219,11 @@ fn check_indices(mut indices: impl Iterator<Item = i64>, size: u64, axis: usize)
 #[derive(Clone, Copy)]
 enum AxisPart<'a> {
     Range { start: i64, step: i64, count: usize, stride: isize },
-    List(&'a [Hit]),
+    List(&'a [ListEntry]),
     Joint(usize),
 }
 
-/// Which points belong to a piece.
+/// The points of a piece.
 #[derive(Clone)]
 enum Ids<'a> {
     All(usize),
@@ -247,7 +247,7 @@ impl Ids<'_> {
     }
 }
 
-/// Which way a copy goes.
+/// The direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From the decoded cell to the caller's buffer: reading.
@@ -266,39 +266,39 @@ impl Direction {
     }
 }
 
-/// The part of a selection that falls into one cell (or into the whole array).
+/// The part of a selection inside one cell (or inside the whole array).
 pub struct Piece<'a> {
     axes: PerAxis<AxisPart<'a>>,
     selection: &'a Selection,
     ids: Option<Ids<'a>>,
-    /// Byte offset in the caller's buffer of the ranges' first items.
+    /// The byte offset in the caller's buffer of the first items of the ranges.
     offset: isize,
 }
 
 impl<'a> Piece<'a> {
-    /// Nothing is selected.
+    /// Whether the piece selects nothing.
     pub fn is_empty(&self) -> bool {
         self.axes.iter().any(|part| match part {
             AxisPart::Range { count, .. } => *count == 0,
-            AxisPart::List(hits) => hits.is_empty(),
+            AxisPart::List(entries) => entries.is_empty(),
             AxisPart::Joint(_) => false,
         }) || self.ids.as_ref().is_some_and(|ids| ids.len() == 0)
     }
 
-    /// Every index of the cell at `origin` with `shape`, that lies inside the
-    /// `bounds` if there are any, is selected with all its bytes.
+    /// Whether the piece selects all bytes of every index of the cell at `origin` with `shape`,
+    /// inside the `bounds` if present.
     pub fn covers(&self, origin: &[u64], shape: &[u64], bounds: Option<&[u64]>) -> bool {
         let inside = |axis: usize| {
-            let within = bounds.map_or(u64::MAX, |bounds| bounds[axis].saturating_sub(origin[axis]));
-            shape[axis].min(within)
+            let limit = bounds.map_or(u64::MAX, |bounds| bounds[axis].saturating_sub(origin[axis]));
+            shape[axis].min(limit)
         };
         self.selection.whole_items
             && self.axes.iter().enumerate().all(|(axis, part)| match part {
                 AxisPart::Range { step, count, .. } => {
                     *count as u64 == inside(axis) && (step.unsigned_abs() == 1 || inside(axis) <= 1)
                 }
-                AxisPart::List(hits) => {
-                    1 + hits.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64
+                AxisPart::List(entries) => {
+                    1 + entries.windows(2).filter(|pair| pair[0].index != pair[1].index).count() as u64
                         == inside(axis)
                 }
                 AxisPart::Joint(_) => true,
@@ -306,54 +306,59 @@ impl<'a> Piece<'a> {
             && self.ids.as_ref().is_none_or(|ids| self.points_cover(ids, origin, inside))
     }
 
-    /// There is a point for each combination of indices along the joint axes.
+    /// Whether the points cover each combination of indices along the joint axes.
     fn points_cover(&self, ids: &Ids<'_>, origin: &[u64], inside: impl Fn(usize) -> u64) -> bool {
         let Points { columns, axes, .. } = &self.selection.points;
         let sides: PerAxis<u64> = axes.iter().map(|&axis| inside(axis)).collect();
-        let places = sides.iter().try_fold(1, |places: u64, &side| places.checked_mul(side));
-        let Some(mut left) = places.map(|places| places as usize).filter(|&places| places <= ids.len())
+        let positions = sides.iter().try_fold(1, |positions: u64, &side| positions.checked_mul(side));
+        let Some(mut uncovered) =
+            positions.map(|positions| positions as usize).filter(|&positions| positions <= ids.len())
         else {
             return false;
         };
-        let mut missing = vec![true; left];
+        let mut is_uncovered = vec![true; uncovered];
         for id in ids.iter() {
-            let along = columns.iter().zip(axes).map(|(column, &axis)| column[id] as u64 - origin[axis]);
-            let place = along
+            let coordinates =
+                columns.iter().zip(axes).map(|(column, &axis)| column[id] as u64 - origin[axis]);
+            let position = coordinates
                 .zip(&sides)
-                .try_fold(0, |place, (index, &side)| (index < side).then_some(place * side + index));
-            left -= usize::from(place.is_some_and(|place| std::mem::take(&mut missing[place as usize])));
+                .try_fold(0, |position, (index, &side)| (index < side).then_some(position * side + index));
+            uncovered -= usize::from(
+                position.is_some_and(|position| std::mem::take(&mut is_uncovered[position as usize])),
+            );
         }
-        left == 0
+        uncovered == 0
     }
 
-    /// All bytes of the items are selected.
+    /// Whether all bytes of the items are selected.
     pub fn has_whole_items(&self) -> bool {
         self.selection.whole_items
     }
 
-    /// The places, in the cell at `origin`, of whole items that are a box, each once.
+    /// The box of positions in the cell at `origin`, if the piece selects exactly a box of whole
+    /// items.
     pub fn as_box(&self, origin: &[u64]) -> Option<PerAxis<std::ops::Range<u64>>> {
-        let boxed = self.selection.whole_items
+        let is_box = self.selection.whole_items
             && self.axes.iter().all(|part| match part {
                 AxisPart::Range { step, count, .. } => step.unsigned_abs() == 1 || *count == 1,
-                AxisPart::List(hits) => hits.len() == 1,
+                AxisPart::List(entries) => entries.len() == 1,
                 AxisPart::Joint(_) => false,
             });
-        let places = |axis: usize| {
-            let (first, last) = self.reach(axis);
+        let positions = |axis: usize| {
+            let (first, last) = self.index_range(axis);
             first as u64 - origin[axis]..last as u64 - origin[axis] + 1
         };
-        boxed.then(|| (0..origin.len()).map(places).collect())
+        is_box.then(|| (0..origin.len()).map(positions).collect())
     }
 
-    /// The least and the greatest index along `axis`.
-    pub fn reach(&self, axis: usize) -> (i64, i64) {
+    /// The minimum and the maximum index along `axis`.
+    pub fn index_range(&self, axis: usize) -> (i64, i64) {
         match self.axes[axis] {
             AxisPart::Range { start, step, count, .. } => {
                 let end = start + step * (count as i64 - 1);
                 (start.min(end), start.max(end))
             }
-            AxisPart::List(hits) => (hits[0].index, hits[hits.len() - 1].index),
+            AxisPart::List(entries) => (entries[0].index, entries[entries.len() - 1].index),
             AxisPart::Joint(column) => {
                 let column = &self.selection.points.columns[column];
                 let ids = self.ids.as_ref().map(Ids::iter);
@@ -363,24 +368,24 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// How many places there are along `axis` for [`Piece::slab`]; for joint axes: points.
-    pub fn places(&self, axis: usize) -> usize {
+    /// The number of positions along `axis` for [`Piece::narrow`]; for joint axes, points.
+    pub fn positions(&self, axis: usize) -> usize {
         match (&self.axes[axis], &self.ids) {
             (AxisPart::Range { count, .. }, _) => *count,
-            (AxisPart::List(hits), _) => hits.len(),
+            (AxisPart::List(entries), _) => entries.len(),
             (AxisPart::Joint(_), Some(Ids::Some(ids))) => ids.len(),
             (AxisPart::Joint(_), _) => 1,
         }
     }
 
-    /// Whether `axis` is walked together with others.
+    /// Whether `axis` is a joint axis.
     pub fn is_joint(&self, axis: usize) -> bool {
         matches!(self.axes[axis], AxisPart::Joint(_))
     }
 
-    /// The piece with only `places` along `axis`.
+    /// The piece with only `positions` along `axis`.
     #[must_use]
-    pub fn slab(&self, axis: usize, places: std::ops::Range<usize>) -> Piece<'a> {
+    pub fn narrow(&self, axis: usize, positions: std::ops::Range<usize>) -> Piece<'a> {
         let mut piece = Piece {
             axes: self.axes.clone(),
             selection: self.selection,
@@ -389,18 +394,18 @@ impl<'a> Piece<'a> {
         };
         match (&mut piece.axes[axis], &mut piece.ids) {
             (AxisPart::Range { start, step, count, stride }, _) => {
-                *start += *step * places.start as i64;
-                *count = places.len();
-                piece.offset += places.start as isize * *stride;
+                *start += *step * positions.start as i64;
+                *count = positions.len();
+                piece.offset += positions.start as isize * *stride;
             }
-            (AxisPart::List(hits), _) => *hits = &hits[places],
-            (AxisPart::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[places],
+            (AxisPart::List(entries), _) => *entries = &entries[positions],
+            (AxisPart::Joint(_), Some(Ids::Some(ids))) => *ids = &ids[positions],
             (AxisPart::Joint(_), _) => {}
         }
         piece
     }
 
-    /// What is selected of every item, of which all has `item_bytes` bytes.
+    /// The selected fields of every item of `item_bytes` bytes.
     pub fn fields(&self, item_bytes: usize) -> SmallVec<[Field; 1]> {
         if self.selection.fields.is_empty() {
             return SmallVec::from_buf([Field { item: 0, caller: 0, bytes: item_bytes }]);
@@ -408,22 +413,22 @@ impl<'a> Piece<'a> {
         SmallVec::from_slice(&self.selection.fields)
     }
 
-    /// First and last byte (exclusive) of the decoded cell that the piece touches.
+    /// The first and the last byte (exclusive) of the decoded cell that the piece contains.
     pub fn span(&self, origin: &[u64], strides: &[isize], item_bytes: usize) -> (usize, usize) {
         let fields = &self.selection.fields;
         let mut low = fields.first().map_or(0, |field| field.item);
         let mut high = fields.last().map_or(item_bytes, |field| field.item + field.bytes);
         for axis in 0..self.axes.len() {
-            let (first, last) = self.reach(axis);
+            let (first, last) = self.index_range(axis);
             low += (first as u64 - origin[axis]) as usize * strides[axis] as usize;
             high += (last as u64 - origin[axis]) as usize * strides[axis] as usize;
         }
         (low, high)
     }
 
-    /// Call `copy` with the copy between the decoded cell at `origin` and the
-    /// caller's buffer: byte offsets of the first items in the cell and in the
-    /// buffer, and the axes in the given direction.
+    /// Call `copy` with the copy between the decoded cell at `origin` and the caller's buffer: byte
+    /// offsets of the first items in the cell and in the buffer, and the axes in the direction of
+    /// the copy.
     pub fn with_copy<R>(
         &self,
         direction: Direction,
@@ -438,9 +443,12 @@ impl<'a> Piece<'a> {
                 AxisPart::Range { start, .. } => {
                     cell += (start as u64 - origin[axis]) as isize * strides[axis]
                 }
-                AxisPart::List(hits) => {
-                    let cell = |hit: &Hit| (hit.index as u64 - origin[axis]) as isize * strides[axis];
-                    lists.push(hits.iter().map(|hit| direction.pair(cell(hit), hit.offset)).collect());
+                AxisPart::List(entries) => {
+                    let cell =
+                        |entry: &ListEntry| (entry.index as u64 - origin[axis]) as isize * strides[axis];
+                    lists.push(
+                        entries.iter().map(|entry| direction.pair(cell(entry), entry.offset)).collect(),
+                    );
                 }
                 AxisPart::Joint(_) => {}
             }
@@ -456,9 +464,9 @@ impl<'a> Piece<'a> {
             lists.iter().map(|offsets| CopyAxis::List { offsets }).collect();
         for (axis, part) in self.axes.iter().enumerate() {
             if let AxisPart::Range { step, count, stride, .. } = *part {
-                // Of one place no step is taken, and its product could overflow.
-                let along = if count > 1 { step as isize * strides[axis] } else { 0 };
-                let (src, dst) = direction.pair(along, stride);
+                // With one index the stride is unused, and its product could overflow.
+                let cell_stride = if count > 1 { step as isize * strides[axis] } else { 0 };
+                let (src, dst) = direction.pair(cell_stride, stride);
                 axes.push(CopyAxis::Strided { count, src, dst });
             }
         }

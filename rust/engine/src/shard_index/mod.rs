@@ -104,7 +104,8 @@ pub fn index(shard: &Shard, source: Source<'_>, scratch: &mut Scratch) -> Result
     let part = index_source(shard, source)?;
     let (mut encoded, mut buffer) = (scratch.take(), scratch.take());
     let index = part.load(&(shard.index_bytes..=shard.index_bytes), &mut encoded).and_then(|encoded| {
-        let raw = decoded(&shard.index.pipeline, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;
+        let raw =
+            decoded(&shard.index.bytes_codecs, encoded, shard.index.decoded_bytes, &mut buffer, scratch)?;
         unpack_index(&shard.index, raw, shard.entries)
     });
     scratch.put_back(encoded);
@@ -188,7 +189,7 @@ pub fn encode_index(
         copy::copy(index.as_ptr().cast(), raw.as_mut_ptr(), &index_axes(level, true), index_item(level));
     }
     let start = out.len();
-    let result = level.pipeline.encode(raw, out, scratch);
+    let result = level.bytes_codecs.encode(raw, out, scratch);
     scratch.put_back(buffer);
     result?;
     let bytes = out.len() - start;

@@ -198,7 +198,7 @@ impl<'a> Writer<'a> {
         scratch: &mut Scratch,
     ) -> Result<Change<'a>> {
         let level = new_elements.level();
-        if let (Body::Shard(shard), true) = (&level.body, level.pipeline.is_empty()) {
+        if let (Body::Shard(shard), true) = (&level.body, level.bytes_codecs.is_empty()) {
             return self.shard(shard, new_elements, current, scratch);
         }
         if let (true, true, Some(bytes)) = (is_full, level.is_raw(), new_elements.run()) {
@@ -244,9 +244,9 @@ impl<'a> Writer<'a> {
         let (mut encoded, mut plain, mut whole) = (scratch.take(), scratch.take(), scratch.take());
         let result = (|| {
             let current = match current {
-                Some(source) if !level.pipeline.is_empty() => {
+                Some(source) if !level.bytes_codecs.is_empty() => {
                     let bytes = source.load(&level.encoded_bytes, &mut encoded)?;
-                    level.pipeline.decode(bytes, &mut plain, shard.max_bytes(), scratch)?;
+                    level.bytes_codecs.decode(bytes, &mut plain, shard.max_bytes(), scratch)?;
                     Some(Source::computed(&plain))
                 }
                 other => other,
@@ -260,7 +260,7 @@ impl<'a> Writer<'a> {
                     recycle(parts, scratch);
                 }
             }
-            level.pipeline.encode(&whole, out, scratch)?;
+            level.bytes_codecs.encode(&whole, out, scratch)?;
             Ok(true)
         })();
         for buffer in [encoded, plain, whole] {
@@ -362,9 +362,9 @@ impl<'a> Writer<'a> {
             // SAFETY: the caller of `write` keeps the targets of its handles; those of the current
             // chunk point into memory that `elements_chunk` owns until this returns.
             Body::Vlen(_) => unsafe { vlen::encode(chunk, &mut inner) },
-            _ => return level.pipeline.encode(chunk, out, scratch).map(|()| true),
+            _ => return level.bytes_codecs.encode(chunk, out, scratch).map(|()| true),
         };
-        let result = result.and_then(|()| level.pipeline.encode(&inner, out, scratch));
+        let result = result.and_then(|()| level.bytes_codecs.encode(&inner, out, scratch));
         scratch.put_back(inner);
         result.map(|()| true)
     }

@@ -118,7 +118,7 @@ impl ElementChunk {
             // SAFETY: `elements` has what the handles point to; those never written are empty.
             let elements_copy = unsafe { gather_elements(portion, &mut handles) };
             let result = elements_copy.map(|elements_copy| {
-                target.arena.keep(elements_copy);
+                target.arena.add(elements_copy);
                 // SAFETY: guaranteed by the caller.
                 unsafe { self.mask.deliver(portion, uninitialised(&handles), target.out) }
             });

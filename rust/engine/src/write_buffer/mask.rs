@@ -218,7 +218,7 @@ impl Mask {
         match self {
             Mask::Empty => false,
             Mask::Box(part) => part.iter().enumerate().all(|(axis, range)| {
-                let (first, last) = portion.piece.reach(axis);
+                let (first, last) = portion.piece.index_range(axis);
                 let origin = portion.origin[axis];
                 range.start <= first as u64 - origin && (last as u64 - origin) < range.end
             }),

@@ -94,7 +94,7 @@ impl Node {
         scratch: &mut Scratch,
     ) -> Result<()> {
         if let (Node::Shard(nodes), Body::Shard(shard), true) =
-            (&mut *self, &level.body, level.pipeline.is_empty())
+            (&mut *self, &level.body, level.bytes_codecs.is_empty())
         {
             if let Some(encoded) = pool::guarded(|| nodes.take_encoded(shard, writer, scratch))? {
                 let result = pool::guarded(|| writer.store_encoded(key, &encoded));

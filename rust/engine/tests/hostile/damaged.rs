@@ -155,7 +155,7 @@ fn kinds_of_damage_have_codes() {
     let store = MemoryStore::new();
     let stored: &dyn Store = &store;
     for codec in [1, 3, 4, 5] {
-        let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], leaf(pipeline(codec))).unwrap();
+        let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], leaf(bytes_codecs(codec))).unwrap();
         let operation = Operation::new(&array, &store, "a/");
         write_all(operation, 0).unwrap();
         let mut bytes = stored.get(KEY).unwrap().unwrap();

@@ -27,7 +27,7 @@ fn a_few_bytes_do_not_take_the_memory_that_they_announce() {
 
 #[test]
 fn handles_and_items_are_not_taken_for_one_another() {
-    for (is_vlen, leaf) in [(true, leaf as fn(Pipeline) -> Chain), (false, text)] {
+    for (is_vlen, leaf) in [(true, leaf as fn(BytesCodecs) -> Chain), (false, text)] {
         let chain = chain(&[], 0, &[SIZE, SIZE], leaf);
         let plan = Plan {
             shape: vec![SIZE, SIZE],
@@ -48,7 +48,7 @@ fn handles_and_items_are_not_taken_for_one_another() {
 #[test]
 fn a_chunk_larger_than_memory_is_an_error() {
     for codec in 1..CODECS {
-        let array = compile(&[SIZE, SIZE], &[1 << 30, 1 << 30], leaf(pipeline(codec))).unwrap();
+        let array = compile(&[SIZE, SIZE], &[1 << 30, 1 << 30], leaf(bytes_codecs(codec))).unwrap();
         let store = MemoryStore::new();
         let operation = Operation::new(&array, &store, "a/");
         // A Zstandard frame that says to hold 2^60 bytes.
@@ -212,7 +212,7 @@ fn objects_of_any_size_are_read_within_bounds() {
     assert!(peak < 1 << 20, "{peak}");
     write_all(operation, 1).unwrap();
     for codec in 0..CODECS {
-        let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], leaf(pipeline(codec))).unwrap();
+        let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], leaf(bytes_codecs(codec))).unwrap();
         let (done, peak) = measured(|| read_all(Operation { array: &array, ..operation }));
         assert_eq!(done.unwrap_err().code, Some("wrong_size"));
         assert!(peak < 1 << 20, "{peak}");

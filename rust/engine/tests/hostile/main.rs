@@ -11,7 +11,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use tessarr_engine::array::{Array, ArrayBytes, Chain, Grid, KeyEncoding, Missing, Plan};
-use tessarr_engine::codec::chain::Pipeline;
+use tessarr_engine::codec::chain::BytesCodecs;
 use tessarr_engine::codec::Config;
 use tessarr_engine::pipeline::operation::Operation;
 use tessarr_engine::selection::{Request, Selection};
@@ -105,26 +105,26 @@ fn specs(codec: u8) -> Vec<Config> {
 }
 const CODECS: u8 = 11;
 
-fn pipeline(codec: u8) -> Pipeline {
-    Pipeline::new(specs(codec).into_iter().map(|spec| spec.compile().unwrap()).collect())
+fn bytes_codecs(codec: u8) -> BytesCodecs {
+    BytesCodecs::new(specs(codec).into_iter().map(|spec| spec.compile().unwrap()).collect())
 }
 
-/// Elements under `pipeline`.
-fn leaf(pipeline: Pipeline) -> Chain {
-    Chain { order: None, array_bytes: ArrayBytes::Bytes { swap: 0 }, pipeline }
+/// Elements under `bytes_codecs`.
+fn leaf(bytes_codecs: BytesCodecs) -> Chain {
+    Chain { order: None, array_bytes: ArrayBytes::Bytes { swap: 0 }, bytes_codecs }
 }
 
-/// Text under `pipeline`.
-fn text(pipeline: Pipeline) -> Chain {
+/// Text under `bytes_codecs`.
+fn text(bytes_codecs: BytesCodecs) -> Chain {
     let array_bytes = ArrayBytes::Vlen(vlen::Kind { is_text: true, unit_bytes: 1 });
-    Chain { order: None, array_bytes, pipeline }
+    Chain { order: None, array_bytes, bytes_codecs }
 }
 
 /// A chain of `levels` of sharding, each by halves, above elements under `codec`.
-fn chain(levels: &[Level], codec: u8, shape: &[u64], leaf_of: fn(Pipeline) -> Chain) -> Chain {
-    let Some((level, inner)) = levels.split_first() else { return leaf_of(pipeline(codec)) };
-    let checked = || Pipeline::new(vec![Config::new("crc32c").with("at_start", false).compile().unwrap()]);
-    let index = if level.checked { checked() } else { Pipeline::default() };
+fn chain(levels: &[Level], codec: u8, shape: &[u64], leaf_of: fn(BytesCodecs) -> Chain) -> Chain {
+    let Some((level, inner)) = levels.split_first() else { return leaf_of(bytes_codecs(codec)) };
+    let checked = || BytesCodecs::new(vec![Config::new("crc32c").with("at_start", false).compile().unwrap()]);
+    let index = if level.checked { checked() } else { BytesCodecs::default() };
     let subchunk_shape: Vec<u64> = shape.iter().map(|size| size / 2).collect();
     Chain {
         order: None,
@@ -134,7 +134,7 @@ fn chain(levels: &[Level], codec: u8, shape: &[u64], leaf_of: fn(Pipeline) -> Ch
             index_chain: Box::new(leaf(index)),
             index_at_start: level.at_start,
         },
-        pipeline: pipeline(level.codec),
+        bytes_codecs: bytes_codecs(level.codec),
     }
 }
 
@@ -177,7 +177,7 @@ fn compile_text(levels: &[Level], codec: u8) -> Array {
 }
 
 fn raw() -> Chain {
-    leaf(Pipeline::default())
+    leaf(BytesCodecs::default())
 }
 
 fn sharded(subchunk_shape: &[u64], inner: Chain, at_start: bool) -> Chain {
@@ -189,7 +189,7 @@ fn sharded(subchunk_shape: &[u64], inner: Chain, at_start: bool) -> Chain {
             index_chain: Box::new(raw()),
             index_at_start: at_start,
         },
-        pipeline: Pipeline::default(),
+        bytes_codecs: BytesCodecs::default(),
     }
 }
 

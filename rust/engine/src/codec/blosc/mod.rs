@@ -83,9 +83,9 @@ impl BytesCodec for Blosc {
         decoded.saturating_add(HEADER_BYTES)
     }
 
-    fn least(&self, decoded: usize) -> usize {
+    fn min_encoded(&self, decoded: usize) -> usize {
         // No compressor inside does better.
-        decoded / zstd::LARGEST_RATIO
+        decoded / zstd::MAX_RATIO
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {

@@ -85,7 +85,7 @@ impl Compressor {
             Compressor::Zstd => {
                 let encoder = context.zstd_encoder()?;
                 zstd::configure(encoder, zstd_level(level), false)?;
-                encoder.compress2(&mut zstd::Room(out), input).unwrap_or(0)
+                encoder.compress2(&mut zstd::UninitBuffer(out), input).unwrap_or(0)
             }
         })
     }

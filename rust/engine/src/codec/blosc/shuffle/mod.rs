@@ -18,7 +18,7 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use crate::codec::context::Reused;
+use crate::codec::context::ReusableBuffer;
 
 /// Bytes of a bit-shuffle tile: half of a first-level cache.
 const TILE_BYTES: usize = 16 << 10;
@@ -184,7 +184,13 @@ impl Kernel {
     }
 
     /// Bit shuffle of `source` into `target` of the same length.
-    pub(super) fn bitshuffle(self, width: usize, source: &[u8], target: &mut [u8], tile: &mut Reused) {
+    pub(super) fn bitshuffle(
+        self,
+        width: usize,
+        source: &[u8],
+        target: &mut [u8],
+        tile: &mut ReusableBuffer,
+    ) {
         let Some(count) = bitshuffled_items(width, source.len()) else {
             return target.copy_from_slice(source);
         };
@@ -208,7 +214,13 @@ impl Kernel {
     }
 
     /// The inverse of [`Kernel::bitshuffle`].
-    pub(super) fn bitunshuffle(self, width: usize, source: Planes<'_>, target: &mut [u8], tile: &mut Reused) {
+    pub(super) fn bitunshuffle(
+        self,
+        width: usize,
+        source: Planes<'_>,
+        target: &mut [u8],
+        tile: &mut ReusableBuffer,
+    ) {
         let Some(count) = bitshuffled_items(width, target.len()) else {
             return copy_planes(source, target);
         };
@@ -368,7 +380,7 @@ mod tests {
 
     #[test]
     fn every_kernel_equals_the_definition_for_every_width_and_size() {
-        let mut tile = Reused::default();
+        let mut tile = ReusableBuffer::default();
         let widths = (1..=34).chain([48, 63, 64, 65, 100, 127, 128, 200, 255]);
         for width in widths {
             for count in [0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 72, 100, 256, 264, 1000, 1032] {
@@ -394,7 +406,7 @@ mod tests {
 
     #[test]
     fn several_tiles_of_the_bit_shuffle_join_up() {
-        let mut tile = Reused::default();
+        let mut tile = ReusableBuffer::default();
         for (width, count) in [(1, 40_000), (4, 9000), (16, 3008), (3, 20_008)] {
             let source = noise(width * count);
             for kernel in kernels() {
@@ -410,7 +422,7 @@ mod tests {
 
     #[test]
     fn planes_that_are_apart_join_as_those_together() {
-        let mut tile = Reused::default();
+        let mut tile = ReusableBuffer::default();
         for (width, count) in [(2, 1000), (3, 1001), (4, 5000), (8, 1003), (15, 200), (16, 2000), (2, 4096)] {
             let source = noise(width * count);
             let planes: Vec<&[u8]> = source.chunks_exact(count).collect();
