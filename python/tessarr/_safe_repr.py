@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["brief", "cut", "printable"]
+__all__ = ["cut", "printable", "safe_repr"]
 
 ROOM: Final = 200
 """How many letters of a value a message shows."""
@@ -20,14 +20,14 @@ ROOM: Final = 200
 _BITS: Final = 256
 
 
-def brief(value: object) -> str:
+def safe_repr(value: object) -> str:
     r"""Return a value as `repr` has it, cut where it is long, and safe to print.
 
     Examples
     --------
-    >>> print(brief({"a": (1, "b\ud800"), "c": 10**5000}))
+    >>> print(safe_repr({"a": (1, "b\ud800"), "c": 10**5000}))
     {'a': (1, 'b\ud800'), 'c': an integer of 16610 bits}
-    >>> brief([0] * 1000) == "[" + "0, " * 66 + "0…"
+    >>> safe_repr([0] * 1000) == "[" + "0, " * 66 + "0…"
     True
     """
     try:

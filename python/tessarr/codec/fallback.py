@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.codec.base import BytesBytesCodec, deliver, plain_codec
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
 from tessarr.format import install_hints
@@ -94,7 +94,7 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
     codec_id = config["id"]
 
     def refuse(kind: str, reason: str) -> UnsupportedError:
-        message = f"codec {brief(codec_id)} is not supported: {reason}"
+        message = f"codec {safe_repr(codec_id)} is not supported: {reason}"
         error = UnsupportedError(message, kind=kind, extension=codec_id, codec=codec_id)
         error.add_note(reason)
         return error

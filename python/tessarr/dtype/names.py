@@ -76,10 +76,10 @@ def of(value: DataTypeLike) -> DataType:
     except (TypeError, ValueError) as error:
         if isinstance(value, str) and find_family(value) is not None:
             return _stated(value)  # of a package that is installed
-        from tessarr._safe_repr import brief
+        from tessarr._safe_repr import safe_repr
 
         hint = _suggestion(value)
-        raise ArgumentError(f"{brief(value)} is not a data type: {error}{hint}") from error
+        raise ArgumentError(f"{safe_repr(value)} is not a data type: {error}{hint}") from error
     family = _family_of(dtype)
     known = dtype.isbuiltin == 2 or dtype.kind not in _SIZES or dtype.itemsize in _SIZES[dtype.kind]
     if family is None or not known or not 0 < dtype.itemsize <= MAX_ITEM_BYTES:

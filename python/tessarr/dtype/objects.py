@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.dtype.base import OBJECT, DataType, register
 from tessarr.errors import ArgumentError, CastError, UnsupportedError
 from tessarr.format.validation import describe, is_integer
@@ -175,7 +175,7 @@ class Objects(DataType):
         try:
             packed = _PACK[self.form](value)
         except ArgumentError as error:
-            raise ValueError(f"{brief(value)} cannot be stored: {error}") from error
+            raise ValueError(f"{safe_repr(value)} cannot be stored: {error}") from error
         self.fill_to_json(packed, 2)
         return packed
 

@@ -491,9 +491,9 @@ def describe(value: object) -> str:
         return f"a list of {len(value)} items"
     if isinstance(value, dict):
         return f"an object with {len(value)} members"
-    from tessarr._safe_repr import brief
+    from tessarr._safe_repr import safe_repr
 
-    return brief(value)[:60]
+    return safe_repr(value)[:60]
 
 
 def _is_flat(value: object) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from tessarr._engine import text_of
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 
 __all__ = ["LEAST", "MOST", "Name", "integer", "label", "names_of"]
 
@@ -54,7 +54,7 @@ def names_of(selection: Any, depth: int = 0) -> tuple[Name, ...]:
         return tuple(named)
     iterable = isinstance(selection, Iterable) and not hasattr(selection, "_apply_to")
     if not iterable or depth > _DEEPEST:
-        raise TypeError(f"{brief(selection)} does not name dimensions")
+        raise TypeError(f"{safe_repr(selection)} does not name dimensions")
     return tuple(name for part in selection for name in names_of(part, depth + 1))
 
 
@@ -69,7 +69,7 @@ def label(value: Any) -> str:
         If it is no UTF-8.
     """
     if not isinstance(value, (str, bytes)):
-        raise TypeError(f"labels are strings: not {brief(value)}")
+        raise TypeError(f"labels are strings: not {safe_repr(value)}")
     return text_of(value, "a label")
 
 
@@ -83,7 +83,7 @@ def integer(value: Any) -> int:
     """
     found = value if type(value) is int else _whole(value)
     if not LEAST <= found <= MOST:
-        raise TypeError(f"{brief(value)} is not an integer of 64 bits")
+        raise TypeError(f"{safe_repr(value)} is not an integer of 64 bits")
     return found
 
 
@@ -96,4 +96,4 @@ def _whole(value: Any) -> int:
     try:
         return int(value.__index__())
     except AttributeError:
-        raise TypeError(f"{brief(value)} is not an integer") from None
+        raise TypeError(f"{safe_repr(value)} is not an integer") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import View
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space.dimension_names import names_of
 from tessarr.index_space.indexable import refuse
@@ -215,7 +215,7 @@ class IndexDomain(Placed):
 def _viewed(other: object) -> View:
     """Return the view of another domain."""
     if not isinstance(other, IndexDomain):
-        raise TypeError(f"{brief(other)} is not a domain")
+        raise TypeError(f"{safe_repr(other)} is not a domain")
     return other._view
 
 

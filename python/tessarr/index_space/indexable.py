@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 from tessarr._engine import Bracket
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError, TessarrError
 from tessarr.index_space.dimension_names import names_of
 from tessarr.index_space.indexing_terms import parsed
@@ -61,7 +61,7 @@ def uncoded(error: TessarrError) -> str:
 def refuse(mode: Mode, key: object) -> None:
     """Raise an error if something stands in brackets that only plain ones may have."""
     if mode != "default":
-        raise SelectionError(f"{mode} takes indices: not {brief(key)}")
+        raise SelectionError(f"{mode} takes indices: not {safe_repr(key)}")
 
 
 class Bracketed:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import SelectionError
 from tessarr.index_space.dimension_names import integer
 from tessarr.index_space.intervals import INFINITE
@@ -110,7 +110,7 @@ def _term(part: Any) -> list[Any]:
     if isinstance(part, (bool, np.bool_)):
         return [IndexArray(np.asarray(part))]
     if isinstance(part, str):
-        raise SelectionError(f"{_KINDS}: not {brief(part)}")
+        raise SelectionError(f"{_KINDS}: not {safe_repr(part)}")
     if hasattr(part, "__index__") and not _has_axes(part):
         return [_index(part)]
     try:
@@ -118,7 +118,7 @@ def _term(part: Any) -> list[Any]:
     except ValueError as error:
         raise SelectionError(f"{_KINDS}: {error}") from None
     except Exception as error:  # what a method of the object raises
-        raise SelectionError(f"{_KINDS}: not {brief(part)}") from error
+        raise SelectionError(f"{_KINDS}: not {safe_repr(part)}") from error
     if values.dtype == bool:
         return [IndexArray(values.copy(order="C"))]
     if values.size == 0 and not hasattr(part, "dtype"):

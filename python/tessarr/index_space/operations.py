@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from tessarr._engine import as_flag
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.index_space.dimension_names import LEAST, MOST, integer, label, names_of
 from tessarr.index_space.indexing_terms import IndexArray, Key, parsed
 
@@ -98,7 +98,7 @@ def _integers(key: Any) -> Any:
     if hasattr(key, "__index__") and not getattr(key, "ndim", 0):
         return integer(key)
     if isinstance(key, (str, bytes)) or not isinstance(key, Iterable):
-        raise TypeError(f"give an integer, or one for each dimension: not {brief(key)}")
+        raise TypeError(f"give an integer, or one for each dimension: not {safe_repr(key)}")
     return tuple(None if item is None else integer(item) for item in key)
 
 

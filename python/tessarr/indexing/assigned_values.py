@@ -205,7 +205,7 @@ def is_of_value(error: BaseException) -> bool:
 
 def _refusal(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentError:
     """Return the error that a value cannot be converted: which element, where, and why."""
-    from tessarr._safe_repr import brief
+    from tessarr._safe_repr import safe_repr
 
     made: type[ArgumentError] = ArgumentError
     reason = str(error)
@@ -219,7 +219,8 @@ def _refusal(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentE
     element, index = _first_refused(value, dtype)
     at = f" at index {index}" if index else ""
     return made(
-        f"cannot convert the value to {dtype}: {brief(element)}{at}: {reason}", kind="cannot_cast"
+        f"cannot convert the value to {dtype}: {safe_repr(element)}{at}: {reason}",
+        kind="cannot_cast",
     )
 
 

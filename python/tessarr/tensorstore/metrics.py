@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tessarr._engine import as_flag, asked_of_files
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 
 __all__ = [
     "experimental_collect_matching_metrics",
@@ -86,7 +86,7 @@ def experimental_collect_prometheus_format_metrics(metric_prefix: str = "") -> l
 def _matching(prefix: str) -> list[tuple[str, str, int]]:
     """Return the name, the meaning and the number of each metric whose name begins so."""
     if not isinstance(prefix, str):
-        raise TypeError(f"metric_prefix {brief(prefix)} is not a string")
+        raise TypeError(f"metric_prefix {safe_repr(prefix)} is not a string")
     counts = asked_of_files()
     return [
         (_PREFIX + name, meaning, counts[counted])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal, TypeAlias, overload
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.index_space.dimension_names import integer
 from tessarr.tensorstore.drivers.cast.cast_driver import cast_store
 from tessarr.tensorstore.drivers.cast.cast_spec import CastSpec
@@ -107,7 +107,7 @@ def downsample(
     if not isinstance(base, TensorStore | Spec):
         raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
     if not isinstance(method, str):
-        raise TypeError(f"a method is a text, not {brief(method)}")
+        raise TypeError(f"a method is a text, not {safe_repr(method)}")
     factors = tuple(map(integer, downsample_factors))
     if isinstance(base, Spec):
         return DownsampleSpec.made(base, factors, method)

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use crate::brief::brief;
+use crate::safe_repr::safe_repr;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(as_flag, module)?)
@@ -25,5 +25,5 @@ pub(crate) fn as_flag(value: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
             return Ok(found); // arrays of several items have none
         }
     }
-    Err(PyTypeError::new_err(format!("{name}: {} is not a boolean", brief(value))))
+    Err(PyTypeError::new_err(format!("{name}: {} is not a boolean", safe_repr(value))))
 }

@@ -31,9 +31,9 @@ pub(crate) use self::keyed::{KvStoreBase, Master};
 use self::reading::Unread;
 use self::stamped::{ReadResult, TimestampedStorageGeneration};
 pub(crate) use self::wrap::{SharedStore, StagedStore};
-use crate::brief::brief;
 use crate::copied_bytes::copied_bytes;
 use crate::error::{argument, foreign, to_py};
+use crate::safe_repr::safe_repr;
 
 /// More bytes are copied while other threads of Python run.
 const SMALL_BYTES: usize = 64 << 10;
@@ -90,7 +90,7 @@ pub(crate) fn text<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<&'a str> {
     text.to_str().map_err(|error| {
         let py = object.py();
         match error.is_instance_of::<PyUnicodeEncodeError>(py) {
-            true => argument(py, format!("{} is not a key: UTF-8 cannot encode it", brief(object))),
+            true => argument(py, format!("{} is not a key: UTF-8 cannot encode it", safe_repr(object))),
             false => error,
         }
     })

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 use pyo3::PyClass;
 
-use crate::brief::brief;
+use crate::safe_repr::safe_repr;
 
 /// An object of a class that is `T` or derives from it, without its constructors: to call these takes longer
 /// than what is done with a small object. PyO3 has no other way to it than that of its own macros.
@@ -19,7 +19,7 @@ pub(crate) fn made_as<'py, T: PyClass>(
 ) -> PyResult<Bound<'py, T>> {
     let py = class.py();
     if !class.is_subclass_of::<T>()? {
-        let message = format!("{} is no {}", brief(class), T::type_object(py).repr()?);
+        let message = format!("{} is no {}", safe_repr(class), T::type_object(py).repr()?);
         return Err(PyTypeError::new_err(message));
     }
     // SAFETY: the class derives from `T`.

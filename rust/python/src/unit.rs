@@ -5,8 +5,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::brief::brief;
 use crate::error::argument;
+use crate::safe_repr::safe_repr;
 use crate::subclass::{attributes, pickled, set_attributes, Pickled};
 
 /// A physical unit: a multiplier, and the name of a base unit.
@@ -187,7 +187,7 @@ fn said(given: &Bound<'_, PyAny>) -> PyResult<Unit> {
     }
     if given.is_instance_of::<PyTuple>() || given.is_instance_of::<PyList>() {
         if given.len()? != 2 {
-            return Err(PyTypeError::new_err(format!("{} is not a pair", brief(given))));
+            return Err(PyTypeError::new_err(format!("{} is not a pair", safe_repr(given))));
         }
         return pair(&given.get_item(0)?, &given.get_item(1)?);
     }
@@ -209,13 +209,13 @@ fn stated(json: &Bound<'_, PyAny>) -> PyResult<Unit> {
             return pair(&multiplier, &base);
         }
     }
-    let message = format!("{} is not a unit: give a string, or [multiplier, base]", brief(json));
+    let message = format!("{} is not a unit: give a string, or [multiplier, base]", safe_repr(json));
     Err(argument(json.py(), message))
 }
 
 fn pair(multiplier: &Bound<'_, PyAny>, base: &Bound<'_, PyAny>) -> PyResult<Unit> {
     let Some(base_unit) = text_of(base)? else {
-        return Err(PyTypeError::new_err(format!("the base unit {} is not a string", brief(base))));
+        return Err(PyTypeError::new_err(format!("the base unit {} is not a string", safe_repr(base))));
     };
     Ok(Unit { multiplier: number(multiplier)?, base_unit })
 }
@@ -227,16 +227,16 @@ fn text_of(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         (_, Ok(text)) => text.to_str().ok(), // there are surrogates without another
         _ => return Ok(None),
     };
-    let none = || argument(value.py(), format!("the unit {} is not UTF-8", brief(value)));
+    let none = || argument(value.py(), format!("the unit {} is not UTF-8", safe_repr(value)));
     text.map(|text| Some(text.to_owned())).ok_or_else(none)
 }
 
 fn number(value: &Bound<'_, PyAny>) -> PyResult<f64> {
     if value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err(format!("{} is not a number", brief(value))));
+        return Err(PyTypeError::new_err(format!("{} is not a number", safe_repr(value))));
     }
     value.extract::<f64>().map_err(|error| match error.is_instance_of::<PyOverflowError>(value.py()) {
-        true => argument(value.py(), format!("{} is beyond the range of a unit", brief(value))),
+        true => argument(value.py(), format!("{} is beyond the range of a unit", safe_repr(value))),
         false => error,
     })
 }

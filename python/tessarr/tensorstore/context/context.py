@@ -7,7 +7,7 @@ from threading import RLock
 from types import EllipsisType
 from typing import Any, Final, TypeAlias
 
-from tessarr._safe_repr import brief, cut
+from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.json.format_json import shown
@@ -223,9 +223,9 @@ class Context:
         if json is not ... and spec is not ...:
             raise TypeError("json and spec are two names of one argument: give one")
         if spec is not ... and not isinstance(spec, ContextSpec | None):
-            raise TypeError(f"spec: {brief(spec)} is not a Context.Spec: give it as json")
+            raise TypeError(f"spec: {safe_repr(spec)} is not a Context.Spec: give it as json")
         if parent is not ... and not isinstance(parent, Context | None):
-            raise TypeError(f"the parent of a context is one, not {brief(parent)}")
+            raise TypeError(f"the parent of a context is one, not {safe_repr(parent)}")
         given = spec if json is ... else json
         if given is None and json is None:
             raise expected("object", None)
@@ -287,7 +287,7 @@ class Context:
         (Context.Resource({'total_bytes_limit': 1000000}), Context.Resource({}))
         """
         if not isinstance(key, str):
-            raise TypeError(f"resources have names, not {brief(key)}")
+            raise TypeError(f"resources have names, not {safe_repr(key)}")
         kind_of(key)
         return self._resolve(key, ())
 

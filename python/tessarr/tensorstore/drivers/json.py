@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import (
     ArgumentError,
     DataError,
@@ -170,7 +170,7 @@ class JsonDriver(Driver):
             if isinstance(content, dict):
                 if step not in content:
                     raise NotFoundError(
-                        f"{self._called} has no member {brief(step)} at {self._at(k)}"
+                        f"{self._called} has no member {safe_repr(step)} at {self._at(k)}"
                     )
                 content = content[step]
             elif isinstance(content, list):
@@ -204,7 +204,7 @@ class JsonDriver(Driver):
     def _index(self, step: str, k: int, length: int) -> int:
         plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
         if not plain or len(step) > 18:
-            raise ArgumentError(f"{brief(step)} at {self._at(k)} of {self._called} is no index")
+            raise ArgumentError(f"{safe_repr(step)} at {self._at(k)} of {self._called} is no index")
         if int(step) >= length:
             raise ArgumentError(
                 f"{self._at(k)} of {self._called} has {length} items, none is {step}",
@@ -214,7 +214,7 @@ class JsonDriver(Driver):
 
     def _leaf(self, content: Any, k: int) -> ArgumentError:
         return ArgumentError(
-            f"{self._at(k)} of {self._called} is {brief(content)}, which has no members"
+            f"{self._at(k)} of {self._called} is {safe_repr(content)}, which has no members"
         )
 
     def _at(self, k: int) -> str:
@@ -227,7 +227,7 @@ def _dumped(value: Any, *, ascii_alone: bool = False) -> bytes:
             value, separators=(",", ":"), sort_keys=True, ensure_ascii=ascii_alone, allow_nan=False
         )
     except ValueError as error:
-        raise ArgumentError(f"{brief(value)}: JSON has neither NaN nor infinity") from error
+        raise ArgumentError(f"{safe_repr(value)}: JSON has neither NaN nor infinity") from error
     try:
         return text.encode()
     except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can escape
@@ -250,10 +250,10 @@ def steps_of(pointer: str) -> tuple[str, ...]:
     if not pointer:
         return ()
     if not pointer.startswith("/"):
-        raise ArgumentError(f'"json_pointer": {brief(pointer)} does not begin with /')
+        raise ArgumentError(f'"json_pointer": {safe_repr(pointer)} does not begin with /')
     rest = pointer.replace("~0", "").replace("~1", "")
     if "~" in rest:
-        raise ArgumentError(f'"json_pointer": {brief(pointer)} has a ~ without 0 or 1')
+        raise ArgumentError(f'"json_pointer": {safe_repr(pointer)} has a ~ without 0 or 1')
     steps = pointer[1:].split("/")
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 

@@ -13,7 +13,7 @@ from math import isnan
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import TooLargeError
 from tessarr.store.fsspec.event_loop import take
 from tessarr.tensorstore.future.executor import is_interruptible, submit, waiting
@@ -453,7 +453,7 @@ def _check_seconds(timeout: float | None, deadline: float | None) -> None:
             try:
                 isnan(given)
             except OverflowError:
-                raise TooLargeError(f"{name}: {brief(given)} is beyond all floats") from None
+                raise TooLargeError(f"{name}: {safe_repr(given)} is beyond all floats") from None
 
 
 def _run(work: Awaitable[Any], loop: asyncio.AbstractEventLoop | None, into: Future[Any]) -> None:

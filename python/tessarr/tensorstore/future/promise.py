@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.future.future import DONE, FAILED, PENDING, Future, T
 
@@ -83,7 +83,7 @@ class Promise(Generic[T]):
         ValueError('nothing came')
         """
         if not isinstance(exception, BaseException):
-            raise TypeError(f"an error has to be an exception, not {brief(exception)}")
+            raise TypeError(f"an error has to be an exception, not {safe_repr(exception)}")
         self._future._finish(FAILED, exception)
 
     def __del__(self) -> None:

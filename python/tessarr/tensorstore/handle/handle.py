@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
 
 import numpy as np
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import (
     ArgumentError,
     OutOfMemoryError,
@@ -228,7 +228,7 @@ class TensorStore(Facts):
         if "r" not in self._mode:
             return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
         if order not in {"C", "F"}:
-            raise TypeError(f"order {brief(order)} is not 'C' or 'F'")
+            raise TypeError(f"order {safe_repr(order)} is not 'C' or 'F'")
         using = self._using(batch)
         waits = using.batch
         due = [] if waits is None else self._driver.due(using)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Concatenate, Final, Generic, TypeVar
 
 from tessarr._engine import key_of, too_large_in
-from tessarr._safe_repr import brief, cut
+from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import TooLargeError
 
 __all__ = ["Recall", "RecallSame", "check_integers", "key_of"]
@@ -28,7 +28,7 @@ def check_integers(json: Any) -> None:
     found = too_large_in(json)
     if found is not None:
         where = _where(json, found)
-        message = f"Expected integers of at most 64 bits, but received: {brief(found)}"
+        message = f"Expected integers of at most 64 bits, but received: {safe_repr(found)}"
         raise TooLargeError(f"{where}: {message}" if where else message)
 
 

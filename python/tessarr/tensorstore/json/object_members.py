@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from operator import index
 from typing import Any
 
-from tessarr._safe_repr import brief, cut, printable
+from tessarr._safe_repr import cut, printable, safe_repr
 from tessarr.errors import ArgumentError, NotJSONError
 
 __all__ = [
@@ -40,9 +40,9 @@ def as_json(value: Any) -> str:
     from json import JSONEncoder
 
     try:
-        return printable(JSONEncoder(ensure_ascii=False, default=brief).iterencode(value))
+        return printable(JSONEncoder(ensure_ascii=False, default=safe_repr).iterencode(value))
     except (TypeError, ValueError, RecursionError):
-        return brief(value)
+        return safe_repr(value)
 
 
 def like_json(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from tessarr._engine import as_flag
-from tessarr._safe_repr import brief, cut
+from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError
 from tessarr.format.json import MAX_DEPTH
 from tessarr.format.validation import Problems
@@ -61,7 +61,7 @@ def members_of(given: Any, what: str) -> dict[str, Any]:
     """Return the members of an object."""
     given = stated(given)
     if not isinstance(given, Mapping):
-        raise refusal(given)(f"{what}: {brief(given)} is not an object")
+        raise refusal(given)(f"{what}: {safe_repr(given)} is not an object")
     if not all(isinstance(name, str) for name in given):
         raise ArgumentError(f"{what}: the names of members are strings")
     return dict(given)
@@ -81,7 +81,7 @@ def check_known(keywords: Mapping[str, Any], known: Mapping[str, Any]) -> None:
 
 def listed(names: Iterable[str]) -> str:
     """Return names as a message shows them."""
-    return cut(", ".join(map(brief, sorted(names))))
+    return cut(", ".join(map(safe_repr, sorted(names))))
 
 
 def given(keywords: Mapping[str, Any], known: type[Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def of_class(value: T | None, kind: type[T], name: str) -> T | None:
         If it is of another one.
     """
     if value is not None and not isinstance(value, kind):
-        raise TypeError(f"{name}: {brief(value)} is no {kind.__name__}")
+        raise TypeError(f"{name}: {safe_repr(value)} is no {kind.__name__}")
     return value
 
 
@@ -138,7 +138,7 @@ def as_integer(value: Any) -> int:
     if isinstance(value, np.floating):
         value = value.item()
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
-        raise TypeError(f"{brief(value)} is not an integer")
+        raise TypeError(f"{safe_repr(value)} is not an integer")
     return int(value) if isinstance(value, float) else index(value)
 
 
@@ -153,11 +153,11 @@ def as_float(value: Any, what: str) -> float:
         If it is beyond all floats.
     """
     if isinstance(value, (str, bytes)):
-        raise TypeError(f"{what}: {brief(value)} is not a number")
+        raise TypeError(f"{what}: {safe_repr(value)} is not a number")
     try:
         return float(value)
     except OverflowError:
-        raise TooLargeError(f"{what}: {brief(value)} is beyond all floats") from None
+        raise TooLargeError(f"{what}: {safe_repr(value)} is beyond all floats") from None
 
 
 def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
@@ -169,7 +169,9 @@ def integer(low: int, high: int = _MOST) -> Callable[[Any, str], int]:
         except (TypeError, AttributeError, ValueError, OverflowError):
             found = low - 1
         if not low <= found <= high:
-            raise refusal(value)(f"{what}: {brief(value)} is not an integer from {low} to {high}")
+            raise refusal(value)(
+                f"{what}: {safe_repr(value)} is not an integer from {low} to {high}"
+            )
         return found
 
     return read
@@ -184,7 +186,7 @@ def choice(*allowed: Any) -> Callable[[Any, str], Any]:
             if alike and one == value:
                 return one
         raise refusal(value)(
-            f"{what}: {brief(value)} is not one of {', '.join(map(repr, allowed))}"
+            f"{what}: {safe_repr(value)} is not one of {', '.join(map(repr, allowed))}"
         )
 
     return read
@@ -211,7 +213,7 @@ def items(value: Any, what: str) -> list[Any]:
     if isinstance(value, (list, tuple)):
         return list(value)
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
-        raise refusal(value)(f"{what}: {brief(value)} is not a list")
+        raise refusal(value)(f"{what}: {safe_repr(value)} is not a list")
     return list(value)
 
 
@@ -237,7 +239,7 @@ def compare(what: str, wanted: Any, found: Any) -> None:
     """Refuse what is there if it is not what is wanted; None wants nothing."""
     if wanted is not None and wanted != found:
         wanted, found = (list(v) if isinstance(v, tuple) else v for v in (wanted, found))
-        raise ArgumentError(f"{what}: {brief(wanted)} is expected, there is {brief(found)}")
+        raise ArgumentError(f"{what}: {safe_repr(wanted)} is expected, there is {safe_repr(found)}")
 
 
 def without_fractions(json: Any) -> Any:
@@ -272,5 +274,5 @@ def plain(value: Any, what: str, depth: int = 0) -> Any:
     if found is value:
         found = like_json(value)
         if found is None:
-            raise NotJSONError(f"{what}: {brief(value)} is not JSON")
+            raise NotJSONError(f"{what}: {safe_repr(value)} is not JSON")
     return plain(found, what, depth + 1)

@@ -7,7 +7,7 @@ from math import inf
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
 from tessarr.index_space.dimension_names import LEAST, MOST
 from tessarr.store.wrappers.staged import RememberingStore
@@ -477,7 +477,7 @@ class KvStore(KvStoreBase):
         [b'b']
         """
         if not isinstance(target, KvStore):
-            raise TypeError(f"target: {brief(target)} is no KvStore")
+            raise TypeError(f"target: {safe_repr(target)} is no KvStore")
         if source_staleness_bound is not None:
             as_float(source_staleness_bound, "source_staleness_bound")
         of_class(source_range, KeyRange, "source_range")
@@ -517,7 +517,7 @@ def _ends_of(chosen: KeyRange | None) -> _Ends:
 def _span_of(chosen: Any) -> tuple[int, int | None]:
     """Return which bytes a slice means: the first, and the one behind the last."""
     if not isinstance(chosen, slice) or chosen.step is not None:
-        raise TypeError(f"byte_range is a slice without a step, not {brief(chosen)}")
+        raise TypeError(f"byte_range is a slice without a step, not {safe_repr(chosen)}")
     first = 0 if chosen.start is None else _offset(chosen.start)
     last = None if chosen.stop is None else _offset(chosen.stop)
     if last is not None and (first < 0 or last < first):
@@ -529,5 +529,5 @@ def _offset(value: Any) -> int:
     """Return the number of a byte that is stated."""
     found = index(value)
     if not LEAST <= found <= MOST:
-        raise TooLargeError(f"byte_range: {brief(found)} is beyond 64 bits")
+        raise TooLargeError(f"byte_range: {safe_repr(found)} is beyond 64 bits")
     return found

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.object_members import as_json, boolean, text, within
 from tessarr.tensorstore.kvstore.kvstore_driver import Driver, quoted, texts
@@ -149,7 +149,7 @@ S3: Final = Driver(
 
 def _gcs_path(path: str) -> str:
     if _BAD_OBJECT.search(path) or len(path.encode(errors="surrogateescape")) > _LONGEST_OBJECT:
-        raise ArgumentError(f"Invalid GCS path: {brief(path)}")
+        raise ArgumentError(f"Invalid GCS path: {safe_repr(path)}")
     return path
 
 

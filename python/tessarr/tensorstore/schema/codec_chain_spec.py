@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from tessarr import codec as codecs
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.codec.base import codec_of_name
 from tessarr.codec.blosc import COMPRESSORS
 from tessarr.errors import ArgumentError, UnsupportedError
@@ -78,12 +78,12 @@ class Part:
         members = {"name": value} if isinstance(value, str) else members_of(value, what)
         name = members.pop("name", None)
         if not isinstance(name, str):
-            raise ArgumentError(f"{what}/name: {brief(name)} is not the name of a codec")
+            raise ArgumentError(f"{what}/name: {safe_repr(name)} is not the name of a codec")
         configuration = members_of(members.pop("configuration", {}), f"{what}/configuration")
         nothing_else(members, what)
         known = codec_of_name(name)
         if known is None or known.kind == "ignored":
-            raise ArgumentError(f"{what}: there is no codec {brief(name)}")
+            raise ArgumentError(f"{what}: there is no codec {safe_repr(name)}")
         at = f"{what}/configuration"
         readers = _OPTIONS.get(name)
         if readers is None:
@@ -172,7 +172,8 @@ def _merged_option(name: str, option: str, old: Any, new: Any) -> Any:
                 if axes == (in_order if letter == "C" else in_order[::-1]):
                     return axes
     raise ArgumentError(
-        f"codec {brief(name)}: {option} {brief(_listed(new))} does not match {brief(_listed(old))}"
+        f"codec {safe_repr(name)}: {option} {safe_repr(_listed(new))} does not match "
+        f"{safe_repr(_listed(old))}"
     )
 
 
@@ -201,7 +202,7 @@ class Chain:
             If it is none.
         """
         if not isinstance(value, (list, tuple)):
-            raise ArgumentError(f"{what}: {brief(value)} is not a list of codecs")
+            raise ArgumentError(f"{what}: {safe_repr(value)} is not a list of codecs")
         if depth > _MAX_SHARDING:
             raise ArgumentError(f"{what}: more than {_MAX_SHARDING} levels of shards")
         parts = [Part.read(item, f"{what}/{k}", depth) for k, item in enumerate(value)]
@@ -372,7 +373,7 @@ def _order(value: Any, what: str) -> Any:
     read = integer(0, 31)
     axes = tuple(read(item, f"{what}/{k}") for k, item in enumerate(items(value, what)))
     if sorted(axes) != list(range(len(axes))):
-        raise ArgumentError(f"{what}: {brief(list(axes))} is not a permutation")
+        raise ArgumentError(f"{what}: {safe_repr(list(axes))} is not a permutation")
     return axes
 
 

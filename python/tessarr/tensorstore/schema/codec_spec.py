@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from tessarr import codec as codecs
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.format_json import ordered, shown
@@ -72,7 +72,7 @@ def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | N
     members: JSONObject = members_of(plain(value, what), what)
     codec_id = members.get("id")
     if not isinstance(codec_id, str):
-        raise ArgumentError(f"{what}: {brief(codec_id)} is not the id of a compressor")
+        raise ArgumentError(f"{what}: {safe_repr(codec_id)} is not the id of a compressor")
     if codec_id in _LEVELS:
         level = integer(*_LEVELS[codec_id])(members.pop("level", 1), f"{what}/level")
         nothing_else({name: 0 for name in members if name != "id"}, what)
@@ -121,10 +121,13 @@ class Compression:
         compressor, filters = self.compressor, self.filters
         given = [_with_defaults(one) for one in (filters, other.filters) if one is not None]
         if given[1:] and given[0] != given[1]:
-            raise ArgumentError(f"filters {brief(other.filters)} do not match {brief(filters)}")
+            raise ArgumentError(
+                f"filters {safe_repr(other.filters)} do not match {safe_repr(filters)}"
+            )
         if OPEN not in (compressor, other.compressor) and compressor != other.compressor:
             raise ArgumentError(
-                f"the compressor {brief(other.compressor)} does not match {brief(compressor)}"
+                f"the compressor {safe_repr(other.compressor)} does not match "
+                f"{safe_repr(compressor)}"
             )
         if compressor is OPEN:
             compressor = other.compressor
@@ -176,7 +179,7 @@ class CodecSpec:
         members = members_of(json, "codec")
         driver = members.pop("driver", None)
         if not isinstance(driver, str):
-            raise refusal(driver)(f"codec/driver: {brief(driver)} is not a string")
+            raise refusal(driver)(f"codec/driver: {safe_repr(driver)} is not a string")
         if driver == "zarr3":
             chain = Chain.read(members.pop("codecs")) if "codecs" in members else None
             made = cls._of_chain(chain)
@@ -187,7 +190,7 @@ class CodecSpec:
             filters = filters_from_json(members.pop("filters", None))
             made = cls._of_compression(Compression(compressor, filters))
         else:
-            raise ArgumentError(f"codec/driver: {brief(driver)} is not 'zarr3' or 'zarr'")
+            raise ArgumentError(f"codec/driver: {safe_repr(driver)} is not 'zarr3' or 'zarr'")
         nothing_else(members, "codec")
         return made
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.index_space.dimension_names import integer
 from tessarr.tensorstore.json.parse import as_float, items
@@ -91,7 +91,9 @@ def row_of(values: Any, hard: bool, check: Callable[[Any], Wish | None], what: s
         try:
             wish = None if value is None else check(value)
         except (TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise ArgumentError(f"{what} of dimension {k}: {brief(value)} is not valid") from error
+            raise ArgumentError(
+                f"{what} of dimension {k}: {safe_repr(value)} is not valid"
+            ) from error
         found.append(None if wish is None else Wish(wish.value, wish.hard and hard))
     return tuple(found)
 
@@ -165,4 +167,4 @@ def check_keywords(given: Mapping[str, Any]) -> None:
         except TooLargeError:
             raise
         except (TypeError, ValueError) as error:
-            raise TypeError(f"{name}: {brief(value)} is not of the right type") from error
+            raise TypeError(f"{name}: {safe_repr(value)} is not of the right type") from error

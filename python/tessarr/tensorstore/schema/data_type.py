@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, NotJSONError, TooLargeError, UnsupportedError
 from tessarr.tensorstore.json.object_members import like_json
 from tessarr.tensorstore.json.pickling import pickled, restore
@@ -259,7 +259,7 @@ def json_value(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, int):
         if not -(2**63) <= value < 2**64:
-            raise TooLargeError(f"{brief(value)} has more than 64 bits")
+            raise TooLargeError(f"{safe_repr(value)} has more than 64 bits")
         return int(value)
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
@@ -287,7 +287,9 @@ def element(value: Any, data_type: dtype) -> Any:
         return json_value(value)
     if not isinstance(value, data_type.type):
         wanted = data_type.type.__name__
-        raise TypeError(f"an element of {data_type.name} is of class {wanted}, not {brief(value)}")
+        raise TypeError(
+            f"an element of {data_type.name} is of class {wanted}, not {safe_repr(value)}"
+        )
     if isinstance(value, str):
         value.encode()
         return str.__str__(value)
@@ -316,17 +318,17 @@ def _name_of(value: object) -> str:
     if isinstance(value, str):
         if value in NAMES or value in _MORE_SMALL or _PARAMETERS.fullmatch(value):
             return value
-        raise ArgumentError(f"{brief(value)} is not the name of a data type")
+        raise ArgumentError(f"{safe_repr(value)} is not the name of a data type")
     if value is str:
         return "ustring"
     if value is bytes:
         return "string"
     if not isinstance(value, type | np.dtype) or _is_abstract(value):
-        raise TypeError(f"{brief(value)} is no data type: give its name, or a type of NumPy")
+        raise TypeError(f"{safe_repr(value)} is no data type: give its name, or a type of NumPy")
     try:
         found: np.dtype[Any] = np.dtype(value)
     except TypeError:
-        raise ArgumentError(f"there is no data type for {brief(value)}") from None
+        raise ArgumentError(f"there is no data type for {safe_repr(value)}") from None
     return _name_of_numpy(found)
 
 
@@ -353,7 +355,7 @@ def _name_of_numpy(found: np.dtype[Any]) -> str:
         return str(found.name)
     elif found.kind == "U" and found.itemsize:
         return f"U{found.itemsize // 4}"
-    raise ArgumentError(f"there is no data type for {brief(found)} of NumPy")
+    raise ArgumentError(f"there is no data type for {safe_repr(found)} of NumPy")
 
 
 @lru_cache(maxsize=256)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from tessarr import dtype as data_types
-from tessarr._safe_repr import brief, cut
+from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.memo import RecallSame
 from tessarr.tensorstore.schema.data_type import byte, char, of_stored
@@ -77,12 +77,13 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     names = stored.numpy.names if stored.elements is None else None
     if not names:
         if field.name is not None:
-            raise ArgumentError(f"field {brief(field.name)}: {stored} has no fields")
+            raise ArgumentError(f"field {safe_repr(field.name)}: {stored} has no fields")
         return _elements.of(stored)
     name: Any = names[0] if field.name is None and len(names) == 1 else field.name
     if name not in names:
         raise ArgumentError(
-            f"field {brief(name)}: give one of {cut(', '.join(map(brief, names)))} of the data type"
+            f"field {safe_repr(name)}: give one of "
+            f"{cut(', '.join(map(safe_repr, names)))} of the data type"
         )
     assert stored.numpy.fields is not None
     found = stored.numpy.fields[name][0]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessarr import dtype as data_types
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.format.validation import Problems
 from tessarr.metadata.build import fill_bytes
@@ -63,7 +63,7 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
             if name in {"byte", "char"}:
                 raise ArgumentError(f"fill_value: JSON has nothing for elements of {name}")
             if name in {"string", "ustring"} and not isinstance(element, str):
-                raise ArgumentError(f"fill_value: {brief(element)} is not a string")
+                raise ArgumentError(f"fill_value: {safe_repr(element)} is not a string")
             found[k] = element.encode("utf-8", "surrogatepass") if name == "string" else element
         return unbroadcast(found.reshape(shape))
     stored = data_types.of(dtype.numpy_dtype)
@@ -102,7 +102,7 @@ def _flat(value: Any, shape: tuple[int, ...]) -> list[Any]:
 def _element(stored: data_types.DataType, value: Any) -> bytes:
     kind = stored.numpy.kind
     if kind == "b" and not isinstance(value, bool):
-        raise ArgumentError(f"fill_value: {brief(value)} is not true or false")
+        raise ArgumentError(f"fill_value: {safe_repr(value)} is not true or false")
     if kind in "iu" and isinstance(value, float) and value.is_integer():
         value = int(value)
     if kind != "b" and isinstance(value, str):
@@ -167,7 +167,7 @@ def fill_of(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
 
 def _refusal(value: Any, error: Exception) -> Exception:
     """Return what is raised for a value that NumPy converts to none of the data type."""
-    message = f"fill_value: {brief(value)} does not fit: {error}"
+    message = f"fill_value: {safe_repr(value)} does not fit: {error}"
     if isinstance(error, TypeError):
         return TypeError(message)
     made = TooLargeError if isinstance(error, OverflowError) else ArgumentError
@@ -190,7 +190,9 @@ def _check_objects(found: npt.NDArray[Any], name: str) -> None:
     elif name in _TEXT:
         for item in found.flat:
             if not isinstance(item, _TEXT[name]):
-                raise TypeError(f"fill_value: {brief(item)} is none of the data type {brief(name)}")
+                raise TypeError(
+                    f"fill_value: {safe_repr(item)} is none of the data type {safe_repr(name)}"
+                )
 
 
 def _converted(fill: npt.NDArray[Any], dtype: DataType) -> npt.NDArray[Any]:
@@ -218,7 +220,7 @@ def _check_kept(given: npt.NDArray[Any], found: npt.NDArray[Any], dtype: DataTyp
     # Python compares numbers of different types by what they are, not by what they become.
     if exact and found.tolist() != given.tolist():
         whole = given.dtype.kind in "iu" and found.dtype.kind in "iu"
-        what = f"fill_value: {brief(given)} does not fit the data type {dtype.name!r}"
+        what = f"fill_value: {safe_repr(given)} does not fit the data type {dtype.name!r}"
         raise (TooLargeError if whole else ArgumentError)(what, kind="cannot_cast")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy.typing as npt
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import Bracketed, IndexDomain, IndexTransform, View
 from tessarr.index_space.dimension_names import integer as index64
@@ -156,7 +156,7 @@ class Schema(Parts, Bracketed):
         if "dtype" in members:
             name = stated(members.pop("dtype"))
             if not isinstance(name, str):
-                raise ArgumentError(f"dtype: {brief(name)} is not the name of a data type")
+                raise ArgumentError(f"dtype: {safe_repr(name)} is not the name of a data type")
             self._dtype = DataType(name)
         if "domain" in members:
             self._add_domain(IndexDomain(json=members_of(members.pop("domain"), "domain")))
@@ -540,7 +540,7 @@ def _add_rank(made: Schema, given: Any) -> None:
 
 def _instance(value: Any, wanted: type[Any], what: str) -> Any:
     if not isinstance(value, wanted):
-        raise TypeError(f"{what}: {brief(value)} is not a {wanted.__name__}")
+        raise TypeError(f"{what}: {safe_repr(value)} is not a {wanted.__name__}")
     return value
 
 
@@ -567,6 +567,6 @@ _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
 def _domain_of(shape: Iterable[int]) -> IndexDomain:
     if not isinstance(shape, (list, tuple)):
         if isinstance(shape, (str, bytes, Mapping)) or not hasattr(shape, "__iter__"):
-            raise TypeError(f"shape: {brief(shape)} is not a list")
+            raise TypeError(f"shape: {safe_repr(shape)} is not a list")
         shape = items(shape, "shape")
     return IndexDomain._shaped([n if type(n) is int else index64(n) for n in shape])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from tessarr._engine import Unit
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexTransform
 from tessarr.tensorstore.json.parse import stated
@@ -54,7 +54,7 @@ def units_of(values: Iterable[UnitLike]) -> Units:
         If they are not units.
     """
     if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
-        raise TypeError(f"dimension_units: {brief(values)} is not a list of units")
+        raise TypeError(f"dimension_units: {safe_repr(values)} is not a list of units")
     return tuple(unit_of(value) for value in values)
 
 
@@ -67,7 +67,7 @@ def units_from_json(values: Any) -> Units:
         If it is not a list of units.
     """
     if not isinstance(values, (list, tuple)):
-        raise ArgumentError(f"dimension_units: {brief(values)} is not a list of units")
+        raise ArgumentError(f"dimension_units: {safe_repr(values)} is not a list of units")
     return tuple(None if value is None else Unit(json=stated(value)) for value in values)
 
 
@@ -83,7 +83,7 @@ def merged_units(old: Units, new: Units) -> Units:
         return old or new
     for k, (one, other) in enumerate(zip(old, new, strict=True)):
         if one is not None and other is not None and one != other:
-            found, wanted = brief(str(other)), brief(str(one))
+            found, wanted = safe_repr(str(other)), safe_repr(str(one))
             raise ArgumentError(
                 f"dimension_units: {found} of dimension {k} does not match {wanted}"
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.kvstore.kvstore_url import inside, plain, split_pipeline, unquoted
 
@@ -35,7 +35,7 @@ def spec_of_url(url: str) -> JSONObject:
         for part in rest:
             found = _after(part, found, kvstore)
     except ArgumentError as error:
-        raise ArgumentError(f"cannot read the URL {brief(url)}: {error}") from None
+        raise ArgumentError(f"cannot read the URL {safe_repr(url)}: {error}") from None
     return found or {"driver": "auto", "kvstore": kvstore}
 
 
@@ -47,11 +47,11 @@ def _after(part: str, found: JSONObject | None, kvstore: JSONObject) -> JSONObje
         made: JSONObject = _VIEWS[scheme](found or {"driver": "auto", "kvstore": kvstore}, text)
         return made
     if found is not None:
-        raise ArgumentError(f"{brief(scheme)} does not follow an array")
+        raise ArgumentError(f"{safe_repr(scheme)} does not follow an array")
     if scheme == "json":
         return {"driver": "json", "kvstore": kvstore, "json_pointer": text}
     if scheme not in _FORMATS:
-        raise ArgumentError(f"{brief(scheme)} is no format")
+        raise ArgumentError(f"{safe_repr(scheme)} is no format")
     if text and scheme == "auto":
         raise ArgumentError("no path follows 'auto:'")
     if text:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError, UnsupportedError
 from tessarr.tensorstore.json.parse import as_flag, of_class
 from tessarr.tensorstore.schema.schema import Schema, SchemaKeywords
@@ -63,7 +63,7 @@ def driver_spec(name: str) -> type[DriverSpec]:
     where = DRIVERS.get(name)
     if where is None:
         raise ArgumentError(
-            f'"driver": there is no driver {brief(name)}, only {", ".join(DRIVERS)}'
+            f'"driver": there is no driver {safe_repr(name)}, only {", ".join(DRIVERS)}'
         )
     module, _, member = where.partition(":")
     found: type[DriverSpec] = getattr(import_module(module), member)

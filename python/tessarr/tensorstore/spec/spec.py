@@ -7,7 +7,7 @@ from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
@@ -157,7 +157,7 @@ class Spec(Indexable):
         if "dtype" in members:
             name = stated(members.pop("dtype"))
             if not isinstance(name, str):
-                raise refusal(name)(f'"dtype": {brief(name)} is not the name of a data type')
+                raise refusal(name)(f'"dtype": {safe_repr(name)} is not the name of a data type')
             schema.update(dtype=name)
         if "rank" in members:
             rank = integer(0, _MAX_RANK)(members.pop("rank"), "rank")
@@ -606,7 +606,7 @@ class Spec(Indexable):
 
     def _apart(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with resources that are deep copies."""
-        naming = naming_of(self._driver, brief=True)
+        naming = naming_of(self._driver, safe_repr=True)
         beside = naming.beside(own=lambda found: deepcopy(found, memo))
         if beside is None:
             return self._unbound()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.json.parse import stated
 
@@ -23,7 +23,7 @@ def recheck_of(value: Any, name: str) -> Recheck:
         return found
     if isinstance(value, int | float):
         return float(value) if -_LAST < value < _LAST else value >= _LAST
-    raise ArgumentError(f'"{name}": {brief(value)} is no boolean, number or "open"')
+    raise ArgumentError(f'"{name}": {safe_repr(value)} is no boolean, number or "open"')
 
 
 def asked(value: Any, name: str) -> Recheck:

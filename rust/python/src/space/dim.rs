@@ -9,8 +9,8 @@ use tessarr_engine::index_space::{self, END, INFINITE};
 
 use super::keys::label_of;
 use super::{argument, told};
-use crate::brief::brief;
 use crate::flag::as_flag;
+use crate::safe_repr::safe_repr;
 use crate::subclass::{attributes, copy_of, pickled, set_attributes, Pickled};
 
 /// An interval of indices along one dimension, and what the dimension is called.
@@ -77,7 +77,7 @@ impl<'py> Said<'py> {
             return Ok(None);
         };
         let found = value.extract().map(Some);
-        found.map_err(|_| PyTypeError::new_err(format!("{} is not an integer of 64 bits", brief(value))))
+        found.map_err(|_| PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(value))))
     }
 
     /// Take what stood first, where no keyword says the same.
@@ -374,7 +374,7 @@ impl Dim {
         }
         match other.extract::<i64>() {
             Ok(index) => Ok(index_space::contains((lower, upper), index)),
-            Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", brief(other)))),
+            Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(other)))),
         }
     }
 

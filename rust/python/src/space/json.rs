@@ -11,8 +11,8 @@ use tessarr_engine::index_space::{
 use super::keys::label_of;
 use super::stated::{End, Stated};
 use super::{argument, told};
-use crate::brief::brief;
 use crate::error::refused;
+use crate::safe_repr::safe_repr;
 
 /// The view that JSON states.
 pub(super) fn view_of(
@@ -39,7 +39,7 @@ fn read<'py>(
 ) -> PyResult<(Stated, Option<Bound<'py, PyAny>>)> {
     let py = members.py();
     let Ok(members) = members.cast::<PyDict>() else {
-        return Err(refused(members, format!("{} is not an object", brief(members))));
+        return Err(refused(members, format!("{} is not an object", safe_repr(members))));
     };
     let (mut found, mut output) = (Stated { prefix, ..Stated::default() }, None);
     for (key, value) in members {
@@ -52,7 +52,7 @@ fn read<'py>(
             Some("shape") => found.shape = Some(bounds(&value, name, i64::MAX)?),
             Some("labels") => found.labels = Some(labels(&value, name)?),
             _ if name == "output" && !prefix.is_empty() => output = Some(value),
-            _ => return Err(argument(py, format!("unknown members [{}]", brief(&key)))),
+            _ => return Err(argument(py, format!("unknown members [{}]", safe_repr(&key)))),
         }
     }
     Ok((found, output))
@@ -75,7 +75,7 @@ fn bounds(given: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<E
         };
         match read {
             Some(read) => Ok((read, inner.is_some())),
-            None => Err(refused(value, format!("{name}[{k}]: {} is not an index", brief(value)))),
+            None => Err(refused(value, format!("{name}[{k}]: {} is not an index", safe_repr(value)))),
         }
     };
     listed(given, name)?.iter().enumerate().map(bound).collect()
@@ -84,7 +84,7 @@ fn bounds(given: &Bound<'_, PyAny>, name: &str, infinite: i64) -> PyResult<Vec<E
 fn labels(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>>> {
     let label = |label: &Bound<'_, PyAny>| match label.is_instance_of::<PyString>() {
         true => label_of(label),
-        false => Err(refused(label, format!("{name}: {} is not a string", brief(label)))),
+        false => Err(refused(label, format!("{name}: {} is not a string", safe_repr(label)))),
     };
     listed(given, name)?.iter().map(label).collect()
 }
@@ -92,7 +92,7 @@ fn labels(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Option<Arc<str>>
 /// The maps that JSON states of a view with these dimensions.
 fn maps_of(output: &Bound<'_, PyAny>, dims: &[Dim]) -> PyResult<PerDimension<OutputMap>> {
     let Ok(output) = output.cast::<PyList>() else {
-        return Err(refused(output, format!("output: {} is not a list", brief(output))));
+        return Err(refused(output, format!("output: {} is not a list", safe_repr(output))));
     };
     if output.len() > MAX_RANK {
         let what = format!("{} maps, at most {MAX_RANK} are possible", output.len());
@@ -109,7 +109,7 @@ pub(super) fn listed<'py>(value: &Bound<'py, PyAny>, name: &str) -> PyResult<Vec
     let plain = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
     match value.try_iter() {
         Ok(items) if !plain && !value.is_instance_of::<PyDict>() => items.collect(),
-        _ => Err(refused(value, format!("{name}: {} is not a list", brief(value)))),
+        _ => Err(refused(value, format!("{name}: {} is not a list", safe_repr(value)))),
     }
 }
 
@@ -138,7 +138,7 @@ fn integral(value: &Bound<'_, PyAny>) -> Option<i64> {
 fn number(value: &Bound<'_, PyAny>, place: &str) -> PyResult<i64> {
     match integral(value) {
         Some(number) => Ok(number),
-        None => Err(refused(value, format!("{place}: {} is not an integer of 64 bits", brief(value)))),
+        None => Err(refused(value, format!("{place}: {} is not an integer of 64 bits", safe_repr(value)))),
     }
 }
 
@@ -146,7 +146,7 @@ fn rank_of(value: &Bound<'_, PyAny>, prefix: &str) -> PyResult<i64> {
     match integral(value).filter(|rank| (0..=MAX_RANK as i64).contains(rank)) {
         Some(rank) => Ok(rank),
         None => {
-            let what = format!("{prefix}rank: {} is not an integer from 0 to {MAX_RANK}", brief(value));
+            let what = format!("{prefix}rank: {} is not an integer from 0 to {MAX_RANK}", safe_repr(value));
             Err(refused(value, what))
         }
     }
@@ -156,7 +156,7 @@ fn rank_of(value: &Bound<'_, PyAny>, prefix: &str) -> PyResult<i64> {
 fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<OutputMap> {
     let py = value.py();
     let Ok(members) = value.cast::<PyDict>() else {
-        return Err(refused(value, format!("{place}: {} is not an object", brief(value))));
+        return Err(refused(value, format!("{place}: {} is not an object", safe_repr(value))));
     };
     let (mut offset, mut stride, mut dimension, mut array, mut within) = (0, None, None, None, WHOLE);
     for (key, value) in members {
@@ -168,7 +168,7 @@ fn map_of(value: &Bound<'_, PyAny>, dims: &[Dim], place: &str) -> PyResult<Outpu
             "input_dimension" => dimension = Some(number(&value, &inner)?),
             "index_array" => array = Some(array_of(&value, &inner)?),
             "index_array_bounds" => within = bounds_of(&value, &inner)?,
-            _ => return Err(argument(py, format!("{place}: unknown members [{}]", brief(&key)))),
+            _ => return Err(argument(py, format!("{place}: unknown members [{}]", safe_repr(&key)))),
         }
     }
     let map = match (dimension, array) {
@@ -236,7 +236,7 @@ fn bounds_of(value: &Bound<'_, PyAny>, place: &str) -> PyResult<(i64, i64)> {
         false => Vec::new(),
     };
     let [lower, last] = &pair[..] else {
-        return Err(argument(py, format!("{place}: {} is not a pair of indices", brief(value))));
+        return Err(argument(py, format!("{place}: {} is not a pair of indices", safe_repr(value))));
     };
     let lower = if text_of(lower) == "-inf" { -INFINITE } else { number(lower, place)? };
     let upper = if text_of(last) == "+inf" { END } else { number(last, place)?.saturating_add(1) };

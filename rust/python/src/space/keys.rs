@@ -16,8 +16,8 @@ use tessarr_engine::{Error, Kind};
 
 use super::map::index;
 use crate::array::flags;
-use crate::brief::brief;
 use crate::error::{argument, to_py};
+use crate::safe_repr::safe_repr;
 
 pub(super) fn mode_of(name: &str) -> PyResult<IndexingMode> {
     match name {
@@ -151,7 +151,7 @@ pub(super) fn label_of(label: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
         Ok(bytes) => std::str::from_utf8(bytes.as_bytes()).ok(),
         Err(_) => label.cast::<PyString>()?.to_str().ok(), // there are surrogates without another
     };
-    let none = || argument(label.py(), format!("label: {} is not UTF-8", brief(label)));
+    let none = || argument(label.py(), format!("label: {} is not UTF-8", safe_repr(label)));
     let text = text.ok_or_else(none)?;
     Ok((!text.is_empty()).then(|| text.into()))
 }
@@ -161,7 +161,7 @@ pub(super) fn name_of(name: &Bound<'_, PyAny>) -> PyResult<DimSelector> {
         return match slice_of(slice)? {
             Some(slice) => Ok(DimSelector::Range(slice)),
             None => {
-                let what = format!("a range of dimensions is made of numbers, not {}", brief(slice));
+                let what = format!("a range of dimensions is made of numbers, not {}", safe_repr(slice));
                 Err(PyTypeError::new_err(what))
             }
         };

@@ -9,7 +9,7 @@ use tessarr_engine::index_space::{self, MapSource, OutputMap, END, INFINITE};
 
 use super::dim::Dim;
 use super::{array, indices_of};
-use crate::brief::brief;
+use crate::safe_repr::safe_repr;
 use crate::subclass::{attributes, pickled, set_attributes, Pickled};
 
 /// All indices, as a half-open interval.
@@ -367,7 +367,7 @@ fn check(
 pub(super) fn index(value: &Bound<'_, PyAny>) -> PyResult<i64> {
     match value.extract() {
         Ok(index) => Ok(index),
-        Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", brief(value)))),
+        Err(_) => Err(PyTypeError::new_err(format!("{} is not an integer of 64 bits", safe_repr(value)))),
     }
 }
 
@@ -391,6 +391,6 @@ fn items_of(values: &Bound<'_, PyAny>) -> PyResult<Py<PyArrayDyn<i64>>> {
 fn interval(bounds: &Bound<'_, PyAny>) -> PyResult<(i64, i64)> {
     match bounds.cast::<Dim>() {
         Ok(dim) => Ok((dim.borrow().0.lower, dim.borrow().0.upper)),
-        Err(_) => Err(PyTypeError::new_err(format!("index_range: {} is not a Dim", brief(bounds)))),
+        Err(_) => Err(PyTypeError::new_err(format!("index_range: {} is not a Dim", safe_repr(bounds)))),
     }
 }

@@ -21,8 +21,8 @@ mod placed;
 mod rows;
 mod stated;
 
-use crate::brief::brief;
 use crate::error::to_py;
+use crate::safe_repr::safe_repr;
 use dim::Dim;
 use keys::{act_of, copied, integer, is_parsed, mode_of, name_of, terms};
 use map::{index, OutputIndexMap};
@@ -529,7 +529,7 @@ fn array<'py>(py: Python<'py>, indices: &IndexArray) -> PyResult<Bound<'py, PyAn
 fn map_of(map: &Bound<'_, PyAny>) -> PyResult<OutputMap> {
     match map.cast::<OutputIndexMap>() {
         Ok(map) => map.borrow().inner(map.py()),
-        Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", brief(map)))),
+        Err(_) => Err(PyTypeError::new_err(format!("output: {} is not an OutputIndexMap", safe_repr(map)))),
     }
 }
 

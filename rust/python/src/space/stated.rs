@@ -9,8 +9,8 @@ use tessarr_engine::index_space::{self, Dim, PerDimension, END, INFINITE, MAX_RA
 use super::json::listed;
 use super::keys::label_of;
 use super::{argument, told};
-use crate::brief::brief;
 use crate::flag::as_flag;
+use crate::safe_repr::safe_repr;
 
 /// A bound, and whether it is implicit.
 pub(super) type End = (i64, bool);
@@ -169,5 +169,5 @@ pub(super) fn column<T>(
 
 /// The exception of an argument of a wrong type.
 fn no(value: &Bound<'_, PyAny>, name: &str, what: &str) -> PyErr {
-    PyTypeError::new_err(format!("{name}: {} is not {what}", brief(value)))
+    PyTypeError::new_err(format!("{name}: {} is not {what}", safe_repr(value)))
 }

@@ -15,8 +15,8 @@ use super::memory::MemoryStore;
 use super::stamped::Octets;
 use super::transaction::{rebound, TransactionBase};
 use super::Store;
-use crate::brief::brief;
 use crate::error::{argument, is_of, to_py};
+use crate::safe_repr::safe_repr;
 use crate::subclass::made_like;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -51,7 +51,7 @@ fn text<'a>(value: &'a Bound<'_, PyAny>, what: &str) -> PyResult<Cow<'a, str>> {
     let bytes = Octets::of(value, what)?;
     match std::str::from_utf8(bytes.as_bytes()) {
         Ok(text) => Ok(Cow::Owned(text.to_owned())),
-        Err(_) => Err(argument(value.py(), format!("{what} has to be UTF-8: {}", brief(value)))),
+        Err(_) => Err(argument(value.py(), format!("{what} has to be UTF-8: {}", safe_repr(value)))),
     }
 }
 
@@ -561,7 +561,7 @@ impl KvStoreBase {
         static CLASS: Once<Py<PyType>> = Once::new();
         let py = slf.py();
         if !range.is_instance(CLASS.import(py, "tessarr.tensorstore.kvstore.values", "KeyRange")?)? {
-            return Err(PyTypeError::new_err(format!("range: {} is no KeyRange", brief(range))));
+            return Err(PyTypeError::new_err(format!("range: {} is no KeyRange", safe_repr(range))));
         }
         let end = |name| Ok::<_, PyErr>(range.getattr(name)?.cast_into::<PyBytes>()?);
         let ends = (end(intern!(py, "_min"))?, end(intern!(py, "_max"))?);

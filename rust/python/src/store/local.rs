@@ -11,8 +11,8 @@ use tessarr_engine::store as engine;
 
 use super::wrap::duration;
 use super::{initializer, Store};
-use crate::brief::brief;
 use crate::error::{argument, to_py};
+use crate::safe_repr::safe_repr;
 
 /// A store in a folder: the file ``path/key`` holds the value of ``key``.
 #[pyclass(extends = Store, subclass, frozen, eq, hash, module = "tessarr._engine")]
@@ -76,7 +76,7 @@ impl LocalStore {
 fn folder(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let py = object.py();
     object.extract().map_err(|error: PyErr| match error.is_instance_of::<PyUnicodeEncodeError>(py) {
-        true => argument(py, format!("{} is not a path: it cannot be encoded", brief(object))),
+        true => argument(py, format!("{} is not a path: it cannot be encoded", safe_repr(object))),
         false => error,
     })
 }

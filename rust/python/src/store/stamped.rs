@@ -11,8 +11,8 @@ use tessarr_engine::Result;
 
 use super::bytes_of;
 use super::generation::{digest, known_since, of_version, DIGEST};
-use crate::brief::brief;
 use crate::error::{argument, refused, to_py};
+use crate::safe_repr::safe_repr;
 use crate::subclass::{attributes, copy_of, pickled, set_attributes, Pickled};
 
 /// What Python keeps in an object, where there is anything.
@@ -34,7 +34,7 @@ impl Octets {
         }
         if given.is_instance_of::<PyString>() {
             let bytes = given.call_method1(intern!(py, "encode"), ("utf-8", "surrogateescape"));
-            let none = |_| argument(py, format!("{what} has to be UTF-8: {}", brief(given)));
+            let none = |_| argument(py, format!("{what} has to be UTF-8: {}", safe_repr(given)));
             return Ok(bytes.map_err(none)?.cast_into()?);
         }
         let is_octets = given.is_instance_of::<PyBytes>()
@@ -43,7 +43,7 @@ impl Octets {
         if is_octets {
             return Ok(PyBytes::new(py, &bytes_of(given)?));
         }
-        Err(PyTypeError::new_err(format!("{what} is text or bytes, not {}", brief(given))))
+        Err(PyTypeError::new_err(format!("{what} is text or bytes, not {}", safe_repr(given))))
     }
 
     fn bytes(self, py: Python<'_>) -> Py<PyBytes> {
@@ -68,7 +68,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         given.extract().map(Seconds).map_err(|error| {
             match error.is_instance_of::<PyOverflowError>(given.py()) {
-                true => refused(&given, format!("time: {} is beyond the range of floats", brief(&given))),
+                true => refused(&given, format!("time: {} is beyond the range of floats", safe_repr(&given))),
                 false => error,
             }
         })
@@ -213,7 +213,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for State {
         found.map(|(_, state)| *state).map_or_else(
             || {
                 let names = State::NAMES.map(|(name, _)| name).join(", ");
-                Err(PyTypeError::new_err(format!("a state is one of {names}, not {}", brief(&state))))
+                Err(PyTypeError::new_err(format!("a state is one of {names}, not {}", safe_repr(&state))))
             },
             Ok,
         )

@@ -13,9 +13,9 @@ use tessarr_engine::{pool, store as engine};
 use super::memory::MemoryStore;
 use super::wrap::StagedStore;
 use super::Store;
-use crate::brief::brief;
 use crate::error::{argument, to_py};
 use crate::flag::as_flag;
+use crate::safe_repr::safe_repr;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TransactionBase>()?;
@@ -34,7 +34,9 @@ pub(super) fn rebound<'py>(
     let new = match new.cast::<TransactionBase>() {
         Ok(transaction) => Some(transaction.clone()),
         Err(_) if new.is_none() => None,
-        Err(_) => return Err(PyTypeError::new_err(format!("transaction: {} is no Transaction", brief(new)))),
+        Err(_) => {
+            return Err(PyTypeError::new_err(format!("transaction: {} is no Transaction", safe_repr(new))))
+        }
     };
     if old.is_some_and(|old| old.get().progress().committed != Some(true)) {
         let message = "it takes part in a transaction that is not committed yet";

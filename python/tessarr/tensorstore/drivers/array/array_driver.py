@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import IndexDomain, IndexTransform
 from tessarr.indexing import has_dtype, objects
@@ -286,7 +286,7 @@ def element_to_json(value: Any, data_type: DataType) -> Any:
         try:
             return value.decode()
         except UnicodeDecodeError:
-            raise UnsupportedError(f"{brief(value)} is not UTF-8, as JSON needs it") from None
+            raise UnsupportedError(f"{safe_repr(value)} is not UTF-8, as JSON needs it") from None
     if kind == "bool":
         return bool(value)
     if kind.startswith(("int", "uint")):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.context.context import Context
@@ -105,7 +105,7 @@ class MemorySpec(ReferringSpec):
         try:
             found["array"] = elements_to_json(self._values, self.schema.dtype)
         except UnsupportedError:
-            if not naming.brief:
+            if not naming.safe_repr:
                 raise
         found.update(self._references.json(naming, include_defaults=include_defaults))
         return found
@@ -247,7 +247,9 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
     inner = items
     for _ in range(rank):
         if not isinstance(inner, list):
-            raise ArgumentError(f'"array": {brief(inner)} is not a list, and rank {rank} is wanted')
+            raise ArgumentError(
+                f'"array": {safe_repr(inner)} is not a list, and rank {rank} is wanted'
+            )
         shape.append(len(inner))
         if not inner:
             break
@@ -292,17 +294,21 @@ def _depth(items: Any) -> int:
 def _flatten(items: Any, shape: list[int], into: list[Any], *, lists: bool) -> None:
     if not shape:
         if isinstance(items, list) and not lists:
-            raise ArgumentError(f'"array": {brief(items)} is a list where an element is expected')
+            raise ArgumentError(
+                f'"array": {safe_repr(items)} is a list where an element is expected'
+            )
         into.append(items)
         return
     if not isinstance(items, list) or len(items) != shape[0]:
-        raise ArgumentError(f'"array": {brief(items)} is not a list of {shape[0]} items')
+        raise ArgumentError(f'"array": {safe_repr(items)} is not a list of {shape[0]} items')
     for item in items:
         _flatten(item, shape[1:], into, lists=lists)
 
 
 def _pair(item: Any) -> complex:
     if not isinstance(item, list) or len(item) != 2:
-        raise ArgumentError(f'"array": {brief(item)} is not a pair of numbers, as complex ones are')
+        raise ArgumentError(
+            f'"array": {safe_repr(item)} is not a pair of numbers, as complex ones are'
+        )
     real, imaginary = parsed(item, dtype("float64"), 1).tolist()
     return complex(real, imaginary)

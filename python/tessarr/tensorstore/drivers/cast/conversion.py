@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import numpy as np
 
 from tessarr import _engine
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import DataError
 from tessarr.tensorstore.schema.data_type import json_value
 
@@ -158,7 +158,7 @@ def _decoded(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise DataError(f"{brief(value)} is not UTF-8") from None
+        raise DataError(f"{safe_repr(value)} is not UTF-8") from None
 
 
 def _float_text(value: Any) -> str:
@@ -189,7 +189,7 @@ def _from_json(target: DataType, goal: str) -> Callable[[Any], Any]:
 def _text_from_json(name: str) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
         if not isinstance(value, str):
-            raise DataError(f"expected a text, not {brief(value)}", kind="cannot_cast")
+            raise DataError(f"expected a text, not {safe_repr(value)}", kind="cannot_cast")
         return value.encode() if name == "string" else value
 
     return convert
@@ -199,7 +199,7 @@ def _bool_from_json(value: Any) -> bool:
     if value in ("true", "false"):
         return bool(value == "true")
     if not isinstance(value, bool):
-        raise DataError(f"expected true or false, not {brief(value)}", kind="cannot_cast")
+        raise DataError(f"expected true or false, not {safe_repr(value)}", kind="cannot_cast")
     return value
 
 
@@ -214,7 +214,7 @@ def _float_from_json(value: Any) -> float:
             return float(value)
         except OverflowError:
             pass
-    raise DataError(f"expected a number, not {brief(value)}", kind="cannot_cast")
+    raise DataError(f"expected a number, not {safe_repr(value)}", kind="cannot_cast")
 
 
 def _limits(target: DataType) -> tuple[int, int]:
@@ -237,7 +237,7 @@ def _integer_from_json(value: Any, limits: tuple[int, int]) -> int:
         number = value
     if number is None or not limits[0] <= number <= limits[1]:
         raise DataError(
-            f"expected an integer from {limits[0]} to {limits[1]}, not {brief(value)}",
+            f"expected an integer from {limits[0]} to {limits[1]}, not {safe_repr(value)}",
             kind="cannot_cast",
         )
     return number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors, downsampled
@@ -50,7 +50,7 @@ class DownsampleSpec(BasedSpec):
         method = members.pop("downsample_method", None)
         if not isinstance(method, str) or method not in METHODS:
             raise ArgumentError(
-                f'"downsample_method": {brief(method)} is not one of {", ".join(METHODS)}'
+                f'"downsample_method": {safe_repr(method)} is not one of {", ".join(METHODS)}'
             )
         made._set(base, factors, method)
         made._constrain(schema)

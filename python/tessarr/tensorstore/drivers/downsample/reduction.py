@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from tessarr import _engine
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Cut(NamedTuple):
 def check_method(method: str, data_type: DataType) -> None:
     """Raise an error unless there is such a method, for such elements."""
     if method not in METHODS:
-        raise ArgumentError(f"a method is one of {', '.join(METHODS)}, not {brief(method)}")
+        raise ArgumentError(f"a method is one of {', '.join(METHODS)}, not {safe_repr(method)}")
     name = data_type.name
     if method in ("stride", "mode"):
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexTransform
 from tessarr.tensorstore.context.references import References
@@ -48,7 +48,7 @@ class StackSpec(ViewSpec):
         """Return the spec that JSON states."""
         layers = members.pop("layers", None)
         if not isinstance(layers, list):
-            raise ArgumentError(f'"layers": {brief(layers)} is not a list')
+            raise ArgumentError(f'"layers": {safe_repr(layers)} is not a list')
         made = cls(schema)
         made._references = References.parse(RESOURCES, members)
         made._set_nested(spec_inside(one) for one in layers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import References
@@ -96,7 +96,7 @@ def virtual_chunked(
         raise ArgumentError("give read_function, write_function, or both")
     for function in (read_function, write_function):
         if function is not None and not callable(function):
-            raise TypeError(f"{brief(function)} is not a function")
+            raise TypeError(f"{safe_repr(function)} is not a function")
     wanted = Schema()
     wanted.update(
         schema=schema,

@@ -8,7 +8,7 @@ from inspect import isawaitable, iscoroutine
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.kvstore import KvStore
 
@@ -112,5 +112,5 @@ def stamp_of(found: Any) -> tuple[bytes, float]:
         return found.generation, found.time
     raise TypeError(
         "a function of virtual_chunked returns None or a KvStore.TimestampedStorageGeneration, "
-        f"not {brief(found)}"
+        f"not {safe_repr(found)}"
     )

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tessarr import dtype as data_types
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format.chunk_grid import RegularGrid
@@ -487,7 +487,8 @@ class Constraints(ABC):
             compare(self.data_type_member, stated, found)
         if self.fill is not OPEN and self.fill_bytes() != stored_fill:
             raise ArgumentError(
-                f"metadata: fill_value {brief(self.fill)} does not match {brief(meta.fill_scalar)}"
+                f"metadata: fill_value {safe_repr(self.fill)} does not match "
+                f"{safe_repr(meta.fill_scalar)}"
             )
         for name, wanted in self.attributes.items():
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))

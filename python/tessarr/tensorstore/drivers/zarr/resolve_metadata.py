@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.format.validation import INT64_MAX
 from tessarr.index_space import View
@@ -63,7 +63,7 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     """
     form = _FORMS.get(driver)
     if form is None:
-        raise ArgumentError(f"driver {brief(driver)} is not 'zarr3' or 'zarr'")
+        raise ArgumentError(f"driver {safe_repr(driver)} is not 'zarr3' or 'zarr'")
     if metadata is None:
         return _NOTHING[form]
     if isinstance(metadata, form):
@@ -287,4 +287,4 @@ def _check_fill(meta: ArrayMeta, schema: Schema, field: Field) -> None:
     if meta.fill_value is None and meta.zarr_format == 2:
         raise ArgumentError("fill_value: the array has none")
     if new_fill(asked, meta.data_type) != meta.fill_or_default:
-        raise ArgumentError(f"fill_value {asked} does not match {brief(meta.fill_scalar)}")
+        raise ArgumentError(f"fill_value {asked} does not match {safe_repr(meta.fill_scalar)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import Get
@@ -54,8 +54,8 @@ class Zarr2Spec(OpeningSpec):
         separator = choice(".", "/")(members.pop("key_encoding"), "key_encoding")
         if self._wanted.separator not in {None, separator}:
             raise ArgumentError(
-                f'"key_encoding": {brief(separator)} does not match metadata, which have '
-                f"{brief(self._wanted.separator)}"
+                f'"key_encoding": {safe_repr(separator)} does not match metadata, which have '
+                f"{safe_repr(self._wanted.separator)}"
             )
         self._wanted = replace(self._wanted, separator=separator)
 

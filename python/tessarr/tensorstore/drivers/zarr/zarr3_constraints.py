@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from tessarr import codec
 from tessarr import dtype as data_types
-from tessarr._safe_repr import brief
+from tessarr._safe_repr import safe_repr
 from tessarr.codec import ArraySpec
 from tessarr.errors import ArgumentError
 from tessarr.format import chunk_key_encoding
@@ -368,7 +368,9 @@ def _key_encoding(value: Any, what: str) -> chunk_key_encoding.ChunkKeyEncoding:
     if extension is not None:
         cls = chunk_key_encoding.find_key_encoding(extension.name)
         if cls is None:
-            raise ArgumentError(f"{what}: there is no chunk key encoding {brief(extension.name)}")
+            raise ArgumentError(
+                f"{what}: there is no chunk key encoding {safe_repr(extension.name)}"
+            )
         found = cls.from_json(extension.configuration)
     refuse(problems)
     assert found is not None
@@ -392,6 +394,6 @@ def _extra(members: Mapping[str, Any]) -> JSONObject:
     for name, value in members.items():
         if not isinstance(value, Mapping) or value.get("must_understand") is not False:
             raise ArgumentError(
-                f'metadata: {brief(name)} is not known: add "must_understand": false'
+                f'metadata: {safe_repr(name)} is not known: add "must_understand": false'
             )
     return dict(members)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessarr._safe_repr import brief, cut
+from tessarr._safe_repr import cut, safe_repr
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from tessarr._safe_repr import brief, cut
 )
 def test_short_values_are_told_as_by_repr(value: object) -> None:
     """What fits is what Python shows."""
-    assert brief(value) == repr(value)
+    assert safe_repr(value) == repr(value)
 
 
 def test_nested_lists_are_cut() -> None:
@@ -43,33 +43,33 @@ def test_nested_lists_are_cut() -> None:
     value: Any = {}
     for _ in range(200_000):
         value = [value]
-    assert brief(value) == "[" * 200 + "…"
-    assert brief({"a": (value,)}).startswith("{'a': ([[[[")
+    assert safe_repr(value) == "[" * 200 + "…"
+    assert safe_repr({"a": (value,)}).startswith("{'a': ([[[[")
 
 
 def test_lists_of_themselves_are_cut() -> None:
     """A list that is in itself has no end."""
     value: list[Any] = [1]
     value.append(value)
-    assert brief(value).startswith("[1, [1, [1, ")
+    assert safe_repr(value).startswith("[1, [1, [1, ")
 
 
 def test_many_digits_are_counted() -> None:
     """Python writes no integer of so many digits."""
-    assert brief(10**5000) == "an integer of 16610 bits"
-    assert brief([-(10**5000)]) == "[an integer of 16610 bits]"
-    assert brief(2**256 - 1) == str(2**256 - 1)
+    assert safe_repr(10**5000) == "an integer of 16610 bits"
+    assert safe_repr([-(10**5000)]) == "[an integer of 16610 bits]"
+    assert safe_repr(2**256 - 1) == str(2**256 - 1)
 
 
 def test_long_values_are_cut() -> None:
     """What a message shows has a bound, and no more is looked at."""
     for value in ("x" * 10**6, b"x" * 10**6, [0] * 10**6, np.zeros(1000), {"x" * 10**6: 1}):
-        assert len(brief(value)) == 201
+        assert len(safe_repr(value)) == 201
 
 
 def test_lone_surrogates_are_escaped() -> None:
     """A message can be printed."""
-    assert brief("a\ud800") == r"'a\ud800'"
+    assert safe_repr("a\ud800") == r"'a\ud800'"
 
 
 def test_objects_that_cannot_be_shown_are_named() -> None:
@@ -79,7 +79,7 @@ def test_objects_that_cannot_be_shown_are_named() -> None:
         def __repr__(self) -> str:
             raise OSError
 
-    assert brief([Rude()]) == "[an object of 'Rude']"
+    assert safe_repr([Rude()]) == "[an object of 'Rude']"
 
 
 def test_no_more_is_asked_for_than_is_told() -> None:

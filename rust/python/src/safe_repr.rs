@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 
 /// A value in few words, whatever it is, as `tessarr._safe_repr` has it: `repr` is not made for messages, and may
 /// raise in place of the error that was to be told.
-pub(crate) fn brief(value: &Bound<'_, PyAny>) -> String {
+pub(crate) fn safe_repr(value: &Bound<'_, PyAny>) -> String {
     static MODULE: Once<Py<PyModule>> = Once::new();
     let py = value.py();
     let told = || {
         let module = MODULE.get_or_try_init(py, || py.import("tessarr._safe_repr").map(Bound::unbind))?;
-        module.bind(py).call_method1(intern!(py, "brief"), (value,))?.extract::<String>()
+        module.bind(py).call_method1(intern!(py, "safe_repr"), (value,))?.extract::<String>()
     };
     // Nothing is left to say of a value where the program is out of memory, or is being ended.
     told().unwrap_or_else(|_| "a value".to_owned())
