@@ -606,7 +606,7 @@ class Spec(Indexable):
 
     def _apart(self, memo: dict[int, Any]) -> Spec:
         """Return the spec with resources that are deep copies."""
-        naming = naming_of(self._driver, safe_repr=True)
+        naming = naming_of(self._driver, brief=True)
         beside = naming.beside(own=lambda found: deepcopy(found, memo))
         if beside is None:
             return self._unbound()

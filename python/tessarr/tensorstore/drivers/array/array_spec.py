@@ -105,7 +105,7 @@ class MemorySpec(ReferringSpec):
         try:
             found["array"] = elements_to_json(self._values, self.schema.dtype)
         except UnsupportedError:
-            if not naming.safe_repr:
+            if not naming.brief:
                 raise
         found.update(self._references.json(naming, include_defaults=include_defaults))
         return found
