@@ -35,7 +35,8 @@ from tessarr.format.chunk_key_encoding import register as register_key_encoding
 from tessarr.format.storage_transformer import ChunkStore, StorageTransformer
 from tessarr.format.storage_transformer import register as register_transformer
 from tessarr.format.validation import Members, Problems
-from tessarr.store import OpenedValue, StoreProtocol, register_store
+from tessarr.store import register_store
+from tessarr.store.protocol import OpenedValue, StoreProtocol
 
 __all__ = [
     "ArrayArrayCodec",

@@ -15,7 +15,8 @@ import tessarr
 from tessarr.cli import advise_measure
 from tessarr.cli.advise_layouts import Access, Layout, chunk_shapes, shard_shape
 from tessarr.cli.advise_measure import Link, measured, take_sample
-from tessarr.store import CountingStore, LocalStore
+from tessarr.store import LocalStore
+from tessarr.store.wrappers.instrumented import CountingStore
 
 if TYPE_CHECKING:
     from cli.conftest import Run

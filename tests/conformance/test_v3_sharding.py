@@ -29,7 +29,7 @@ from conformance.made import (
     transpose,
     zstd,
 )
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 
 ABSENT = 2**64 - 1
 GRID = {"shape": [8], "chunk_grid": regular(8)}

@@ -11,8 +11,9 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
-from tessarr.store import CountingStore, ForeignStore, LocalStore, MemoryStore, Store, open_store
+from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store, open_store
 from tessarr.store.adapt import split
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import (
     DictStore,
     DirectoryStore,

@@ -20,7 +20,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from stores.servers import Door, Files, files, serving
-from tessarr.store.wrappers.limits import RetryingStore
+from tessarr.store.wrappers.retry import RetryingStore
 from tessarr.stores import FsspecStore
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ import tessarr
 from stores import servers
 from stores.servers import Door
 from tessarr.errors import NotFoundError, StoreError, UnsupportedError
-from tessarr.store.client_errors import hidden_failure
+from tessarr.store.fsspec.client_errors import hidden_failure
 from tessarr.stores import FsspecStore
 
 Operation = Callable[[FsspecStore], object]

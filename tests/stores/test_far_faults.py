@@ -23,7 +23,7 @@ import tessarr.tensorstore as ts
 from stores import servers
 from stores.servers import Door, Files, serving
 from tessarr.errors import ArgumentError, StoreError, UnsupportedError
-from tessarr.store.wrappers.limits import RetryingStore
+from tessarr.store.wrappers.retry import RetryingStore
 from tessarr.stores import FsspecStore, LRUStoreCache
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,8 @@ from upath import UPath
 import tessarr
 from stores.servers import Files, serving
 from tessarr.errors import ArgumentError, ReadOnlyError
-from tessarr.store import CountingStore, LocalStore, open_store
+from tessarr.store import LocalStore, open_store
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import FsspecStore, FSStore, LRUStoreCache, PrefixStore, ZipStore
 
 

@@ -12,7 +12,7 @@ import pytest
 import tessarr
 from stores.servers import Answer
 from tessarr.errors import StoreError
-from tessarr.store.ambiguous_write import watch_s3
+from tessarr.store.fsspec.ambiguous_write import watch_s3
 from tessarr.store.object.http import Place
 from tessarr.store.transient import causes, may_pass
 from tessarr.store.wrappers.staged import StagedStore

@@ -11,7 +11,7 @@ import pytest
 import tessarr
 from tessarr import stores
 from tessarr.errors import NotFoundError, TessarrError
-from tessarr.store.url import is_url, open_store
+from tessarr.store.resolve import is_url, open_store
 
 
 @pytest.fixture

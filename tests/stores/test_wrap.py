@@ -16,7 +16,8 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, ReadOnlyError, StoreError
-from tessarr.store import CountingStore, LocalStore, MemoryStore, Store
+from tessarr.store import LocalStore, MemoryStore, Store
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import (
     LatencyStore,
     LoggingStore,

@@ -414,7 +414,8 @@ def test_another_array_can_be_assigned() -> None:
 
 
 def test_iteration_reads_each_chunk_once() -> None:
-    from tessarr.store import CountingStore, MemoryStore
+    from tessarr.store import MemoryStore
+    from tessarr.store.wrappers.instrumented import CountingStore
 
     counting = CountingStore(MemoryStore())
     a = make(counting)

@@ -12,7 +12,7 @@ import pytest
 import tessarr
 from tessarr import codecs
 from tessarr.errors import ArgumentError, MetadataError, ReadOnlyError
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import MemoryStore
 
 

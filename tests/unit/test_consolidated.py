@@ -11,7 +11,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import MetadataError, NotFoundError, TessarrWarning
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import MemoryStore
 
 GROUP_V3 = {"zarr_format": 3, "node_type": "group"}

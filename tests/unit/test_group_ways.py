@@ -13,7 +13,7 @@ import pytest
 import tessarr
 from stores.failing import Failing
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError, ReadOnlyError, StoreError
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import tessarr
 from tessarr.errors import ArgumentError, NotFoundError, ReadOnlyError
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import MemoryStore
 
 

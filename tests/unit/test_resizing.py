@@ -13,7 +13,8 @@ from tessarr.array import clear_outside, resize
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.flow import edit
 from tessarr.flow.run import run_flow
-from tessarr.store import CountingStore, ForeignStore, MemoryStore
+from tessarr.store import ForeignStore, MemoryStore
+from tessarr.store.wrappers.instrumented import CountingStore
 
 
 @pytest.fixture(params=[None, (4, 6)])

@@ -15,7 +15,8 @@ import pytest
 import tessarr
 from tessarr.errors import ArgumentError, DataError, MetadataError, UnsupportedError
 from tessarr.extensions import ChunkStore, Members, StorageTransformer, register_transformer
-from tessarr.store import CountingStore, MemoryStore
+from tessarr.store import MemoryStore
+from tessarr.store.wrappers.instrumented import CountingStore
 
 
 @register_transformer

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tessarr.array import Array
     from tessarr.array.keywords import Settings, StoredSettings
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import StoreLike
     from tessarr.types import MemoryOrder, ShapeLike, ZarrFormat
 
 __all__ = [

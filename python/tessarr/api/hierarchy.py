@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tessarr.flow.consolidate import Difference
     from tessarr.flow.run import Flow
     from tessarr.node.tree import Tree
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import StoreLike
     from tessarr.types import MemoryOrder, ZarrFormat
 
 __all__ = [

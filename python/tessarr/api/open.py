@@ -27,8 +27,7 @@ from tessarr.flow.run import run_flow
 from tessarr.format.node_path import check_path
 from tessarr.group import bind
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.store.resolve import locate
-from tessarr.store.url import folder_of
+from tessarr.store.resolve import folder_of, locate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from tessarr.group import Group
     from tessarr.metadata.consolidated import Consolidated
     from tessarr.store import Store
-    from tessarr.store.resolve import Mode
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import Mode, StoreLike
     from tessarr.types import MemoryOrder, ShapeLike, ZarrFormat
 
 __all__ = ["group", "open", "open_array", "open_group", "open_like"]

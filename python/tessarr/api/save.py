@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from tessarr.store import Store
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import StoreLike
     from tessarr.types import ZarrFormat
 
     Loaded: TypeAlias = "np.ndarray[Any, Any] | LazyLoader"

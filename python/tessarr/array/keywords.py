@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tessarr.dtype.names import DataTypeLike
     from tessarr.format.chunk_key_encoding import ChunkKeyEncoding
     from tessarr.format.storage_transformer import StorageTransformer
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import StoreLike
     from tessarr.types import MemoryOrder, Missing, ZarrFormat
 
 __all__ = ["SETTINGS", "Creation", "Settings", "StoredSettings", "sort"]

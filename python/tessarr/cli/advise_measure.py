@@ -22,7 +22,8 @@ from tessarr.cli.advise_layouts import Access
 from tessarr.errors import ArgumentError
 from tessarr.flow import measure
 from tessarr.flow.run import run_flow
-from tessarr.store import CountingStore, LocalStore
+from tessarr.store import LocalStore
+from tessarr.store.wrappers.instrumented import CountingStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,8 @@ from tessarr.format.node_path import join
 from tessarr.format.suggestions import did_you_mean
 from tessarr.group import Group
 from tessarr.metadata.node import GroupMeta
-from tessarr.store.mapping import expand_user
-from tessarr.store.resolve import locate
-from tessarr.store.url import is_url
+from tessarr.store.paths import expand_user
+from tessarr.store.resolve import is_url, locate
 
 if TYPE_CHECKING:
     import argparse

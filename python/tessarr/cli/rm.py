@@ -16,8 +16,8 @@ from tessarr.flow.run import run_flow
 from tessarr.group import Group
 from tessarr.node.info import human_bytes
 from tessarr.store import LocalStore
+from tessarr.store.resolve import is_url
 from tessarr.store.sqlite import is_sqlite
-from tessarr.store.url import is_url
 
 if TYPE_CHECKING:
     import argparse

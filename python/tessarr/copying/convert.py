@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.flow.convert import Step
     from tessarr.store import Store
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import StoreLike
     from tessarr.types import JSONObject, ZarrFormat
 
 __all__ = ["Conversion", "ConvertedNode", "convert"]

@@ -24,7 +24,7 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store import LocalStore
 from tessarr.store.adapt import close
-from tessarr.store.mapping import expand_user
+from tessarr.store.paths import expand_user
 from tessarr.store.resolve import locate
 from tessarr.store.single_file import completed
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tessarr.copying.report import CopiedLink, Skipped
     from tessarr.copying.source import Origin
     from tessarr.store import Store
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import StoreLike
     from tessarr.types import JSONObject, SelectionLike, ZarrFormat
 
 __all__ = ["CopiedNode", "Copy", "copy_to"]

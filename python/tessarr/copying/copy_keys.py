@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from tessarr.copying.log import log_to, summary
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.format.node_path import check_path, node_path
-from tessarr.store.url import open_store
+from tessarr.store.resolve import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tessarr.copying.log import LogLike
     from tessarr.store import Store
-    from tessarr.store.url import StoreLike
+    from tessarr.store.resolve import StoreLike
 
 __all__ = ["copy_store"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from tessarr.errors import ArgumentError, StoreError
-from tessarr.store.mapping import expand_user
+from tessarr.store.paths import expand_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

@@ -20,7 +20,7 @@ from tessarr.group import Group
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import file_signatures
 from tessarr.store.adapt import close
-from tessarr.store.mapping import expand_user
+from tessarr.store.paths import expand_user
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from tessarr.format.registry import call_public
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import LocalStore
 from tessarr.store.adapt import close, given, given_for_chunks
-from tessarr.store.url import folder_of
+from tessarr.store.resolve import folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -22,7 +22,7 @@ from weakref import WeakValueDictionary
 
 from tessarr.flow.open import prefix_of
 from tessarr.format.registry import call_public
-from tessarr.store.mapping import expand_user
+from tessarr.store.paths import expand_user
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence

@@ -1,33 +1,26 @@
-"""Stores: keys to byte strings, in a folder, in memory, or wherever Python reaches.
+"""Stores: mappings of keys to byte strings.
 
-What the stores do for chunks is done in the engine, without Python; `mapping` adds the
-interface of a mapping. `url.open_store` finds the store that a user means;
-`protocol.StoreProtocol` is what a store written in Python has to offer.
+The engine performs the requests for chunks without Python. `mapping` adds the mapping interface,
+`resolve` finds the store that a user means, and `protocol.StoreProtocol` describes a store that is
+written in Python.
 """
 
 from __future__ import annotations
 
 from tessarr._engine import Store
-from tessarr.store.mapping import (
-    CountingStore,
-    ForeignStore,
-    LocalStore,
-    MemoryStore,
-    StoreMapping,
-)
-from tessarr.store.protocol import OpenedValue, StoreProtocol
-from tessarr.store.url import StoreLike, open_store, register_store
+from tessarr.store.adapt import ForeignStore
+from tessarr.store.local import LocalStore
+from tessarr.store.mapping import StoreMapping
+from tessarr.store.memory import MemoryStore
+from tessarr.store.resolve import StoreLike, open_store, register_store
 
 __all__ = [
-    "CountingStore",
     "ForeignStore",
     "LocalStore",
     "MemoryStore",
-    "OpenedValue",
     "Store",
     "StoreLike",
     "StoreMapping",
-    "StoreProtocol",
     "open_store",
     "register_store",
 ]

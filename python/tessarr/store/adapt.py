@@ -1,13 +1,42 @@
-"""Between the stores of users and those of the engine: in, and back out the same object."""
+"""Adapters that make a store of any user object, and return the object again."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tessarr import _engine
 from tessarr._engine import SplitStore, Store
-from tessarr.store.mapping import ForeignStore, StoreMapping
+from tessarr.format.registry import call_public
+from tessarr.store.mapping import StoreMapping
 
-__all__ = ["adapt", "close", "given", "given_for_chunks", "separator", "split"]
+__all__ = ["ForeignStore", "adapt", "close", "given", "given_for_chunks", "separator", "split"]
+
+
+class ForeignStore(_engine.ForeignStore, StoreMapping):
+    """A store that a Python object implements.
+
+    Parameters
+    ----------
+    object : mapping or object
+        A mapping of str to bytes-like, or an object with the methods of
+        `tessarr.store.protocol.StoreProtocol`, which may be called from several threads.
+    read_only : bool, default False
+        Refuse every change; a mapping that cannot be changed is read-only anyway.
+    any_keys : bool, default False
+        Whether any text is a key, as of `MemoryStore`.
+
+    Notes
+    -----
+    Changes of one key exclude each other within the process; between processes if the
+    object has ``replace``.
+
+    Examples
+    --------
+    >>> items = {}
+    >>> ForeignStore(items).put("a/b", b"1")
+    >>> items
+    {'a/b': b'1'}
+    """
 
 
 class _Adapted(ForeignStore):
@@ -101,3 +130,6 @@ def separator(store: Store) -> Any:
     chunks = given_for_chunks(store)
     found = getattr(chunks, "dimension_separator", None)
     return getattr(chunks, "_dimension_separator", None) if found is None else found
+
+
+call_public("tessarr.stores", ForeignStore)

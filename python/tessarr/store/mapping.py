@@ -1,10 +1,8 @@
-"""The stores of the engine, as mappings of keys to bytes, which users of zarr-python 2 know."""
+"""The mapping interface of stores, as zarr-python 2 has it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
-from os import PathLike, fspath, getpid
-from os.path import expanduser
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
@@ -14,14 +12,7 @@ from tessarr.format.registry import call_public
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
-__all__ = [
-    "CountingStore",
-    "ForeignStore",
-    "LocalStore",
-    "MemoryStore",
-    "StoreMapping",
-    "expand_user",
-]
+__all__ = ["StoreMapping"]
 
 
 class StoreMapping(MutableMapping[str, bytes]):
@@ -171,156 +162,4 @@ def _prefix(path: str) -> str:
     return "".join(f"{name}/" for name in names)
 
 
-def expand_user(path: str | PathLike[str]) -> str | PathLike[str]:
-    """Return a path with the home folder in the place of a leading ``~``, as a shell does.
-
-    A folder that is called ``~`` is ``./~``.
-
-    Examples
-    --------
-    >>> expand_user("~/data").endswith("/data"), expand_user("./~"), expand_user("a~")
-    (True, './~', 'a~')
-    """
-    text = fspath(path)
-    return expanduser(text) if text.startswith("~") else path  # noqa: PTH111 (keeps text)
-
-
-class LocalStore(_engine.LocalStore, StoreMapping):
-    """A store in a folder: the file ``path/key`` holds the value of ``key``.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The folder, with ``~`` for the home folder; the first write creates it.
-    read_only : bool, default False
-        Refuse every change (`ReadOnlyError`).
-    durable : bool, default False
-        Every change has reached the disk when the call returns. Without it a killed
-        process leaves each value whole, but a power failure may lose recent ones.
-    reading : {"default", "memmap", "direct"}, default "default"
-        Read files through the cache of the system; as memory, which saves a copy, but a
-        process that reads while somebody shortens a file in place is ended; or past the
-        cache, where the file system can do that.
-    locking : {"os", "lockfile", "none", "non_atomic"}, default "os"
-        How writers of one key keep out of each other's way. By a lock of the system on the
-        file ``key.__lock``, which the next writer takes over where one was killed. By that
-        file itself: where a writer was killed, remove it by hand. Not at all, except
-        within the process: of two changes of parts of one value one may be lost. Or that, and
-        files are changed in place: readers may see half of a change.
-    lock_timeout_s : float, default 60
-        How long to wait for another writer, until a `StoreError` that is retryable.
-
-    Notes
-    -----
-    A value is replaced by renaming a new file onto it, so readers see one value whole and
-    never wait. Writers of one key exclude each other as TensorStore's do: threads, processes,
-    and TensorStore itself, if it has the same locking.
-
-    On a file system without locks, "os" warns once and uses lock files that say which process
-    has made them: the next writer on the same machine takes over those of ended processes.
-
-    Symbolic links below the folder are followed. Deleting a node or a prefix that is a symbolic
-    link removes the link, and nothing that it leads to; so does replacing a node. Listings
-    omit a link to a folder above it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> store = LocalStore(tempfile.mkdtemp())
-    >>> store.put("a/b", b"value")
-    >>> store.get("a/b"), store.list_dir("")
-    (b'value', ([], ['a/']))
-    """
-
-    def __new__(cls, path: str | PathLike[str], **settings: Any) -> Self:
-        if fspath(path).startswith("~"):  # a call less for all others
-            path = expand_user(path)
-        return super().__new__(cls, path, **settings)
-
-    @property
-    def root(self) -> str:
-        """The folder, by the name that zarr-python 3 has for it."""
-        return self.path
-
-
-class MemoryStore(_engine.MemoryStore, StoreMapping):
-    """A store in memory.
-
-    Parameters
-    ----------
-    items : mapping of str to bytes, optional
-        First contents, copied.
-    name : str, optional
-        Stores of the same name share their contents, everywhere in the process, and
-        live as long as it.
-    any_keys : bool, default False
-        Whether any text is a key, also what no other store has: the empty one, and those with
-        empty, "." or ".." segments. What has a name has the keys of all stores.
-
-    Notes
-    -----
-    A pickle of a store without a name holds the contents, so that unpickling makes an
-    independent copy. A named store is pickled by its name; in another process that is a
-    `StoreError`, not an empty store.
-
-    Examples
-    --------
-    >>> store = MemoryStore({"a": b"1"})
-    >>> store.replace("a", b"2", expected=b"1"), store.replace("a", b"3", expected=b"1")
-    (True, False)
-    >>> MemoryStore(name="shared") == MemoryStore(name="shared")
-    True
-    """
-
-    def __reduce__(self) -> Any:
-        return super().__reduce__() if self.name is None else (self._named, (self.name, getpid()))
-
-    @classmethod
-    def _named(cls, name: str, process: int) -> Any:
-        return _engine.unpickle_memory_store(cls, name, process)
-
-
-class ForeignStore(_engine.ForeignStore, StoreMapping):
-    """A store that a Python object implements.
-
-    Parameters
-    ----------
-    object : mapping or object
-        A mapping of str to bytes-like, or an object with the methods of
-        `tessarr.store.protocol.StoreProtocol`, which may be called from several threads.
-    read_only : bool, default False
-        Refuse every change; a mapping that cannot be changed is read-only anyway.
-    any_keys : bool, default False
-        Whether any text is a key, as of `MemoryStore`.
-
-    Notes
-    -----
-    Changes of one key exclude each other within the process; between processes if the
-    object has ``replace``.
-
-    Examples
-    --------
-    >>> items = {}
-    >>> ForeignStore(items).put("a/b", b"1")
-    >>> items
-    {'a/b': b'1'}
-    """
-
-
-class CountingStore(_engine.CountingStore, StoreMapping):
-    """Passes everything on to another store and counts it.
-
-    Parameters
-    ----------
-    store : Store
-        The store that does the work.
-
-    Examples
-    --------
-    >>> store = CountingStore(MemoryStore({"a": b"1"}))
-    >>> store.get("a"), store.counts()["opens"]
-    (b'1', 1)
-    """
-
-
-call_public("tessarr.stores", _engine.Store, StoreMapping, LocalStore, MemoryStore, ForeignStore)
+call_public("tessarr.stores", _engine.Store, StoreMapping)

@@ -1,12 +1,14 @@
-"""Paths of the file system, before they are used."""
+"""Checks and expansion of file system paths."""
 
 from __future__ import annotations
 
 import os
+from os import PathLike, fspath
+from os.path import expanduser
 
 from tessarr.errors import ArgumentError
 
-__all__ = ["check_path", "is_writable"]
+__all__ = ["check_path", "expand_user", "is_writable"]
 
 
 def check_path(path: str) -> None:
@@ -28,6 +30,20 @@ def check_path(path: str) -> None:
         os.fsencode(path)
     except UnicodeEncodeError as error:
         raise ArgumentError(f"{path!r} is not a path: it cannot be encoded") from error
+
+
+def expand_user(path: str | PathLike[str]) -> str | PathLike[str]:
+    """Return a path with the home folder in the place of a leading ``~``, as a shell does.
+
+    A folder that is called ``~`` is ``./~``.
+
+    Examples
+    --------
+    >>> expand_user("~/data").endswith("/data"), expand_user("./~"), expand_user("a~")
+    (True, './~', 'a~')
+    """
+    text = fspath(path)
+    return expanduser(text) if text.startswith("~") else path  # noqa: PTH111 (keeps text)
 
 
 def is_writable(path: str) -> bool:

@@ -1,27 +1,63 @@
-"""Where a node is: the store and the path that a user means."""
+"""Resolve what a user passes as a store to a store and a path in it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from tessarr._engine import Store
 from tessarr.errors import ArgumentError
 from tessarr.format.node_path import check_path, join, node_path
-from tessarr.store.adapt import split
-from tessarr.store.url import open_store
+from tessarr.format.registry import Registry
+from tessarr.options import current
+from tessarr.store.adapt import adapt, split
+from tessarr.store.local import LocalStore
+from tessarr.store.memory import MemoryStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tessarr.store import Store
-    from tessarr.store.url import StoreLike
+    from tessarr.store.protocol import FileSystemPath, StoreProtocol
     from tessarr.types import ZarrFormat
 
-__all__ = ["Mode", "locate"]
+__all__ = [
+    "Mode",
+    "Opener",
+    "StoreLike",
+    "folder_of",
+    "is_url",
+    "locate",
+    "open_store",
+    "register_store",
+]
+
+StoreLike: TypeAlias = (
+    "str | os.PathLike[str] | Store | Mapping[str, Any] | StoreProtocol | FileSystemPath | None"
+)
+"""What is understood as a store: see `open_store`."""
 
 Mode: TypeAlias = Literal["r", "r+", "a", "w", "w-", "x"]
 """What may happen to what is there: see `tessarr.api.open`."""
 
+Opener: TypeAlias = "Callable[..., Any]"
+"""Opens a URL: see `register_store`."""
+
 _MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
+
+_openers: Registry[Opener] = Registry("store", "tessarr.stores")
+
+_SCHEMES_OF_FILES: Final = frozenset({"sqlite", "zip"})
+_SUFFIXES_OF_FILES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
+
+# Also chained URLs, whose first part may have nothing behind the scheme: "simplecache::s3://…".
+# What comes last may be a path, as in "zip::data.zip": the first is known then, for "a::b" is a
+# folder.
+_OVER_OTHERS: Final = (
+    "async_wrapper|blockcache|cached|dir|filecache|libarchive|reference|simplecache|sqlite|tar|zip"
+)
+_SCHEME: Final = re.compile(
+    rf"((?i:{_OVER_OTHERS})(?=::)|[A-Za-z][A-Za-z0-9+.-]*(?=://|::.*://))(?:://|::)"
+)
 
 
 def locate(
@@ -74,3 +110,197 @@ def _below(store: Store, at: str, path: str) -> str:
     if not packed or at != packed or not f"{path}/".startswith(f"{packed}/"):
         return joined
     return joined if any(store.list_dir(f"{joined}/")) else path
+
+
+def is_url(text: str) -> bool:
+    """Tell whether a text is a URL rather than a path.
+
+    Examples
+    --------
+    >>> is_url("s3://bucket/x"), is_url("zip::/x.zip"), is_url("reference::refs.json")
+    (True, True, True)
+    >>> is_url("/a/b"), is_url("a::b"), is_url("./zip::x")
+    (False, False, False)
+    """
+    return _SCHEME.match(text) is not None
+
+
+def open_store(
+    store: StoreLike, mode: str = "a", *, storage_options: Mapping[str, Any] | None = None
+) -> tuple[Store, str]:
+    """Find the store that is meant, and the path in it.
+
+    Nothing is read or created: a folder that does not exist is an empty store. Only a Zip
+    file is opened, and created, at once.
+
+    Parameters
+    ----------
+    store : str, os.PathLike, Store, mapping, object or None
+        A path, with ``~`` for the home folder: of a folder, of a Zip file if it is one or
+        ends in ``.zip`` or ``.ozx``, of an SQLite database if it ends in ``.sqlite``,
+        ``.sqlite3``, or exists and ends in ``.db``; ``file:///path`` (percent-encoded);
+        ``memory://name`` or ``memory://name/path`` (one store per name in the process);
+        ``sqlite:///path/of/file`` and ``zip:///path/of/file``, with a path inside
+        ``zip://path/inside::file``; any other URL that fsspec knows, also a chained one such as
+        ``reference::refs.json`` and ``simplecache::s3://bucket/x``, and that of a Zip file to be
+        read; a ``upath.UPath``; an ``fsspec.FSMap``; a store; an array
+        or a group, for where it is; a mapping of keys to bytes; an object with the methods of
+        `tessarr.store.protocol.StoreProtocol`; None for a new store in memory.
+    mode : {"r", "r+", "a", "w", "w-"}, default "a"
+        With ``"r"`` the store that is made here refuses every change. A store that is
+        given stays as it is.
+    storage_options : mapping, optional
+        Arguments of the file system of a URL, as fsspec takes them.
+
+    Returns
+    -------
+    store : Store
+    path : str
+        The path of the node in the store; "" is the root.
+
+    Raises
+    ------
+    UnsupportedError
+        The scheme of the URL is not known.
+    ArgumentError
+        The URL is malformed.
+    TypeError
+        The object is nothing of the above, or takes no options.
+
+    Examples
+    --------
+    >>> open_store("memory://scratch/a/b")
+    (MemoryStore(name='scratch'), 'a/b')
+    >>> open_store("file:///data/my%20array", mode="r")
+    (LocalStore('/data/my array', read_only=True), '')
+    """
+    read_only = mode == "r"
+    options = storage_options or {}
+    scheme = _SCHEME.match(store) if isinstance(store, str) else None
+    if scheme is not None:
+        return _open_url(cast("str", store), scheme[1].lower(), options, mode)
+    if options:
+        raise _takes_none(store)
+    if store is None:
+        return MemoryStore(), ""
+    if isinstance(store, Store):
+        return store, ""
+    if isinstance(store, (str, os.PathLike)):
+        return _at_path(os.fspath(store), mode)
+    place: tuple[Store, str] | None = getattr(store, "_place", None)
+    if place is not None:  # of an array or a group
+        return place
+    return adapt(store, read_only=read_only), ""
+
+
+def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> tuple[Store, str]:
+    from urllib.parse import unquote, urlsplit
+
+    if scheme in _SCHEMES_OF_FILES:
+        from tessarr.store import single_file
+
+        found = single_file.open_url(url, mode=mode, durable=current().durable)
+        if found is not None:
+            if options:
+                raise _takes_none(url)
+            return found
+    if scheme not in {"file", "memory"} or "::" in url:
+        return _open_registered(url, scheme, options, read_only=mode == "r")
+    if options:
+        raise _takes_none(url)
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise ArgumentError(
+            f"cannot open {url!r}: it has a query or a fragment; write '?' as %3F and '#' as %23"
+        )
+    path = unquote(parts.path, errors="surrogateescape")
+    if scheme == "memory":
+        if not parts.netloc:
+            raise ArgumentError(f"cannot open {url!r}: it lacks a name, as in memory://name")
+        name = unquote(parts.netloc)
+        try:
+            name.encode()
+        except UnicodeEncodeError as error:
+            raise ArgumentError(f"cannot open {url!r}: its name cannot be encoded") from error
+        return MemoryStore(name=name), path.strip("/")
+    if parts.netloc not in {"", "localhost"} or not path:
+        raise ArgumentError(
+            f"cannot open {url!r}: it names the host {parts.netloc!r}; "
+            "the URL of a local file has three slashes, as in file:///path"
+        )
+    return _at_path(path, mode)
+
+
+def _takes_none(store: object) -> TypeError:
+    return TypeError(f"storage_options are for URLs of other file systems, not for {store!r}")
+
+
+def folder_of(store: Store) -> str | None:
+    """Return the folder that a store is, whether there is one or not; None for other stores."""
+    return store.path if isinstance(store, LocalStore) else None
+
+
+def _open_registered(
+    url: str, scheme: str, options: Mapping[str, Any], *, read_only: bool
+) -> tuple[Store, str]:
+    opener = _openers.find(scheme)
+    if opener is None:
+        from tessarr.store.fsspec.store import open_url
+
+        return open_url(url, options, read_only=read_only)
+    if options:
+        raise _takes_none(url)
+    found = opener(url, read_only=read_only)
+    opened, path = found if isinstance(found, tuple) else (found, "")
+    return adapt(opened, read_only=read_only), node_path(path)
+
+
+def register_store(scheme: str) -> Callable[[Opener], Opener]:
+    """Register a function that opens URLs of a scheme; a decorator.
+
+    It is called as ``opener(url, read_only=…)`` and returns a store, a mapping of keys to
+    bytes or an object with the methods of `StoreProtocol`; or a tuple of that and the
+    path of the node in it. With ``read_only`` it has to refuse changes, if it returns a
+    `Store`; all else is made to.
+
+    Parameters
+    ----------
+    scheme : str
+        What URLs begin with, before ``://``: in lower case.
+
+    Examples
+    --------
+    >>> @register_store("example")
+    ... def open_example(url, *, read_only):
+    ...     return {}, url.removeprefix("example://")
+    >>> open_store("example://a/b")
+    (ForeignStore(<dict>), 'a/b')
+    """
+
+    def add(opener: Opener) -> Opener:
+        _openers.add(scheme, opener)
+        return opener
+
+    return add
+
+
+def _at_path(path: str, mode: str) -> tuple[Store, str]:
+    if not path.isascii():
+        from tessarr.store.paths import check_path as check_file_path
+
+        check_file_path(path)
+    durable = current().durable
+    if path.startswith("~"):
+        from tessarr.store.paths import expand_user
+
+        path = str(expand_user(path))
+    if path.lower().endswith(_SUFFIXES_OF_FILES) or os.path.isfile(path):  # noqa: PTH113 (slow)
+        from tessarr.store import single_file
+
+        found = single_file.open_path(path, mode=mode, durable=durable)
+        if found is not None:
+            return found
+    try:
+        return LocalStore(path, read_only=mode == "r", durable=durable), ""
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{path!a} is not the path of a folder: {error.reason}") from error

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tessarr.errors import ArgumentError
 from tessarr.format.node_path import node_path
 from tessarr.store.file_signatures import is_zip
-from tessarr.store.mapping import expand_user
-from tessarr.store.paths import is_writable
+from tessarr.store.paths import expand_user, is_writable
 
 if TYPE_CHECKING:
     from tessarr._engine import Store

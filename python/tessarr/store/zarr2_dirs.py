@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import call_public
-from tessarr.store.mapping import LocalStore
+from tessarr.store.local import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -42,7 +42,7 @@ def experimental_collect_matching_metrics(
     Notes
     -----
     There are eight numbers, of all stores of files together. What is asked of one store,
-    whichever it is, tells `tessarr.stores.CountingStore`.
+    whichever it is, tells `tessarr.store.wrappers.instrumented.CountingStore`.
 
     Examples
     --------

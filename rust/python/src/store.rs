@@ -1,4 +1,4 @@
-//! The stores as Python classes, which `tessarr.store.mapping` makes mappings of, and documents.
+//! The stores as Python classes, which `tessarr.store` makes mappings of, and documents.
 
 mod asked;
 mod counting;

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import tessarr.tensorstore as ours
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
 
 theirs = pytest.importorskip("tensorstore", reason="compared with TensorStore's own requests")

@@ -18,7 +18,8 @@ from tessarr.errors import (
     ExistsError,
     NotFoundError,
 )
-from tessarr.store import CountingStore, LocalStore, MemoryStore
+from tessarr.store import LocalStore, MemoryStore
+from tessarr.store.wrappers.instrumented import CountingStore
 
 VALUES = np.random.default_rng(3).integers(0, 99, (60, 70)).astype("i4")
 

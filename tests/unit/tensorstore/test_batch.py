@@ -19,7 +19,7 @@ import tessarr
 import tessarr.tensorstore as ts
 from calls import calls_of
 from tessarr.errors import ArgumentError, DataError, NotFoundError
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import ForeignStore, LocalStore
 
 SHAPE = (40, 50)

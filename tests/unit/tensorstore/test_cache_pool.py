@@ -14,7 +14,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.errors import StoreError
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
 from tessarr.tensorstore.context.caching import bound_of, memory_of, over, pool_of
 

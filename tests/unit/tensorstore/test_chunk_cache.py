@@ -13,7 +13,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.codec.bz2 import BZ2
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
 
 BYTES = {"name": "bytes", "configuration": {"endian": "big"}}

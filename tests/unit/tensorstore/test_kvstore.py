@@ -19,7 +19,7 @@ import tessarr.tensorstore as ts
 from calls import calls_of
 from stores import servers
 from stores.kinds import KINDS
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
 from tessarr.tensorstore.kvstore import local
 

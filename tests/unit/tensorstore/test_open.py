@@ -15,7 +15,7 @@ import tessarr.stores
 import tessarr.tensorstore as ts
 from calls import calls_of
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
 
 RECORDS = [["a", "|u1"], ["b", "<i2"], ["c", "<f4", [2, 3]]]

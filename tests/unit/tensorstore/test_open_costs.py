@@ -12,7 +12,8 @@ import pytest
 
 import tessarr.tensorstore as ts
 from calls import calls_of
-from tessarr.store import CountingStore, MemoryStore
+from tessarr.store import MemoryStore
+from tessarr.store.wrappers.instrumented import CountingStore
 
 WANTED: dict[str, Any] = {"dtype": ts.uint16, "shape": [100, 100]}
 LAYOUT, SCHEMA = ts.ChunkLayout(chunk_shape=[100, 100]), ts.Schema(dtype="uint16")

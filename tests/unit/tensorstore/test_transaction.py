@@ -20,7 +20,7 @@ import tessarr.tensorstore as ts
 from tessarr._engine import read_together
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, lower
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore, MemoryStore
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from tessarr.errors import ArgumentError, ConflictError
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore, MemoryStore, SQLiteStore
 
 Range = ts.KvStore.KeyRange

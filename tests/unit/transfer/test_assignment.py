@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import tessarr
 from tessarr.errors import ArgumentError
-from tessarr.store import CountingStore, MemoryStore
+from tessarr.store import MemoryStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.transfer import assign, is_lazy
 
 SHAPE = (300, 1100)

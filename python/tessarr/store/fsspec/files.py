@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ReadOnlyError, UnsupportedError
-from tessarr.store.client_errors import (
+from tessarr.store.fsspec.client_errors import (
     hidden_failure,
     raises_store_errors,
     reason_of,

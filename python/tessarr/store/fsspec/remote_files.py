@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr import _engine
 from tessarr.errors import StoreError
-from tessarr.store.client_errors import raises_store_errors
+from tessarr.store.fsspec.client_errors import raises_store_errors
 from tessarr.store.fsspec.event_loop import Fail, begun, closed, reentry, under_way, waited
 from tessarr.store.fsspec.files import ABSENT, Files
 from tessarr.store.fsspec.servers import (

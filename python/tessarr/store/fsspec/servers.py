@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tessarr.errors import StoreError, UnsupportedError
-from tessarr.store.ambiguous_write import answer_lost, noting, unclear, watch, watch_s3
+from tessarr.store.fsspec.ambiguous_write import answer_lost, noting, unclear, watch, watch_s3
 from tessarr.store.fsspec.event_loop import waited
 from tessarr.store.fsspec.files import protocols
 from tessarr.store.object.buckets import gcs_place, gcs_refusal, s3_place, s3_refusal

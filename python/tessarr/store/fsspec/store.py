@@ -13,7 +13,7 @@ from tessarr.errors import ArgumentError, NotFoundError, TessarrError, Unsupport
 from tessarr.format.install_hints import for_scheme
 from tessarr.format.registry import call_public
 from tessarr.format.suggestions import did_you_mean
-from tessarr.store.client_errors import hidden_failure, store_error
+from tessarr.store.fsspec.client_errors import hidden_failure, store_error
 from tessarr.store.fsspec.files import Files, protocols
 from tessarr.store.fsspec.remote_files import files_of
 from tessarr.store.repr_mixin import DescribedStore

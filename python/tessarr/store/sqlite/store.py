@@ -9,8 +9,7 @@ from typing import Any, Final, Literal, Self
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import call_public
-from tessarr.store.mapping import expand_user
-from tessarr.store.paths import check_path
+from tessarr.store.paths import check_path, expand_user
 from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.sqlite.database import Database
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr import _engine
-from tessarr.store.mapping import ForeignStore
+from tessarr.store.adapt import ForeignStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,7 @@ from weakref import WeakValueDictionary
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.format.registry import call_public
-from tessarr.store.mapping import expand_user
-from tessarr.store.paths import check_path
+from tessarr.store.paths import check_path, expand_user
 from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.archive import Archive, Keys

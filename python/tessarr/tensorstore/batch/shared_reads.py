@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tessarr._engine import SharedStore
 from tessarr.store import MemoryStore
-from tessarr.store.wrappers.staged import RememberingStore, SharedStore
+from tessarr.store.wrappers.cache import RememberingStore
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from tessarr.store.wrappers.staged import CachePool, RememberingStore
+from tessarr.store.wrappers.cache import CachePool, RememberingStore
 from tessarr.tensorstore.context.chunk_cache import ChunkShelf
 from tessarr.tensorstore.json.object_members import expected
 

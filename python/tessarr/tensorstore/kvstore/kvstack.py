@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import builtins
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tessarr.store import OpenedValue
+    from tessarr.store.protocol import OpenedValue
     from tessarr.tensorstore.context.references import References
 
 __all__ = ["KVSTACK"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
 from tessarr.index_space.dimension_names import LEAST, MOST
-from tessarr.store.wrappers.staged import RememberingStore
+from tessarr.store.wrappers.cache import RememberingStore
 from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.context import Context

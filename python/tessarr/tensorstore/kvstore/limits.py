@@ -86,7 +86,7 @@ def rated(store: Store, resource: Resource | None) -> Store:
 
 def retried(store: Store, resource: Resource) -> Store:
     """Return a store that is asked again as often as a resource of retries says."""
-    from tessarr.store.wrappers.limits import RetryingStore
+    from tessarr.store.wrappers.retry import RetryingStore
 
     json = resource.to_json(include_defaults=True)
     timing = {

@@ -30,7 +30,7 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
 
 
 def _open_zip(_: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str) -> Place:
-    from tessarr.store.nested_zip import ZipValueStore
+    from tessarr.store.zip.nested import ZipValueStore
     from tessarr.store.zip.store import shared_zip
 
     (base,) = bases

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from tessarr.array.write_buffer import aside
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store import LocalStore, MemoryStore
-from tessarr.store.wrappers.staged import RememberingStore, StagedStore
+from tessarr.store.wrappers.cache import RememberingStore
+from tessarr.store.wrappers.staged import StagedStore
 from tessarr.tensorstore.transaction.array_writes import StagedArrays, forget, stage_of
 from tessarr.tensorstore.transaction.read_cache import Remembered
 

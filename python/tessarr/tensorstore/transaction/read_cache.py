@@ -6,7 +6,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from tessarr.store import MemoryStore
-from tessarr.store.wrappers.staged import CachePool, RememberingStore, StagedStore
+from tessarr.store.wrappers.cache import CachePool, RememberingStore
+from tessarr.store.wrappers.staged import StagedStore
 from tessarr.store.wrappers.wrapper import WrapperStore
 
 if TYPE_CHECKING:

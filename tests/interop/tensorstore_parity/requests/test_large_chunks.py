@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from interop.tensorstore_parity.request_counting import Side, codecs_of, requests
-from tessarr.store import CountingStore
+from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LatencyStore, LocalStore
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from tessarr._engine import ForeignStore
 from tessarr.errors import StoreError
 from tessarr.store.repr_mixin import DescribedStore
-from tessarr.store.wrappers.wrapper import opened
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.archive import Archive, Keys
 from tessarr.store.zip.file import ReadFile
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tessarr._engine import Store
-    from tessarr.store.url import StoreLike
     from tessarr.store.zip.archive import Opened
 
 __all__ = ["ZipValueStore"]
@@ -31,8 +29,8 @@ class ZipValueStore(DescribedStore):
 
     Parameters
     ----------
-    store : StoreLike
-        The store, or what `tessarr.open` takes as one.
+    store : Store
+        The other store.
     key : str
         Where the file is in it. It need not exist.
     compression : int, default 0
@@ -47,20 +45,20 @@ class ZipValueStore(DescribedStore):
 
     Examples
     --------
-    >>> outer = {}
+    >>> from tessarr.stores import MemoryStore
+    >>> outer = MemoryStore()
     >>> store = ZipValueStore(outer, "a.zip")
     >>> store["x"] = b"1"
     >>> list(outer), store["x"]
     (['a.zip'], b'1')
     """
 
-    def __new__(cls, store: StoreLike, key: str, compression: int = zip_format.STORED) -> Self:
+    def __new__(cls, store: Store, key: str, compression: int = zip_format.STORED) -> Self:
         if compression not in zip_format.METHODS:
             zip_format.compress(b"", compression)  # which refuses it
-        found = opened(store)
-        packed = _Packed(found, key, compression)
-        engine = ForeignStore(packed, read_only=found.read_only)
-        arguments: dict[str, Any] = {"store": found, "key": key}
+        packed = _Packed(store, key, compression)
+        engine = ForeignStore(packed, read_only=store.read_only)
+        arguments: dict[str, Any] = {"store": store, "key": key}
         if compression:
             arguments["compression"] = compression
         return cls._make(arguments, engine)

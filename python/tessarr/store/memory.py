@@ -1,0 +1,52 @@
+"""A store in memory."""
+
+from __future__ import annotations
+
+from os import getpid
+from typing import Any
+
+from tessarr import _engine
+from tessarr.format.registry import call_public
+from tessarr.store.mapping import StoreMapping
+
+__all__ = ["MemoryStore"]
+
+
+class MemoryStore(_engine.MemoryStore, StoreMapping):
+    """A store in memory.
+
+    Parameters
+    ----------
+    items : mapping of str to bytes, optional
+        First contents, copied.
+    name : str, optional
+        Stores of the same name share their contents, everywhere in the process, and
+        live as long as it.
+    any_keys : bool, default False
+        Whether any text is a key, also what no other store has: the empty one, and those with
+        empty, "." or ".." segments. What has a name has the keys of all stores.
+
+    Notes
+    -----
+    A pickle of a store without a name holds the contents, so that unpickling makes an
+    independent copy. A named store is pickled by its name; in another process that is a
+    `StoreError`, not an empty store.
+
+    Examples
+    --------
+    >>> store = MemoryStore({"a": b"1"})
+    >>> store.replace("a", b"2", expected=b"1"), store.replace("a", b"3", expected=b"1")
+    (True, False)
+    >>> MemoryStore(name="shared") == MemoryStore(name="shared")
+    True
+    """
+
+    def __reduce__(self) -> Any:
+        return super().__reduce__() if self.name is None else (self._named, (self.name, getpid()))
+
+    @classmethod
+    def _named(cls, name: str, process: int) -> Any:
+        return _engine.unpickle_memory_store(cls, name, process)
+
+
+call_public("tessarr.stores", MemoryStore)

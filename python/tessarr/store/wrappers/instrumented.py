@@ -1,0 +1,143 @@
+"""Stores that count, log or delay the requests to another store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from tessarr import _engine
+from tessarr.errors import ArgumentError
+from tessarr.format.registry import call_public
+from tessarr.store.mapping import StoreMapping
+from tessarr.store.wrappers.prefix import opened
+from tessarr.store.wrappers.wrapper import WrapperStore
+
+if TYPE_CHECKING:
+    import logging
+
+    from tessarr.store.resolve import StoreLike
+
+__all__ = ["CountingStore", "LatencyStore", "LoggingStore"]
+
+
+class CountingStore(_engine.CountingStore, StoreMapping):
+    """Passes everything on to another store and counts it.
+
+    Parameters
+    ----------
+    store : Store
+        The store that does the work.
+
+    Examples
+    --------
+    >>> from tessarr.stores import MemoryStore
+    >>> from tessarr.stores import MemoryStore
+    >>> store = CountingStore(MemoryStore({"a": b"1"}))
+    >>> store.get("a"), store.counts()["opens"]
+    (b'1', 1)
+    """
+
+
+class LatencyStore(WrapperStore):
+    """Another store, answering late: how code fares with a store that is far away.
+
+    Parameters
+    ----------
+    store : StoreLike
+        The store, or what `tessarr.open` takes as one.
+    read_s : float, default 0
+        Seconds before each answer: a value opened, a part of it read, a listing.
+    write_s : float, default 0
+        Seconds before each change.
+    bytes_per_s : float, optional
+        How fast bytes come and go, each request for itself; by default at once.
+    concurrency : int, default 16
+        How many requests for chunks are under way at a time.
+
+    Examples
+    --------
+    >>> far = LatencyStore(None, read_s=0.01, write_s=0.02, bytes_per_s=1e9)
+    >>> far.put("a", b"1")
+    """
+
+    def __new__(
+        cls,
+        store: StoreLike,
+        *,
+        read_s: float = 0.0,
+        write_s: float = 0.0,
+        bytes_per_s: float | None = None,
+        concurrency: int = 16,
+    ) -> Self:
+        found = opened(store)
+        options: dict[str, Any] = {
+            "read_s": read_s,
+            "write_s": write_s,
+            "bytes_per_s": bytes_per_s,
+            "concurrency": concurrency,
+        }
+        engine = _engine.delayed(found, read_s, write_s, bytes_per_s, concurrency)
+        return cls._make({"store": found, **options}, engine)
+
+
+class LoggingStore(WrapperStore):
+    """Another store that logs what it is asked.
+
+    Parameters
+    ----------
+    store : StoreLike
+        The store, or what `tessarr.open` takes as one.
+    log_level : str or int, default "DEBUG"
+        The level of the messages. What fails is logged one level higher.
+    log_handler : logging.Handler, optional
+        Where the messages go; by default to the logger ``tessarr.store``, as the
+        program has set it up. A store with a handler cannot be pickled.
+
+    Notes
+    -----
+    Messages come after the calls, in the threads that make them: the operation, the key, the
+    bytes that were read or written, and the time it took.
+
+    Examples
+    --------
+    >>> import logging, sys
+    >>> store = LoggingStore({"a": b"123"}, log_handler=logging.StreamHandler(sys.stdout))
+    >>> value = store.get("a")
+    open 'a': 3 bytes, ... ms
+    """
+
+    def __new__(
+        cls,
+        store: StoreLike,
+        *,
+        log_level: str | int = "DEBUG",
+        log_handler: logging.Handler | None = None,
+    ) -> Self:
+        found = opened(store)
+        arguments = {"store": found, "log_level": log_level, "log_handler": log_handler}
+        return cls._make(arguments, _engine.watched(found, _Log(log_level, log_handler)))
+
+
+class _Log:
+    def __init__(self, level: str | int, handler: logging.Handler | None) -> None:
+        import logging
+
+        numbers: dict[str, int] = logging.getLevelNamesMapping()
+        number = numbers.get(level.upper()) if isinstance(level, str) else level
+        if number is None:
+            raise ArgumentError(f"log_level must be one of {', '.join(numbers)}, not {level!r}")
+        self._level = number
+        self._logger = logging.getLogger("tessarr.store")
+        if handler is not None:
+            self._logger = logging.Logger("tessarr.store", number)  # noqa: LOG001 (a handler of its own)
+            self._logger.addHandler(handler)
+
+    def __call__(self, call: str, key: str, count: int, took_s: float, error: str | None) -> None:
+        if error is None:
+            self._logger.log(
+                self._level, "%s %r: %d bytes, %.3f ms", call, key, count, took_s * 1e3
+            )
+        else:
+            self._logger.log(self._level + 10, "%s %r failed: %s", call, key, error)
+
+
+call_public("tessarr.stores", LatencyStore, LoggingStore)

@@ -1,0 +1,54 @@
+"""A store of the keys below a prefix of another store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from tessarr import _engine
+from tessarr.format.node_path import join, node_path
+from tessarr.format.registry import call_public
+from tessarr.store.resolve import open_store
+from tessarr.store.wrappers.wrapper import WrapperStore
+
+if TYPE_CHECKING:
+    from tessarr._engine import Store
+    from tessarr.store.resolve import StoreLike
+
+__all__ = ["PrefixStore", "opened"]
+
+
+def opened(store: StoreLike) -> Store:
+    """Return the store that is meant, which begins at the path that is."""
+    found, path = open_store(store)
+    return PrefixStore(found, path) if path else found
+
+
+class PrefixStore(WrapperStore):
+    """What lies below a path of another store, as a store of its own.
+
+    Parameters
+    ----------
+    store : StoreLike
+        The store, or what `tessarr.open` takes as one.
+    prefix : str
+        The path: names joined by ``/``.
+
+    Notes
+    -----
+    No key leads out of it. Errors name keys as they are in the store below.
+
+    Examples
+    --------
+    >>> below = PrefixStore({"a/b": b"1", "c": b"2"}, "a")
+    >>> below.list(), below.get("b")
+    (['b'], b'1')
+    """
+
+    def __new__(cls, store: StoreLike, prefix: str) -> Self:
+        found, path = open_store(store)
+        whole = node_path(join(path, prefix))
+        engine = _engine.prefixed(found, f"{whole}/" if whole else "")
+        return cls._make({"store": found, "prefix": whole}, engine)
+
+
+call_public("tessarr.stores", PrefixStore)

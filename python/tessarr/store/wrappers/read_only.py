@@ -1,0 +1,41 @@
+"""A store that refuses every change of another store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from tessarr import _engine
+from tessarr.format.registry import call_public
+from tessarr.store.wrappers.prefix import opened
+from tessarr.store.wrappers.wrapper import WrapperStore
+
+if TYPE_CHECKING:
+    from tessarr.store.resolve import StoreLike
+
+__all__ = ["ReadOnlyStore"]
+
+
+class ReadOnlyStore(WrapperStore):
+    """Another store, refusing every change with a `ReadOnlyError`.
+
+    Parameters
+    ----------
+    store : StoreLike
+        The store, or what `tessarr.open` takes as one.
+
+    Examples
+    --------
+    >>> store = ReadOnlyStore({"a": b"1"})
+    >>> store.get("a"), store.read_only
+    (b'1', True)
+    >>> store.put("a", b"2")
+    Traceback (most recent call last):
+    tessarr.errors.ReadOnlyError: key "a": the store is open for reading only
+    """
+
+    def __new__(cls, store: StoreLike) -> Self:
+        found = opened(store)
+        return cls._make({"store": found}, _engine.guarded(found))
+
+
+call_public("tessarr.stores", ReadOnlyStore)
