@@ -131,6 +131,7 @@ def keys(ts: Any, place: str, url: str) -> dict[str, tuple[int, Callable[[], obj
 def main() -> None:
     """Print the table."""
     import tensorstore
+
     import tessarr.tensorstore
 
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:

@@ -167,6 +167,7 @@ def compare(both: list[Calls], name: str) -> None:
 def main() -> None:
     """Print a table for each format."""
     import tensorstore
+
     import tessarr.tensorstore
 
     parser = argparse.ArgumentParser(description=__doc__)

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import tensorstore
+
 import tessarr.tensorstore
 
 SIDE, CROP = 2048, 32

@@ -19,8 +19,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-
 import tensorstore
+
 import tessarr.tensorstore
 
 SIDE = 4096

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 import tensorstore
+
 import tessarr.tensorstore
 
 ROUNDS, SECONDS = 20, 0.5
