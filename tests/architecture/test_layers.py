@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -11,6 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+REGISTRIES = {
+    "__init__.py",  # public names that are loaded on first use
+    "codec/base.py",
+    "dtype/base.py",
+    "tensorstore/spec/driver_spec.py",
+}
+OPTIONAL_PACKAGES = {"codec/packages.py"}  # imports packages of others, by name
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -64,3 +73,44 @@ def test_a_breach_is_noticed(copy: Path, module: str, line: str) -> None:
     with (copy / "python" / "tessarr" / module).open("a", encoding="utf-8") as file:
         file.write(f"\n\n{line}")
     assert lint(copy).returncode != 0
+
+
+def hidden_imports(source: str) -> list[int]:
+    """Return the lines that import a module of Tessarr, or a computed name, by `import_module`."""
+    lines = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and node.args:
+            function = node.func
+            name = function.attr if isinstance(function, ast.Attribute) else ""
+            name = function.id if isinstance(function, ast.Name) else name
+            module = node.args[0]
+            foreign = isinstance(module, ast.Constant) and str(module.value).split(".")[0]
+            if name in {"import_module", "__import__"} and foreign in {False, "tessarr"}:
+                lines.append(node.lineno)
+    return lines
+
+
+def test_import_module_of_own_modules_is_limited_to_registries() -> None:
+    """Import-linter does not see `import_module`: a module that uses it could hide a cycle."""
+    package = ROOT / "python" / "tessarr"
+    hidden = {
+        path: lines
+        for file in package.rglob("*.py")
+        if (lines := hidden_imports(file.read_text(encoding="utf-8")))
+        and (path := file.relative_to(package).as_posix()) not in REGISTRIES | OPTIONAL_PACKAGES
+    }
+    assert not hidden, hidden
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ('import_module("tessarr.array")', [1]),
+        ('importlib.import_module(f"tessarr.{name}")', [1]),
+        ('__import__("tessarr")', [1]),
+        ('import_module("h5py")', []),
+    ],
+)
+def test_hidden_imports_finds_own_modules(source: str, lines: list[int]) -> None:
+    """Constant and computed names of own modules count, other packages do not."""
+    assert hidden_imports(source) == lines

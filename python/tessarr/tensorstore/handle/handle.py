@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
 
 import numpy as np
@@ -31,6 +30,7 @@ from tessarr.tensorstore.json.format_json import shown
 from tessarr.tensorstore.json.keywords import tells
 from tessarr.tensorstore.json.parse import as_flag, of_class
 from tessarr.tensorstore.ndarray_views import empty, unmade
+from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.domain_bounds import explicit, propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.serialize import pickled, told
@@ -534,9 +534,9 @@ class TensorStore(Facts):
         >>> view.read().result(), store.read().result()
         (array([7., 4.]), array([7, 4], dtype=int32))
         """
-        # What makes views is made of handles.
-        found: TensorStore = import_module("tessarr.tensorstore.views").cast(self, dtype)
-        return found
+        cast: Any = driver_spec("cast")
+        view: TensorStore = cast.wrap_handle(self, DataType(dtype))
+        return view
 
     # As a spec
 

@@ -61,6 +61,11 @@ class CastSpec(BasedSpec):
         found._set_nested([Spec._of(base._driver, None, base._context)])
         return Spec._of(found, view)
 
+    @staticmethod
+    def wrap_handle(base: TensorStore, data_type: DataType) -> TensorStore:
+        """Return a view of a handle with another data type."""
+        return cast_store(base, data_type)
+
     def _constrain(self, schema: Schema) -> None:
         """Pass constraints on to what is viewed, but for the data type."""
         base = self._nested[0].copy()
