@@ -103,7 +103,7 @@ def open(
     transaction = _staging(transaction, spec, keywords.get("kvstore"))
     read, write = as_flag(read, "read"), as_flag(write, "write")
     if keywords:
-        made = made._changed(keywords)
+        made = made._with(keywords)
     any_way = not read and not write
     opening = Opening(read or any_way, write or any_way, transaction, batch, read and write)
     return open_spec(made, opening, context)

@@ -14,7 +14,7 @@ import tessarr.tensorstore as ours
 from tessarr.errors import TessarrError
 from tessarr.metadata import v2, v3
 from tessarr.tensorstore.drivers.zarr import resolve_metadata
-from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.schema.element_type import WHOLE
 from tessarr.tensorstore.schema.schema import Schema
 
@@ -332,9 +332,9 @@ def made(driver: str, metadata: JSON, schema: JSON) -> Any:
     meta = resolve_metadata.new_metadata(driver, metadata, Schema(schema))
     document = v3.to_json(meta) if driver == "zarr3" else v2.to_json(meta)
     if driver == "zarr":
-        document["compressor"] = facts_of(meta, WHOLE).metadata_json["compressor"]
+        document["compressor"] = properties_of(meta, WHOLE).metadata_json["compressor"]
     return {
         "document": canonical(document),
-        "metadata": facts_of(meta, WHOLE).metadata_json,
-        "schema": facts_of(meta, WHOLE).schema.to_json(),
+        "metadata": properties_of(meta, WHOLE).metadata_json,
+        "schema": properties_of(meta, WHOLE).schema.to_json(),
     }

@@ -25,7 +25,7 @@ def store() -> ts.TensorStore:
     return handle(ZarrDriver(array))
 
 
-def test_facts(store: ts.TensorStore) -> None:
+def test_properties(store: ts.TensorStore) -> None:
     view = store[2:5, 7]
     assert (view.rank, view.ndim, view.shape, view.origin, view.size) == (1, 1, (3,), (2,), 3)
     assert (store.dtype, store.mode, str(store.domain)) == (ts.uint16, "rw", "{ [0, 6*), [0, 8*) }")

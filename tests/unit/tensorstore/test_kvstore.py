@@ -191,15 +191,6 @@ def test_memory_is_that_of_the_context() -> None:
     assert ts.KvStore.open("memory://").result().list().result() == []
 
 
-@pytest.mark.parametrize("where", ["memory://a/", "file:///tmp/"])
-def test_opening_makes_no_context_that_nobody_asks_for(where: str) -> None:
-    for _ in range(2):  # what is met twice is recalled
-        ts.KvStore.open(where).result()
-    calls = calls_of(lambda: ts.KvStore.open(where).result())
-    assert "Context.__init__" not in calls.names
-    assert len(calls.python) <= 15
-
-
 def test_a_context_that_somebody_asks_for_is_that_of_the_store() -> None:
     """Copies of the store have it, too, also where several ask for it at a time."""
     store = ts.KvStore.open("memory://a/").result()

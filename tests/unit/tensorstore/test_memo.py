@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tessarr.tensorstore as ts
-from tessarr.tensorstore.json.memo import key_of
+from tessarr.tensorstore.spec.memo import key_of
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=9),

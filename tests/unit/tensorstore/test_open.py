@@ -13,7 +13,6 @@ import pytest
 import tessarr
 import tessarr.stores
 import tessarr.tensorstore as ts
-from calls import calls_of
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import LocalStore
@@ -297,33 +296,6 @@ def test_a_handle_looks_whether_its_array_was_created_anew(tmp_path: Path) -> No
     for _ in range(2):
         with pytest.raises(ArgumentError, match="open it again"):
             careful.read().result()
-
-
-def calls(action: Any) -> int:
-    """Return how many functions are called, in Python and from it, once all is recalled."""
-    action()
-    found = calls_of(action)
-    return len(found.python) + len(found.native)
-
-
-@pytest.mark.parametrize("driver", ["zarr3", "zarr"])
-def test_what_is_known_costs_little(driver: str, tmp_path: Path, context: ts.Context) -> None:
-    """What follows from documents and specs is found out once: counted in calls, not in time."""
-    spec = {"driver": driver, "kvstore": f"file://{tmp_path}/"}
-    new = {"create": True, "delete_existing": True, "dtype": "int16", "shape": [9, 9]}
-    store = ts.open(spec, **new).result()
-    memory = {"driver": driver, "kvstore": "memory://"}
-    limits = {
-        "open": (lambda: ts.open(spec).result(), 190),
-        "create": (lambda: ts.open(memory, context=context, **new).result(), 480),
-        "spec": (store.spec, 60),
-        "schema": (lambda: store.schema, 40),
-        "chunk_layout": (lambda: store.chunk_layout, 40),
-        "codec": (lambda: store.codec, 16),
-        "repr": (lambda: repr(store), 750),
-    }
-    found = {name: calls(action) for name, (action, _) in limits.items()}
-    assert {name: count for name, count in found.items() if count > limits[name][1]} == {}
 
 
 def test_fill_values_that_differ_in_the_bits_of_a_nan(context: ts.Context) -> None:

@@ -16,7 +16,7 @@ from tessarr.errors import ArgumentError, TessarrError, UnsupportedError
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.tensorstore.drivers.zarr import resolve_metadata
-from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.schema.element_type import WHOLE, Field
 
 
@@ -162,13 +162,13 @@ def test_fields_and_bytes_of_records() -> None:
     """A field has its type and the dimensions inside of it; the bytes are a last dimension."""
     metadata = {"dtype": [["a", "<i2"], ["b", "<f4", [2]]], "shape": [5]}
     meta = resolve_metadata.new_metadata("zarr", metadata, ts.Schema(), Field("b"))
-    schema = facts_of(meta, Field("b")).schema
+    schema = properties_of(meta, Field("b")).schema
     assert (schema.dtype, schema.shape) == (ts.float32, (5, 2))
     assert schema.chunk_layout.read_chunk.shape == (5, 2)
-    raw = facts_of(meta, Field(as_void=True)).schema
+    raw = properties_of(meta, Field(as_void=True)).schema
     assert (raw.dtype, raw.shape) == (ts.byte, (5, 10))
     with pytest.raises(ArgumentError, match="give one of 'a', 'b'"):
-        facts_of(meta, WHOLE)
+        properties_of(meta, WHOLE)
     with pytest.raises(ArgumentError, match="exclude"):
         Field.of("a", as_void=True)
 
@@ -176,7 +176,7 @@ def test_fields_and_bytes_of_records() -> None:
 def test_raw_elements() -> None:
     """``r16``, whose mere parsing ends TensorStore, is bytes in a last dimension."""
     meta = resolve_metadata.new_metadata("zarr3", {"data_type": "r16", "shape": [4]}, ts.Schema())
-    schema = facts_of(meta, WHOLE).schema
+    schema = properties_of(meta, WHOLE).schema
     assert (schema.dtype, schema.shape, schema.rank) == (ts.byte, (4, 2), 2)
 
 
@@ -189,9 +189,13 @@ def test_constraints_come_back_from_metadata() -> None:
         fill_value=3,
         dimension_units=["4nm", None],
     )
-    again = resolve_metadata.new_metadata("zarr3", facts_of(meta, WHOLE).constraints, ts.Schema())
-    assert facts_of(again, WHOLE).metadata_json == facts_of(meta, WHOLE).metadata_json
-    resolve_metadata.check(meta, facts_of(meta, WHOLE).constraints, facts_of(meta, WHOLE).schema)
+    again = resolve_metadata.new_metadata(
+        "zarr3", properties_of(meta, WHOLE).constraints, ts.Schema()
+    )
+    assert properties_of(again, WHOLE).metadata_json == properties_of(meta, WHOLE).metadata_json
+    resolve_metadata.check(
+        meta, properties_of(meta, WHOLE).constraints, properties_of(meta, WHOLE).schema
+    )
 
 
 def test_existing_arrays_of_other_grids() -> None:
@@ -199,7 +203,7 @@ def test_existing_arrays_of_other_grids() -> None:
     from tessarr.metadata.build import array_meta
 
     meta = array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
-    assert facts_of(meta, WHOLE).kind.chunk_layout.write_chunk.shape == (None,)
+    assert properties_of(meta, WHOLE).chunk_layout.write_chunk.shape == (None,)
     with pytest.raises(ArgumentError, match="chunk_shape"):
         grid = {"name": "regular", "configuration": {"chunk_shape": [5]}}
         resolve_metadata.check(meta, {"chunk_grid": grid}, ts.Schema())

@@ -11,7 +11,7 @@ from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.context.resources import KINDS, Kind, kind_of
 from tessarr.tensorstore.json.format_json import shown
-from tessarr.tensorstore.json.memo import check_integers
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.object_members import as_json, expected
 from tessarr.tensorstore.json.parse import copied
 from tessarr.tensorstore.json.pickling import pickled, restore

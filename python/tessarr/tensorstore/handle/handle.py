@@ -24,7 +24,7 @@ from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.align import broadcast
 from tessarr.tensorstore.handle.copy_elements import copy
-from tessarr.tensorstore.handle.properties import Facts, StorageStatistics
+from tessarr.tensorstore.handle.properties import HandleProperties, StorageStatistics
 from tessarr.tensorstore.handle.source_values import taken
 from tessarr.tensorstore.json.format_json import shown
 from tessarr.tensorstore.json.keywords import tells
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["TensorStore", "handle"]
 
 
-_made: Final = Facts._made
+_made: Final = HandleProperties._made
 _spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
 
 
@@ -61,7 +61,7 @@ def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
     return StorageStatistics(not_stored=found[0], fully_stored=found[1])
 
 
-class TensorStore(Facts):
+class TensorStore(HandleProperties):
     """An array, or a view of one, that is read and written asynchronously.
 
     Made by `open`, and by indexing another one.

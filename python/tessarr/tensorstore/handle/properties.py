@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import Shape
 
-__all__ = ["Facts", "StorageStatistics"]
+__all__ = ["HandleProperties", "StorageStatistics"]
 
 
 @dataclass(slots=True, weakref_slot=True, kw_only=True)
@@ -44,7 +44,7 @@ class StorageStatistics:
     fully_stored: bool | None = None
 
 
-class Facts(HandleBase, Indexable):
+class HandleProperties(HandleBase, Indexable):
     """What is known of a handle without asking a store: a driver, seen through a view."""
 
     __slots__ = ("_layout",)

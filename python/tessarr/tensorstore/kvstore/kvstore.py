@@ -21,7 +21,6 @@ from tessarr.tensorstore.json.format_json import shown
 from tessarr.tensorstore.json.parse import as_flag, as_float, of_class
 from tessarr.tensorstore.kvstore import kvstore_spec as specs
 from tessarr.tensorstore.kvstore import values
-from tessarr.tensorstore.kvstore.default_context import Alone
 from tessarr.tensorstore.kvstore.kvstore_spec import Spec
 from tessarr.tensorstore.kvstore.local import changes_at_once
 from tessarr.tensorstore.kvstore.values import (
@@ -95,7 +94,7 @@ class KvStore(KvStoreBase):
     if TYPE_CHECKING:
 
         @property
-        def _spec(self) -> Spec | Alone: ...
+        def _spec(self) -> Spec: ...
         @property
         def _transaction(self) -> Transaction | None: ...
         @_transaction.setter
@@ -160,11 +159,7 @@ class KvStore(KvStoreBase):
                 made.transaction = transaction
             return Future(made)
         found = Spec._of(spec)
-        own: Spec | Alone
-        if context is None and found._is_alone:
-            own = Alone(found.copy() if found is spec else found)
-        else:
-            own = found._bound(of_class(context, Context, "context") or Context())
+        own = found._bound(of_class(context, Context, "context") or Context())
         try:
             return finished(KvStore(own, own._open(), found._path, transaction))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)

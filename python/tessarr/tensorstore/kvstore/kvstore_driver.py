@@ -50,11 +50,6 @@ class Driver:
     open
         Gives the place of the keys. It is given the resources, the checked members, the places
         that it stands on, and the path of the key-value store, which will follow the prefix.
-    alone
-        Gives the place for a path where nothing is said of resources, and nobody shares them;
-        None: it needs them anyway.
-    store
-        The member whose resource is the store; None: there is no such one.
     members
         Its members in JSON beside path and resources, with what reads each.
     needs
@@ -78,8 +73,6 @@ class Driver:
 
     name: str
     open: Callable[[References, Mapping[str, Any], tuple[Place, ...], str], Place]
-    alone: Callable[[str], Place] | None = None
-    store: str | None = None
     members: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     kinds: Mapping[str, str] = field(default_factory=dict)

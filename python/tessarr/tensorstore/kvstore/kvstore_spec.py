@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from copy import deepcopy
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.json.format_json import shown
-from tessarr.tensorstore.json.memo import Recall, check_integers
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.object_members import expected, within
 from tessarr.tensorstore.json.parse import as_flag, of_class, text
 from tessarr.tensorstore.kvstore.driver_registry import driver_of
@@ -66,18 +65,9 @@ class Spec:
 
     @classmethod
     def _of(cls, json: Any) -> Spec:
-        """Return the spec that something is or says; it belongs to others, too."""
+        """Return the spec that a user means; a spec itself, not a copy."""
         if isinstance(json, Spec):
             return json
-        key = json if type(json) is str else _key_of(json)
-        found = _recall.find(key)
-        if found is None:
-            found = cls._read(json)
-            _recall.keep(key, found, seldom=True)
-        return found
-
-    @classmethod
-    def _read(cls, json: Any) -> Spec:
         if isinstance(json, Store):
             json = {"driver": "tessarr", "store": json}
         if isinstance(json, str):
@@ -304,13 +294,6 @@ class Spec:
         for name in Spec.__annotations__:
             setattr(self, name, getattr(changed, name))
 
-    @property
-    def _is_alone(self) -> bool:
-        """Whether nothing is said of resources, and none are needed where nobody shares them."""
-        found = self._references
-        said = found._values or found.context is not None or self._context is not None
-        return not said and self._driver.alone is not None
-
     def _bound(self, context: Context) -> Spec:
         if self._context is not None:
             context = Context(self._context, context)
@@ -366,18 +349,6 @@ def called(place: Any) -> str:
     except UnsupportedError:
         return repr(place.path)
     return repr(url)
-
-
-_recall: Final[Recall[Spec]] = Recall()
-
-
-def _key_of(json: Any) -> Hashable:
-    """Return what only equal objects whose members are text have; None for others.
-
-    A store that stands in the JSON is meant itself, even if it is equal to another.
-    """
-    plain = type(json) is dict and set(map(type, json.values())) == {str}
-    return tuple(json.items()) if plain else None
 
 
 def _driver(json: dict[str, Any]) -> Driver:

@@ -100,7 +100,6 @@ _FILE_RESOURCES: Final = (
 FILE: Final = Driver(
     name="file",
     open=_open_file,
-    alone=_in_files,
     kinds={name: name for name in _FILE_RESOURCES},
     url=_file_url,
     path=_file_path,
@@ -122,8 +121,6 @@ def _new_memory(_: Any) -> Store:
 MEMORY: Final = Driver(
     name="memory",
     open=_open_memory,
-    alone=lambda _: Place.in_memory(),
-    store="memory_key_value_store",
     members={"atomic": boolean},
     defaults={"atomic": True},
     kinds={"memory_key_value_store": "memory_key_value_store"},

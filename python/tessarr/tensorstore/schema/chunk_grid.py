@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypedDict, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE
 from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.memo import check_integers
 from tessarr.tensorstore.json.parse import (
     as_float,
     as_integer,

@@ -12,8 +12,8 @@ from typing import Any, Final, Self, TypeAlias, Unpack
 from tessarr.errors import ArgumentError
 from tessarr.index_space import INFINITE, Dim, IndexDomain
 from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.memo import Recall, check_integers
 from tessarr.tensorstore.json.parse import (
     as_flag,
     as_integer,
@@ -94,7 +94,7 @@ class ChunkLayout:
         self._constraints = NO_LAYOUT
         if json is ...:
             if parts:
-                self._constraints = _said.made(parts, _of_parts)
+                ChunkLayout.update(self, **parts)
             if finalize is not None:
                 self.update(finalize=finalize)
         elif parts or finalize is not None:
@@ -102,7 +102,7 @@ class ChunkLayout:
         elif isinstance(json, ChunkLayout):
             self._constraints = json._constraints
         else:
-            self._constraints = _read.made(json, _parsed)
+            self._constraints = _parsed(json)
 
     @classmethod
     def _of(cls, constraints: LayoutConstraints) -> Self:
@@ -321,19 +321,6 @@ class ChunkLayout:
 
     def __setstate__(self, state: Any) -> None:
         restore(self, ChunkLayout, state)
-
-
-_read: Final = Recall[LayoutConstraints]()
-"""Constraints that were read, by their JSON."""
-
-_said: Final = Recall[LayoutConstraints]()
-"""Constraints that were stated, by their keywords."""
-
-
-def _of_parts(parts: dict[str, Any]) -> LayoutConstraints:
-    made = ChunkLayout()
-    made.update(**parts)
-    return made._constraints
 
 
 def _parsed(json: Any) -> LayoutConstraints:

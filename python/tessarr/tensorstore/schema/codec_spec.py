@@ -13,7 +13,7 @@ from tessarr._safe_repr import safe_repr
 from tessarr.codec.base import codec_of_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.format_json import ordered, shown
-from tessarr.tensorstore.json.memo import Recall, check_integers
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.object_members import refusal
 from tessarr.tensorstore.json.parse import (
     copied,
@@ -170,7 +170,7 @@ class CodecSpec:
     _compression: Compression
 
     def __init__(self, json: Any) -> None:
-        made = json if isinstance(json, CodecSpec) else _read.made(json, CodecSpec._parsed)
+        made = json if isinstance(json, CodecSpec) else CodecSpec._parsed(json)
         self._set(made._driver, made._chain, made._compression)
 
     @classmethod
@@ -285,7 +285,3 @@ class CodecSpec:
 
     def __setstate__(self, state: Any) -> None:
         restore(self, CodecSpec, state)
-
-
-_read: Final = Recall[CodecSpec]()
-"""Codecs that were read, by their JSON."""

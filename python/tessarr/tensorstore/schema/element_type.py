@@ -7,14 +7,13 @@ a dimension of their own, which comes last.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tessarr import dtype as data_types
 from tessarr._safe_repr import cut, safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
-from tessarr.tensorstore.json.memo import RecallSame
 from tessarr.tensorstore.schema.data_type import byte, char, of_stored
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.types import Shape
@@ -78,7 +77,7 @@ def element_of(stored: data_types.DataType, field: Field = WHOLE) -> Element:
     if not names:
         if field.name is not None:
             raise ArgumentError(f"field {safe_repr(field.name)}: {stored} has no fields")
-        return _elements.of(stored)
+        return _plain(stored)
     name: Any = names[0] if field.name is None and len(names) == 1 else field.name
     if name not in names:
         raise ArgumentError(
@@ -96,9 +95,6 @@ def _plain(stored: data_types.DataType) -> Element:
     if is_raw(stored):
         return Element(byte, (stored.item_bytes,))
     return _of_numpy(stored.numpy, ())
-
-
-_elements: Final = RecallSame(_plain)
 
 
 def _of_numpy(found: np.dtype[Any], shape: Shape) -> Element:

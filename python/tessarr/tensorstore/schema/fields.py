@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any, Final
 
 import numpy.typing as npt
 
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexDomain
-from tessarr.tensorstore.json.memo import key_of
 from tessarr.tensorstore.schema import propagate
 from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -109,35 +107,6 @@ class Parts:
         self._rank, self._dtype, self._domain = other._rank, other._dtype, other._domain
         self._layout, self._codec = other._layout, other._codec
         self._fill, self._units = other._fill, other._units
-
-    def _values(self) -> Hashable:
-        """Return what only equal constraints have, or None where that is not known."""
-        codec = None if self._codec is None else self._codec.to_json()
-        units = [unit and (unit.multiplier, unit.base_unit) for unit in self._units]
-        told = key_of((codec, units))  # by their bits: 0 and -0 are two multipliers
-        fill = self._fill_bits
-        if told is None or fill is None:
-            return None
-        layout = None if self._layout is NO_LAYOUT else self._layout.values()
-        dtype = None if self._dtype is None else self._dtype.name
-        return self._domain, self._rank, dtype, layout, told, fill
-
-    @property
-    def _fill_bits(self) -> tuple[Hashable, ...] | None:
-        """What only equal fill values have, NaNs too; None where that is not known."""
-        fill = self._fill
-        if fill is None:
-            return ()
-        if fill.dtype.hasobject or fill.nbytes > _MOST_BYTES:
-            return None
-        return fill.dtype.str, fill.shape, fill.tobytes()
-
-    def _is_like(self, other: Parts) -> bool:
-        """Whether these were made of others by constraints on domain and fill value alone."""
-        if self._rank != other._rank and self._domain is None:
-            return False
-        same = self._dtype is other._dtype and self._layout is other._layout
-        return same and self._codec is other._codec and self._units is other._units
 
     @property
     def _says_nothing(self) -> bool:

@@ -13,7 +13,7 @@ from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.format.validation import Problems
 from tessarr.metadata.build import fill_bytes
-from tessarr.tensorstore.json.memo import check_integers
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.parse import plain
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.data_type import json_value

@@ -7,7 +7,6 @@ hard; chunk layouts and codecs are merged by rules of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final, Self, TypedDict, Unpack
 
 import numpy.typing as npt
@@ -17,8 +16,8 @@ from tessarr.errors import ArgumentError
 from tessarr.index_space import Bracketed, IndexDomain, IndexTransform, View
 from tessarr.index_space.dimension_names import integer as index64
 from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.memo import Recall, check_integers
 from tessarr.tensorstore.json.parse import (
     beside_json,
     check_known,
@@ -127,18 +126,14 @@ class Schema(Parts, Bracketed):
         if json is not ...:
             if parts:
                 raise beside_json(parts)
-            self._take(json if isinstance(json, Schema) else _read.made(json, Schema._parsed))
+            self._take(json if isinstance(json, Schema) else Schema._parsed(json))
         elif parts:
-            self._take(_said.made(parts, Schema._stated))
-
-    @classmethod
-    def _stated(cls, parts: Mapping[str, Any]) -> Schema:
-        check_known(parts, _PARTS)
-        return cls._of(parts)
+            check_known(parts, _PARTS)
+            self._add(parts)
 
     @classmethod
     def _of(cls, parts: Mapping[str, Any]) -> Schema:
-        """Return what keywords say, which are all known; it is not recalled."""
+        """Return what keywords say, which are all known."""
         made = cls()
         made._add(parts)
         return made
@@ -525,13 +520,6 @@ class Schema(Parts, Bracketed):
         restore(self, Schema, state)
 
 
-_read: Final = Recall[Schema]()
-"""Schemas that were read, by their JSON."""
-
-_said: Final = Recall[Schema]()
-"""Schemas that were made, by their keywords."""
-
-
 def _add_rank(made: Schema, given: Any) -> None:
     rank = index64(given)
     if rank != _OPEN:
@@ -544,13 +532,9 @@ def _instance(value: Any, wanted: type[Any], what: str) -> Any:
     return value
 
 
-_named: Final = lru_cache(maxsize=256)(DataType)
-
 _PARTS: Final[Mapping[str, Callable[[Schema, Any], None]]] = {
     "rank": _add_rank,
-    "dtype": lambda made, dtype: made._add_dtype(
-        _named(dtype) if type(dtype) is str else DataType(dtype)
-    ),
+    "dtype": lambda made, dtype: made._add_dtype(DataType(dtype)),
     "domain": lambda made, domain: made._add_domain(_instance(domain, IndexDomain, "domain")),
     "shape": lambda made, shape: made._add_domain(_domain_of(shape)),
     "chunk_layout": lambda made, layout: made._add_layout(

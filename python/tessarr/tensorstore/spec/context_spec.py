@@ -17,8 +17,6 @@ class ReferringSpec(DriverSpec):
     """A spec with resources of a context."""
 
     _references: References
-    _stripped: Self | None = None
-    _assuming: Self | None = None
 
     def see(self, naming: Naming) -> None:
         """Tell which bound resources are used."""
@@ -35,20 +33,7 @@ class ReferringSpec(DriverSpec):
 
     def strip(self) -> Self:
         """Return the spec without resources."""
-        if self._stripped is None:
-            self._stripped = self._without()
-        return self._stripped
-
-    def _without(self) -> Self:
-        """Return the spec without resources, made anew."""
         return self._referring(self._references.strip())
-
-    def assuming(self) -> Self:
-        """Return the spec that opens the same again, and reads no metadata for it."""
-        if self._assuming is None:
-            self._assuming = super().assuming()
-            self._assuming.told = {}
-        return self._assuming
 
     def unbind(self, naming: Naming) -> Self:
         """Return the spec with the names of its resources."""
@@ -58,5 +43,4 @@ class ReferringSpec(DriverSpec):
         made = object.__new__(type(self))
         made.__dict__ = self.__dict__.copy()  # as copy() would, but all members at once
         made._references = references
-        made._stripped = made._assuming = made.told = None
         return made

@@ -108,10 +108,6 @@ class Options:
         Constraints to be added, of the driver's own dimensions.
     kvstore
         Where it is, if that is not said yet.
-    place
-        The same as the driver has it, whatever was said before.
-    stored_shape
-        The shape that metadata state, if they state none yet.
     recheck_metadata, recheck_data
         Since when what is remembered is fresh; None leaves it.
     minimal
@@ -122,8 +118,6 @@ class Options:
     flags: dict[str, bool] = field(default_factory=dict)
     schema: Schema | None = None
     kvstore: Any = None
-    place: Any = None
-    stored_shape: Any = None
     recheck_metadata: Any = None
     recheck_data: Any = None
     minimal: bool = False
@@ -193,8 +187,6 @@ class DriverSpec:
     name: ClassVar[str]
 
     schema: Schema
-    told: dict[str, tuple[JSONObject, Context | None]] | None = None
-    """Its JSON by its form, and what stands beside it, if that is kept: not to be modified."""
     ranked: bool = True
     """Whether its rank is its own, and not only that of what it is a view of."""
 
@@ -212,17 +204,6 @@ class DriverSpec:
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open driver, with bound resources, and the view as it tells it."""
         raise NotImplementedError
-
-    @classmethod
-    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
-        """Return JSON without what other specs seldom share, and that, if there is any of it.
-
-        Raises
-        ------
-        ArgumentError
-            If that is malformed.
-        """
-        return json, None
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON; not ``driver`` and ``schema`` and those of views."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.context.references import Naming, References
     from tessarr.tensorstore.spec.open_mode import OpenMode
-    from tessarr.types import JSONObject
 
 __all__ = ["PlacedSpec", "place_of"]
 
@@ -47,18 +46,10 @@ class PlacedSpec(ReferringSpec):
             place.path = joined(place.path, within)
         self._place = place and self._put_at(place)
 
-    @classmethod
-    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
-        """Return JSON without the place, and the place."""
-        if json.get("kvstore") is None or "path" in json:
-            return json, None
-        kept = json.copy()
-        return kept, Options(place=cls._put_at(place_of(kept.pop("kvstore"))))
-
     def changed(self, options: Options) -> Self:
         """Return the spec with options."""
         made = self._referring(self._references)
-        if options.schema is not None or options.stored_shape is not None:
+        if options.schema is not None:
             made._constrain(options)
         if options.mode is not None or options.flags:
             made._mode = self._mode._changed(options.mode, options.flags)
@@ -66,8 +57,6 @@ class PlacedSpec(ReferringSpec):
             if self._place is not None:
                 raise ArgumentError("kvstore is given twice: the spec has one")
             made._place = self._put_at(place_of(options.kvstore))
-        if options.place is not None:
-            made._place = options.place
         made._take_rechecks(options)
         if options.minimal:
             made._forget()
@@ -107,8 +96,8 @@ class PlacedSpec(ReferringSpec):
         """Return the spec of the same at a place, with resources, and else those of a context."""
         return self._with(self._references.bind(context, references), self._put_at(place))
 
-    def _without(self) -> Self:
-        """Return the spec without resources, made anew."""
+    def strip(self) -> Self:
+        """Return the spec without resources."""
         return self._with(self._references.strip(), self._place and self._place._stripped())
 
     def unbind(self, naming: Naming) -> Self:
@@ -119,7 +108,7 @@ class PlacedSpec(ReferringSpec):
 
     def _with(self, references: References, place: Place | None) -> Self:
         made = self._referring(references)
-        made._place, made.told = place, {}
+        made._place = place
         return made
 
     @property

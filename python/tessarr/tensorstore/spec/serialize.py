@@ -1,7 +1,6 @@
 """The forms of a spec: as JSON, and as what is pickled.
 
-Resources have names in JSON, which all parts of a spec share: see `Naming`. What does not depend
-on dimensions is told once for all specs of a driver's, and kept there.
+Resources have names in JSON, which all parts of a spec share: see `Naming`.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from tessarr.index_space import IndexTransform
 from tessarr.tensorstore.context.references import Naming
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tessarr.tensorstore.context.context import Context
     from tessarr.tensorstore.spec.driver_spec import DriverSpec
     from tessarr.types import JSONObject
@@ -33,25 +30,16 @@ def naming_of(driver: DriverSpec, *, bound: bool = False, brief: bool = False) -
 
 def told(spec: Spec, *, bound: bool = False) -> JSONObject:
     """Return the JSON without defaults, parts of which are not to be modified, in any order."""
-
-    def tell() -> tuple[JSONObject, None]:
-        return _parts(spec, naming_of(spec._driver, bound=bound)), None
-
-    return {**_kept(spec, "bound" if bound else "", tell)[0], **_dimensions(spec)}
+    return everything(spec, naming_of(spec._driver, bound=bound))
 
 
 def pickled(spec: Spec) -> tuple[JSONObject, Context | None]:
     """Return the JSON as above, and the context that it is to be bound with, if it is."""
-
-    def tell() -> tuple[JSONObject, Context | None]:
-        naming = naming_of(spec._driver, brief=True)
-        found, beside = _parts(spec, naming), naming.beside()
-        if beside is not None:
-            found.pop("context", None)
-        return found, beside
-
-    found, beside = _kept(spec, "pickled", tell)
-    return {**found, **_dimensions(spec)}, beside
+    naming = naming_of(spec._driver, brief=True)
+    json, context = everything(spec, naming), naming.beside()
+    if context is not None:
+        json.pop("context", None)
+    return json, context
 
 
 def everything(spec: Spec, naming: Naming, *, include_defaults: bool = False) -> JSONObject:
@@ -62,19 +50,6 @@ def everything(spec: Spec, naming: Naming, *, include_defaults: bool = False) ->
 def context_json(context: Any, *, include_defaults: bool = False) -> JSONObject:
     """Return the JSON of the context of a spec, or of none."""
     found: JSONObject = {} if context is None else context.to_json(include_defaults)
-    return found
-
-
-def _kept(
-    spec: Spec, form: str, tell: Callable[[], tuple[JSONObject, Context | None]]
-) -> tuple[JSONObject, Context | None]:
-    """Return what was told in a form before, or tell it."""
-    kept = spec._driver.told if spec._context is None else None
-    found = None if kept is None else kept.get(form)
-    if found is None:
-        found = tell()
-        if kept is not None:
-            kept[form] = found
     return found
 
 

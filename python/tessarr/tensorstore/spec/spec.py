@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from copy import deepcopy
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final, Self, Unpack
 
 from tessarr._safe_repr import safe_repr
@@ -13,8 +11,8 @@ from tessarr.index_space import Dim, Indexable, IndexDomain, IndexTransform
 from tessarr.store import Store
 from tessarr.tensorstore.context.context import Context, own
 from tessarr.tensorstore.json.format_json import ordered, shown
+from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import tells
-from tessarr.tensorstore.json.memo import Recall, check_integers, key_of
 from tessarr.tensorstore.json.object_members import refusal
 from tessarr.tensorstore.json.parse import (
     as_flag,
@@ -34,7 +32,6 @@ from tessarr.tensorstore.schema.codec_spec import CodecSpec
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.spec.array_url import spec_of_url
-from tessarr.tensorstore.spec.cache_key import holds_store, key_with
 from tessarr.tensorstore.spec.driver_spec import (
     DRIVERS,
     OF_SCHEMA,
@@ -43,6 +40,7 @@ from tessarr.tensorstore.spec.driver_spec import (
     SpecKeywords,
     driver_spec,
 )
+from tessarr.tensorstore.spec.memo import has_store, key_of, parsed_specs
 from tessarr.tensorstore.spec.open_mode import OpenMode
 from tessarr.tensorstore.spec.serialize import (
     context_json,
@@ -90,13 +88,11 @@ class Spec(Indexable):
     {'input_exclusive_max': [20, [40]], 'input_inclusive_min': [10, 3]}
     """
 
-    __slots__ = ("__weakref__", "_context", "_driver", "_made_of", "_open", "_view")
+    __slots__ = ("__weakref__", "_context", "_driver", "_view")
 
     _driver: DriverSpec
     _view: IndexTransform | None
     _context: Any
-    _made_of: Hashable  # what only specs that are equal have, or None
-    _open: tuple[Spec, Options] | None  # one without what other specs seldom share, and that
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -105,33 +101,14 @@ class Spec(Indexable):
 
     @classmethod
     def _stated(cls, json: Any) -> Spec:
-        """Return the spec that JSON states, or recall it: others have it, too."""
+        """Return the spec that JSON states; equal JSON shares one spec."""
         key = key_of(json)
-        found = _read.find(key)
-        if found is None:
-            members = spec_of_url(json) if isinstance(json, str) else json
-            found = cls._completed(members) or cls._parsed(members)
-            if not holds_store(json, key):
-                found._made_of = key
-                _read.keep(key, found, seldom=found._open is not None)
-        return found
-
-    @classmethod
-    def _completed(cls, json: Any) -> Self | None:
-        """Return the spec that JSON states, of what is recalled of other JSON, if that can be."""
-        name = json.get("driver") if isinstance(json, dict) else None
-        if type(name) is not str or name not in DRIVERS:
-            return None
-        try:
-            kept, given = driver_spec(name).split(json)
-            if given is None:
-                return None
-            like = Spec(kept)
-            made = cls._of(like._driver.changed(given), like._view, like._context)
-        except (ArgumentError, TypeError):
-            return None  # what is wrong is told of all together
-        made._open = like, given
-        return made
+        spec: Spec | None = parsed_specs.get(key)
+        if spec is None:
+            spec = cls._parsed(spec_of_url(json) if isinstance(json, str) else json)
+            if not has_store(json, key):
+                parsed_specs.put(key, spec)
+        return spec
 
     @classmethod
     def _parsed(cls, json: Any) -> Self:
@@ -147,7 +124,7 @@ class Spec(Indexable):
         view = take(members, "transform", members_of)
         made = object.__new__(cls)
         made._view = None if view is None else IndexTransform(json=view)
-        made._context, made._made_of, made._open = context, None, None
+        made._context = context
         made._driver = driver_spec(name).parse(members, made._common(members))
         nothing_else(members)
         return made
@@ -175,12 +152,10 @@ class Spec(Indexable):
     def _of(cls, driver: DriverSpec, view: IndexTransform | None, context: Any = None) -> Self:
         made = _new(cls)
         made._driver, made._view, made._context = driver, view, context
-        made._made_of = made._open = None
         return made
 
     def _take(self, other: Spec) -> None:
         self._driver, self._view, self._context = other._driver, other._view, other._context
-        self._made_of, self._open = other._made_of, other._open
 
     # Indexing
 
@@ -497,7 +472,7 @@ class Spec(Indexable):
         tessarr.errors.ArgumentError: dimension 0: the domain [0, 5) does not match [0, 4)
         """
         of_class(context, Context, "context")
-        made = self._changed(keywords) if keywords else self
+        made = self._with(keywords) if keywords else self
         if as_flag(minimal_spec, "minimal_spec"):
             made = made._minimal()
         if as_flag(unbind_context, "unbind_context"):
@@ -512,64 +487,14 @@ class Spec(Indexable):
         """Return the spec with the resources of the context with which it is opened."""
         return self._of(self._driver.strip(), self._view)
 
-    def _changed(self, keywords: SpecKeywords) -> Spec:
-        """Return the spec with keywords.
-
-        Where it is, its shape and its fill value are often others than before: what all else
-        makes is recalled without them.
-        """
-        often: Any = {name: value for name, value in keywords.items() if name in _OFTEN}
-        if "schema" in keywords:
-            often.pop("fill_value", None)  # its data type may be that of the schema
-        like = self
-        if self._open is not None and "kvstore" not in keywords:
-            like, _ = self._open
-        if like is self and not often:
-            return self._with(keywords)
-        rest: Any = {name: value for name, value in keywords.items() if name not in often}
-        if "fill_value" in often and "dtype" in rest:
-            often["dtype"] = rest["dtype"]  # fill values become those of a data type beside them
-        try:
-            kept = like._with(rest) if rest else like
-            return self._differing(kept, often)
-        except (ArgumentError, TypeError):
-            pass
-        return self._with(keywords)  # which tells what is wrong, alone, in the order of keywords
-
-    def _differing(self, kept: Spec, often: SpecKeywords) -> Spec:
-        """Return a spec with what is often another, and with what this has beside its like."""
-        before = kept._made_of if self._open is None else (self._made_of, kept._made_of)
-        known = self._made_of is not None and kept._made_of is not None
-        key = key_with(before, often) if known else None
-        found = _made.find(key)
-        if found is not None:
-            return found
-        options = Options()
-        if self._open is not None:
-            options.place, options.stored_shape = self._open[1].place, self._open[1].stored_shape
-        if often:
-            options.schema = kept._wanted(often)
-        made = self._of(kept._driver.changed(options), kept._view, kept._context)
-        made._made_of = key
-        _made.keep(key, made, seldom=True)
-        return made
-
     def _with(self, keywords: SpecKeywords) -> Spec:
-        """Return the spec with keywords, or recall it."""
-        key = None if self._made_of is None else key_with(self._made_of, keywords)
-        found = _made.find(key)
-        if found is not None:
-            return found
+        """Return the spec with keywords."""
         changes: dict[str, Any] = given(keywords, SpecKeywords)
         parts = {name: changes.pop(name) for name in OF_SCHEMA & changes.keys()}
         options = Options.of(changes) if changes else Options()
         if parts:
             options.schema = self._wanted(parts)
-        made = self._of(self._driver.changed(options), self._view, self._context)
-        if key is not None and not holds_store(keywords.get("kvstore"), key):
-            made._made_of = key if type(key) is bytes else next(_numbers)  # which is short
-            _made.keep(key, made)
-        return made
+        return self._of(self._driver.changed(options), self._view, self._context)
 
     def _minimal(self) -> Spec:
         """Return the spec without metadata that are found where the array is."""
@@ -684,16 +609,6 @@ class Spec(Indexable):
         json, beside = state
         made = Spec(json)
         self._take(made if beside is None else made._bound(beside))
-
-
-_OFTEN: Final = ("shape", "fill_value")
-_read: Final = Recall[Spec]()
-"""Specs that were read, by their JSON."""
-
-_made: Final = Recall[Spec]()
-"""Specs that were made of others, by what these were made of and by keywords."""
-
-_numbers: Final = count()
 
 
 def spec_of(given: Any) -> Spec:

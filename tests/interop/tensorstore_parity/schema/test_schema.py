@@ -31,7 +31,7 @@ from interop.tensorstore_parity.random_schemas import (
 )
 from tessarr.errors import TessarrError
 from tessarr.tensorstore.drivers.zarr import resolve_metadata
-from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.schema.element_type import WHOLE
 from tessarr.tensorstore.schema.schema import Schema
 
@@ -176,12 +176,12 @@ def test_existing_arrays_are_checked_alike(driver: str) -> None:
             meta = resolve_metadata.new_metadata(driver, first, Schema())
         except (TessarrError, ValueError):
             continue
-        known = facts_of(meta, WHOLE).schema.to_json()
+        known = properties_of(meta, WHOLE).schema.to_json()
         schema = {k: v for k, v in draw.schema(rank, driver=driver).items() if draw.maybe(0.3)}
         schema |= {k: v for k, v in known.items() if draw.maybe(0.5)}
         metadata = draw.metadata(driver, rank)
         metadata = {k: v for k, v in metadata.items() if draw.maybe(0.1) and k != "fill_value"}
-        stated = facts_of(meta, WHOLE).metadata_json
+        stated = properties_of(meta, WHOLE).metadata_json
         metadata |= {k: v for k, v in stated.items() if draw.maybe(0.3) and k != "fill_value"}
         cases.append(both(_opened, driver, _stored(driver, first), metadata, schema))
     compare(cases)

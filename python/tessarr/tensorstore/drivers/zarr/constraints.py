@@ -7,8 +7,7 @@ dimensions and of units: `Zarr2` and `Zarr3` are the two kinds of `Constraints`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tessarr import dtype as data_types
@@ -19,8 +18,7 @@ from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.validation import Problems
 from tessarr.index_space import INFINITE, Dim, IndexDomain, IndexTransform, View
 from tessarr.metadata.node import check_sizes
-from tessarr.tensorstore.json.memo import check_integers
-from tessarr.tensorstore.json.parse import compare, lengths, refuse, without_fractions
+from tessarr.tensorstore.json.parse import compare, refuse, without_fractions
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.codec_spec import OPEN, CodecSpec
 from tessarr.tensorstore.schema.element_type import (
@@ -209,20 +207,6 @@ class Constraints(ABC):
         ArgumentError
             If they are not.
         """
-
-    def shaped(self, shape: Any) -> Self:
-        """Return the constraints with a shape as JSON, where none is stated yet.
-
-        Raises
-        ------
-        ArgumentError
-            If it is none, or of another rank than other members.
-        """
-        check_integers(shape)
-        found = lengths(0)(shape, "shape")
-        if self.rank not in {None, len(found)}:
-            raise ArgumentError(f"metadata: shape {list(found)} is not of rank {self.rank}")
-        return replace(self, shape=found)
 
     def element(self, schema: Schema, of: Field) -> Element | None:
         """Return what an element is, or None while it is open."""
@@ -494,7 +478,6 @@ class Constraints(ABC):
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
 
 
-@lru_cache(64)
 def _domain(
     stated: Shape, rank: int, names: tuple[str | None, ...] | None, inner: Shape
 ) -> IndexDomain:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tessarr.index_space import IndexTransform
     from tessarr.store import Store
     from tessarr.tensorstore.batch.read_group import Together
-    from tessarr.tensorstore.drivers.zarr.array_properties import Kind
+    from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.drivers.zarr.inner_dimensions import Inner, Piece
     from tessarr.types import Shape
 
@@ -42,8 +42,8 @@ class Access:
 
     Parameters
     ----------
-    kind
-        What an element is; all that depends on the bounds is looked up in the array.
+    properties
+        The properties of the elements; the array itself has the current bounds.
     place
         Where the array is, below caches.
     """
@@ -66,18 +66,18 @@ class Access:
         "plain",
     )
 
-    def __init__(self, kind: Kind, place: Store) -> None:
-        self._numpy, self._stored = kind.numpy, kind.stored
-        self._fields, self._inner = kind.fields, kind.inner
-        self._as_stored, self._parts = kind.as_stored, kind.parts
-        self._bits, self._places = kind.bits, kind.places
-        self.plain = kind.plain
+    def __init__(self, properties: ArrayProperties, place: Store) -> None:
+        self._numpy, self._stored = properties.numpy, properties.stored
+        self._fields, self._inner = properties.fields, properties.inner
+        self._as_stored, self._parts = properties.as_stored, properties.parts
+        self._bits, self._places = properties.bits, properties.places
+        self.plain = properties.plain
         """Whether elements are as the engine reads them."""
         self._place = place
         self.in_memory = isinstance(place, MemoryStore)
         """Whether what is asked for is told at once."""
         self._near = self.in_memory or isinstance(place, LocalStore)
-        self._swift: Shape = kind.swift
+        self._swift: Shape = properties.swift
         # The futures of the last two reads. Who holds both begins many before he waits for one, and
         # threads read meanwhile; who waits for each is served here, at once.
         self._before: Callable[[], Future[Any] | None] = _nothing

@@ -11,7 +11,7 @@ from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Seen, create_document, run_flow, seen_document
 from tessarr.metadata.node import ArrayMeta
 from tessarr.store.wrappers.staged import StagedStore
-from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 
 if TYPE_CHECKING:
     from tessarr.store import Store
@@ -101,7 +101,7 @@ def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
     meta, prefix = spec._metadata(), prefix_of(at)
     if spec._mode.delete_existing:
         store.clear_prefix(prefix)
-    documents, seen = facts_of(meta, spec._field).documents, Seen()
+    documents, seen = properties_of(meta, spec._field).documents, Seen()
     if _stored(store, prefix, documents, seen):
         if type(store) is StagedStore:
             store.owner._staging.arrays.make(store, prefix + spec._marker, meta)

@@ -14,7 +14,7 @@ from tessarr.index_space import IndexTransform
 from tessarr.store import MemoryStore
 from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.caching import Known, bound_of, memory_of, over, pool_of
-from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.drivers.zarr.find_metadata import find_metadata, may_recall
 from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver, is_same
 from tessarr.tensorstore.drivers.zarr.zarr_spec import ZarrSpec
@@ -168,7 +168,7 @@ class OpeningSpec(ZarrSpec):
         given = self.schema.domain
         if view is not None or given is None or not any(given.labels):
             return view
-        domain = facts_of(array._meta, self._field).domain
+        domain = properties_of(array._meta, self._field).domain
         labels = [
             dim.label or asked.label for dim, asked in zip(domain._dims, given._dims, strict=True)
         ]

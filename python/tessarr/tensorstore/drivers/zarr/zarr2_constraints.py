@@ -19,7 +19,6 @@ from tessarr.tensorstore.drivers.zarr.constraints import (
     Settled,
     data_type_from_json,
 )
-from tessarr.tensorstore.json.memo import Recall, RecallSame
 from tessarr.tensorstore.json.parse import (
     choice,
     compare,
@@ -151,7 +150,7 @@ class Zarr2(Constraints):
         if schema.codec is not None:
             compression = self.codec._merged(schema.codec)._compression
         compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
-        both = _read.made((compressor, compression.filters or []), _codecs)
+        both = _codecs(compressor, compression.filters or [])
         return ArrayMeta(
             2,
             new.shape,
@@ -159,7 +158,7 @@ class Zarr2(Constraints):
             new.grid,
             _KEYS[self.separator],
             spec.fill,
-            _settle.of(both, spec, _order(new.settled.layout, rank)),
+            _settle(both, spec, _order(new.settled.layout, rank)),
             self.attributes,
             last_is_filter=both[1] is None and bool(both[0]),
         )
@@ -174,9 +173,8 @@ class Zarr2(Constraints):
         codec_of(meta)._compression.merged(self.compression)
 
 
-def _codecs(stated: tuple[Any, list[Any]]) -> Both:
-    """Return filters and compressor of their JSON, the compressor first."""
-    compressor, filters = stated
+def _codecs(compressor: Any, filters: list[Any]) -> Both:
+    """Return filters and compressor of their JSON."""
     problems = Problems(strict=True)
     found = [read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)]
     last = compressor and read_v2(compressor, "/compressor", problems, first=not filters)
@@ -184,43 +182,25 @@ def _codecs(stated: tuple[Any, list[Any]]) -> Both:
     return [one for one in found if one is not None], last
 
 
-_read: Final = Recall[Both]()
-"""Filters and compressors that were read, by their JSON."""
-
-
-def _settled(both: Both, spec: ArraySpec, order: Order) -> Chain:
+def _settle(both: Both, spec: ArraySpec, order: Order) -> Chain:
     """Return the codecs for chunks, with everything chosen that was left open."""
     problems = Problems()
     v2.check_codecs(spec, *both, problems)
     problems.check("metadata")
-    return _chain.of(both, order, len(spec.shape)).resolve(spec, 2)
+    return v2.chain(order == "F", len(spec.shape), *both).resolve(spec, 2)
 
 
-def _chained(both: Both, order: Order, rank: int) -> Chain:
-    """Return the codecs that members of the document mean."""
-    return v2.chain(order == "F", rank, *both)
-
-
-_chain: Final = RecallSame(_chained)
-_settle: Final = RecallSame(_settled)
 _BLOSC: Final = compressor_from_json({"id": "blosc"})
 _KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
 
 
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return how the chunks of an array are encoded."""
-    return _specs.of(meta.codecs, meta.rank, meta.last_is_filter)
-
-
-def _spec(codecs: Chain, rank: int, last_is_filter: bool) -> CodecSpec:
-    _, filters, compressor = v2.split(codecs, rank, last_is_filter)
+    _, filters, compressor = v2.split(meta.codecs, meta.rank, meta.last_is_filter)
     stated = None if compressor is None else compressor_from_json(compressor.to_json(2))
     return CodecSpec._of_compression(
         Compression(stated, [codec.to_json(2) for codec in filters] or None)
     )
-
-
-_specs: Final = RecallSame(_spec)
 
 
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:

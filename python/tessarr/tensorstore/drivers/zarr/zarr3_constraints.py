@@ -23,7 +23,6 @@ from tessarr.tensorstore.drivers.zarr.constraints import (
     Settled,
     data_type_from_json,
 )
-from tessarr.tensorstore.json.memo import RecallSame
 from tessarr.tensorstore.json.parse import (
     choice,
     compare,
@@ -203,7 +202,7 @@ class Zarr3(Constraints):
         # What is not sharded does not depend on lengths.
         read = new.read if chain.height or new.read != new.spec.shape else None
         wish = new.settled.layout.leading(rank).order
-        codecs = _complete.of(chain, data_type, rank, read, None if wish is None else wish.value)
+        codecs = _complete(chain, data_type, rank, read, None if wish is None else wish.value)
         return ArrayMeta(
             3,
             new.shape,
@@ -211,7 +210,7 @@ class Zarr3(Constraints):
             new.grid,
             self.key_encoding or _KEYS,
             new.spec.fill,
-            _settle.of(codecs, new.spec),
+            _settle(codecs, new.spec),
             self._new_attributes(schema, rank),
             self._new_names(new.settled.labels, rank),
             extra=self.extra,
@@ -222,7 +221,7 @@ class Zarr3(Constraints):
         if units.count(None) == len(units):
             return self.attributes
         stated = [None if unit is None else str(unit) for unit in units]
-        return _with_units.of(self.attributes, tuple(stated))
+        return {**self.attributes, _UNITS: stated}
 
     def _new_names(self, labels: tuple[str, ...], rank: int) -> Names | None:
         stated = self.names if self.names is not None and _unique(self.names) else None
@@ -265,17 +264,10 @@ def units_of(meta: ArrayMeta) -> Units:
 
 def chain_of(meta: ArrayMeta) -> Chain:
     """Return the codecs of an array, with the options that documents may leave out."""
-    return _chains.of(meta.codecs)
+    return Chain.read(meta.codecs.to_json()).stated()
 
 
-def _read(codecs: codec.Chain) -> Chain:
-    return Chain.read(codecs.to_json()).stated()
-
-
-_chains: Final = RecallSame(_read)
-
-
-def _completed(
+def _complete(
     chain: Chain, data_type: data_types.DataType, rank: int, read: Shape | None, order: Shape | None
 ) -> codec.Chain:
     """Return the codecs of a new array; `read` is None where it is not sharded."""
@@ -289,7 +281,7 @@ def _completed(
     return found
 
 
-def _settled(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
+def _settle(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
     """Return the codecs for chunks, with everything chosen that was left open."""
     problems = Problems()
     codecs.check(spec, "/codecs", problems)
@@ -297,13 +289,6 @@ def _settled(codecs: codec.Chain, spec: ArraySpec) -> codec.Chain:
     return codecs.resolve(spec)
 
 
-def _attributes(others: JSONObject, units: tuple[str | None, ...]) -> JSONObject:
-    return {**others, _UNITS: list(units)}
-
-
-_with_units: Final = RecallSame(_attributes)
-_complete: Final = RecallSame(_completed)
-_settle: Final = RecallSame(_settled)
 _OPEN_CHAIN: Final = Chain()
 _KEYS: Final = chunk_key_encoding.DefaultKeys()
 

@@ -17,7 +17,7 @@ from tessarr.flow.run import Seen, run_flow
 from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.caching import Known
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.zarr.array_properties import facts_of
+from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
 from tessarr.tensorstore.drivers.zarr.element_access import Access
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.spawn import start
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.batch.read_group import Together
     from tessarr.tensorstore.batch.shared_reads import Sharing
     from tessarr.tensorstore.driver import Resizing, Using
-    from tessarr.tensorstore.drivers.zarr.array_properties import Facts
+    from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.future.write_futures import WriteFutures
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
     from tessarr.tensorstore.schema.codec_spec import CodecSpec
@@ -76,7 +76,6 @@ class ZarrDriver(Driver):
         "_access",
         "_array",
         "_data_since",
-        "_facts",
         "_field",
         "_keepers",
         "_known",
@@ -86,6 +85,7 @@ class ZarrDriver(Driver):
         "_opened_by",
         "_outer",
         "_place",
+        "_properties",
         "_rechecks",
         "_seen",
         "specs",
@@ -110,15 +110,13 @@ class ZarrDriver(Driver):
         self._field = field
         self._opened_by = opened_by
         meta = array._meta
-        facts = facts_of(meta, field)
-        self._facts = meta, facts
-        self.dtype = facts.kind.dtype
-        self._access = Access(facts.kind, self._place)
+        properties = properties_of(meta, field)
+        self._properties = meta, properties
+        self.dtype = properties.dtype
+        self._access = Access(properties, self._place)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
         self._kvstore: Any = None
-        # By whether they are minimal: of which metadata, and of which view last, with its bounds.
-        self.specs: dict[bool, tuple[ArrayMeta, Any, IndexTransform, IndexTransform]] = {}
         self._seen = Seen() if seen is None else seen
         self._meta: ArrayMeta | None = meta  # None: views may have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
@@ -142,49 +140,49 @@ class ZarrDriver(Driver):
         return "zarr3" if self._array._meta.zarr_format == 3 else "zarr"
 
     @property
-    def facts(self) -> Facts:
+    def properties(self) -> ArrayProperties:
         """What follows from the metadata as they were when they were looked at last."""
-        meta, found = self._facts
+        meta, found = self._properties
         if meta is not self._array._meta:
             meta = self._array._meta
-            found = facts_of(meta, self._field)
-            self._facts = meta, found
+            found = properties_of(meta, self._field)
+            self._properties = meta, found
         return found
 
     @property
     def domain(self) -> IndexDomain:
         """Where there are elements."""
-        return self.facts.domain
+        return self.properties.domain
 
     @property
     def whole(self) -> IndexTransform:
         """The view of the whole domain."""
-        return self.facts.whole
+        return self.properties.whole
 
     @property
     def chunk_layout(self) -> ChunkLayout:
         """The layout of chunks."""
-        return self.facts.kind.chunk_layout
+        return self.properties.chunk_layout
 
     @property
     def codec(self) -> CodecSpec:
         """How chunks are encoded."""
-        return self.facts.kind.codec
+        return self.properties.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
         """What elements are that are not stored."""
-        return self.facts.fill_value
+        return self.properties.fill_value
 
     @property
     def dimension_units(self) -> Units:
         """The unit of each dimension."""
-        return self.facts.kind.dimension_units
+        return self.properties.dimension_units
 
     @property
     def schema(self) -> Schema:
         """All that is known of it."""
-        return self.facts.schema
+        return self.properties.schema
 
     @property
     def kvstore(self) -> Any:
@@ -210,7 +208,7 @@ class ZarrDriver(Driver):
     def write_chunk(self) -> Shape:
         """How long chunks are, or shards."""
         chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
-        return (*chunks, *self.facts.kind.inner_shape)
+        return (*chunks, *self.properties.inner_shape)
 
     # Reading and writing
 
@@ -367,7 +365,7 @@ class ZarrDriver(Driver):
         meta = array._meta
         if meta is self._meta and not view._follows:
             return self, view
-        return self, propagated(view, facts_of(meta, self._field).domain)
+        return self, propagated(view, properties_of(meta, self._field).domain)
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using

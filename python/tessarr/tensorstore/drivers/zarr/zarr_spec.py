@@ -52,7 +52,6 @@ class ZarrSpec(PlacedSpec):
 
     _wanted: Any
     _known: dict[str, Any]
-    _alike: resolve_metadata.Alikes
     _field: Field
     _recheck_metadata: Recheck
     _recheck_data: Recheck
@@ -63,7 +62,7 @@ class ZarrSpec(PlacedSpec):
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states; take its members out of `members`."""
         made = cls(schema)
-        made._known, made._alike = {}, resolve_metadata.Alikes()
+        made._known = {}
         made._mode = OpenMode._take(members)
         made._take_place(members)
         made._references = References.parse(_RESOURCES, members, _OPTIONAL)
@@ -91,46 +90,19 @@ class ZarrSpec(PlacedSpec):
     def _forget(self) -> None:
         known = self.outline()
         self.schema = self.schema._merged(Schema(rank=known.rank, dtype=known.dtype))
-        self._wanted, self._known, self._alike = self._nothing, {}, resolve_metadata.Alikes()
+        self._wanted, self._known = self._nothing, {}
 
     def _constrain(self, options: Options) -> None:
         """Add constraints."""
-        before, self._known = self.schema, {}
-        if options.stored_shape is not None:
-            self._wanted = self._wanted.shaped(options.stored_shape)
-        if options.schema is not None:
-            self.schema = before._merged(options.schema)
-            if not self.schema._is_like(before):
-                self._alike = resolve_metadata.Alikes()
-        self._check_parts()
+        self._known = {}
+        super()._constrain(options)
 
     def _check_parts(self) -> None:
         """Raise an error if schema, metadata, field or the origin that arrays have do not agree."""
-        if self._field != WHOLE:
+        domain = self.schema.domain
+        origin = domain is not None and any(domain.origin)
+        if origin or self._field != WHOLE or self._wanted is not self._nothing:
             self.outline()
-            return
-        if self._wanted is self._nothing:
-            domain = self.schema.domain
-            if domain is not None and any(domain.origin):
-                self.outline()
-            return
-        shape = self._wanted.shape if self.schema.domain is None else None
-        if shape is None or len(shape) not in self._alike.ranks:
-            self.outline()
-        if shape is not None:
-            self._alike.ranks.add(len(shape))
-
-    @classmethod
-    def split(cls, json: JSONObject) -> tuple[JSONObject, Options | None]:
-        """Return JSON without place and shape, and these."""
-        kept, given = super().split(json)
-        metadata = kept.get("metadata")
-        if isinstance(metadata, dict) and metadata.get("shape") is not None:
-            members = metadata.copy()
-            given = given or Options()
-            given.stored_shape = members.pop("shape")
-            kept = {**kept, "metadata": members}
-        return kept, given
 
     @classmethod
     def of(
@@ -139,32 +111,25 @@ class ZarrSpec(PlacedSpec):
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
         driver.follow()
-        meta = driver._array._meta
-        kept: tuple[Any, ...] = driver.specs.get(minimal, (None, None, None, None))
-        of, made, seen, told = kept
-        if of is meta and seen is view:
-            return made, told
-        if of is not meta:
-            made = cls._of(driver, minimal=minimal)
-        # Of format 2 TensorStore tells the view of the handle, whatever its bounds are now.
-        told = view if cls.zarr_format == 2 else propagated(view, driver.domain)._simplified()
-        driver.specs[minimal] = meta, made, view, told
-        return made, told
+        # Of format 2 TensorStore shows the view of the handle, whatever its bounds are now.
+        if cls.zarr_format == 3:
+            view = propagated(view, driver.domain)._simplified()
+        return cls._of(driver, minimal=minimal), view
 
     @classmethod
     def _of(cls, driver: ZarrDriver, *, minimal: bool) -> Self:
         opened: Self = driver.opened_by
-        facts = driver.facts
+        properties = driver.properties
         assert opened._place is not None
         made = opened._with(opened._references.distinct(), opened._place._settled())
         made._mode = OpenMode(open=True, assume_metadata=opened._mode.assume_metadata)
-        made.schema = facts.kind.element
+        made.schema = properties.element
         names = driver._array._meta.data_type.numpy.names
         if names and made._field == WHOLE:
             made._field = Field(names[0])  # the only one: else one was chosen
-        made._wanted, made._known, made._alike = cls._nothing, {}, resolve_metadata.Alikes()
+        made._wanted, made._known = cls._nothing, {}
         if not minimal:
-            made._wanted, made._known = facts.constraints, facts.known
+            made._wanted, made._known = properties.constraints, properties.derived
         return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -225,11 +190,13 @@ class ZarrSpec(PlacedSpec):
 
     def _metadata(self) -> ArrayMeta:
         """Return the metadata of a new array."""
-        found: ArrayMeta | None = self._known.get("metadata")
-        if found is None:
-            found = self._alike.metadata(self._wanted, self.schema, self._field)
-            self._known["metadata"] = found
-        return found
+        meta: ArrayMeta = self._recalled(
+            "metadata",
+            lambda: resolve_metadata.new_metadata(
+                self.name, self._wanted, self.schema, self._field
+            ),
+        )
+        return meta
 
     def _recalled(self, what: str, find: Callable[[], Any]) -> Any:
         """Return what follows from schema and metadata: with other resources it is the same."""
