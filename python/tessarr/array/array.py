@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from tessarr._engine import ArrayBase
-from tessarr.array.description import check_pickles, compiled, settled, with_text
+from tessarr.array.description import check_pickles, describe_array, settled, with_text
 from tessarr.array.mutation import Changing
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
@@ -465,7 +465,7 @@ def _bind(
 
         chunks, below = chunk_store(store, path, meta.storage_transformers)
     read_only = read_only or store.read_only or meta.is_v1
-    description = compiled(meta, write_empty_chunks, missing)
+    description = describe_array(meta, write_empty_chunks, missing)
     prefix = open_flow.prefix_of(below)
     array = ArrayBase.__new__(cls, description, chunks, prefix, read_only)
     array._meta = meta

@@ -1,12 +1,11 @@
-"""What the engine is told of an array: its metadata, settled and compiled."""
+"""The description of an array for the engine, from its metadata."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tessarr._engine import Description
-from tessarr.array.memo import OfMetadata
 from tessarr.errors import UnsupportedError
 from tessarr.format.chunk_key_encoding import V2Keys
 from tessarr.metadata.node import ArrayMeta
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.types import Missing
 
-__all__ = ["check_pickles", "compiled", "settled", "with_text"]
+__all__ = ["check_pickles", "describe_array", "settled", "with_text"]
 
 
 def check_pickles(meta: ArrayMeta, path: str) -> None:
@@ -32,22 +31,22 @@ def check_pickles(meta: ArrayMeta, path: str) -> None:
         )
 
 
-def _described(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
-    return Description(meta.description(store_fill=write_empty_chunks, missing=missing))
+def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) -> Description:
+    """Return the description of an array for the engine; the metadata keep it.
 
-
-def _again(
-    meta: ArrayMeta, known: Description, like: ArrayMeta, write_empty_chunks: bool, missing: Missing
-) -> Description:
-    if meta.fill_value == like.fill_value:
-        return known.alike(meta.shape)
-    if meta.codecs.minds_fill:
-        return _described(meta, write_empty_chunks, missing)
-    return known.alike(meta.shape, meta.fill_or_default)
-
-
-compiled: Final = OfMetadata(_described, _again).of
-"""Compile metadata for the engine, or recall what they were compiled to."""
+    The descriptions of arrays that differ only in shape share everything else.
+    """
+    key = write_empty_chunks, missing
+    description: Description | None = meta.derived.get(key)
+    if description is None:
+        similar: Description | None = meta.shared.get(key)
+        if similar is None:
+            json = meta.description(store_fill=write_empty_chunks, missing=missing)
+            similar = description = meta.shared[key] = Description(json)
+        else:
+            description = similar.alike(meta.shape)
+        meta.derived[key] = description
+    return description
 
 
 def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import ArrayBase
-from tessarr.array.description import compiled, settled, with_text
+from tessarr.array.description import describe_array, settled, with_text
 from tessarr.array.numpy_protocol import Values
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.flow import open as open_flow
@@ -188,7 +188,7 @@ class Changing(ArrayBase, Values):
             raise ArgumentError(
                 f"array {self.name!r} was replaced by another: open it again", path=self._path
             )
-        self._replace(compiled(found, self._write_empty_chunks, self._missing))
+        self._replace(describe_array(found, self._write_empty_chunks, self._missing))
         self._meta = found
 
     def _as_stored(self, *, attributes: bool, store: Store | None = None) -> ArrayMeta:
@@ -213,6 +213,6 @@ class Changing(ArrayBase, Values):
             raise error
 
     def _set_meta(self, meta: ArrayMeta) -> None:
-        self._replace(compiled(meta, self._write_empty_chunks, self._missing))
+        self._replace(describe_array(meta, self._write_empty_chunks, self._missing))
         self._meta = meta
         self._note_change()

@@ -127,11 +127,6 @@ class Codec(ABC):
     """Whether decoding runs what the writer of the data wants: refused unless allowed."""
 
     @property
-    def minds_fill(self) -> bool:
-        """Whether what it can encode, or makes of it, may depend on the fill value."""
-        return True
-
-    @property
     def label(self) -> str:
         """What the codec is called in messages."""
         label: str = self.codec_id or self.name or self.get_config()["id"]
@@ -336,11 +331,6 @@ class BytesBytesCodec(Codec):
 
     __slots__ = ()
     kind = "bytes_bytes"
-
-    @property
-    def minds_fill(self) -> bool:
-        """Never: it does not know of elements."""
-        return False
 
     def encoded_bytes(self, size: int) -> int | None:
         """Return how many bytes `size` bytes become, or None if that varies."""

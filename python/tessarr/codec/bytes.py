@@ -47,11 +47,6 @@ class Bytes(ArrayBytesCodec):
     codec_id = None
     endian: Endian | None = None
 
-    @property
-    def minds_fill(self) -> bool:
-        """Never: elements are as they are."""
-        return False
-
     def __post_init__(self) -> None:
         check_choice("endian", self.endian, (*_ENDIANS, None))
 

@@ -72,8 +72,6 @@ class Chain:
     array_bytes: ArrayBytesCodec = field(init=False, repr=False, compare=False)
     bytes_bytes: tuple[BytesBytesCodec, ...] = field(init=False, repr=False, compare=False)
     runs_code: bool = field(init=False, repr=False, compare=False)
-    minds_fill: bool = field(init=False, repr=False, compare=False)
-    """Whether what can be encoded, or becomes of it, may depend on the fill value."""
 
     def __post_init__(self) -> None:
         by_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
@@ -88,7 +86,6 @@ class Chain:
         object.__setattr__(self, "array_bytes", by_kind["array_bytes"][0])
         object.__setattr__(self, "bytes_bytes", tuple(by_kind["bytes_bytes"]))
         object.__setattr__(self, "runs_code", any(codec.runs_code for codec in self.codecs))
-        object.__setattr__(self, "minds_fill", any(codec.minds_fill for codec in self.codecs))
 
     @classmethod
     def of(cls, values: Iterable[CodecLike]) -> Chain:

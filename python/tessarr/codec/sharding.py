@@ -72,11 +72,6 @@ class ShardingIndexed(ArrayBytesCodec):
     index_codecs: Chain
     index_location: IndexLocation
 
-    @property
-    def minds_fill(self) -> bool:
-        """As the codecs of subchunks do."""
-        return self.codecs.minds_fill
-
     def __init__(
         self,
         chunk_shape: Sequence[int],

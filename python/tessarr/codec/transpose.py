@@ -43,11 +43,6 @@ class Transpose(ArrayArrayCodec):
     codec_id = None
     order: Shape | str
 
-    @property
-    def minds_fill(self) -> bool:
-        """Never: elements are as they are."""
-        return False
-
     def __post_init__(self) -> None:
         if self.order in ("C", "F"):
             return

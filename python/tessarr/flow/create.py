@@ -8,7 +8,7 @@ be wrong with the new node is found before a request changes anything: with
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow import copies, deletion, measure
@@ -16,7 +16,6 @@ from tessarr.flow.changes import tracked
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
 from tessarr.flow.run import Create, Delete, DeletesAtOnce, Flow, Get, Put, Seen, Size
-from tessarr.format import json
 from tessarr.format.node_path import ancestors, node_path, reserved, split
 from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2, v3
@@ -25,10 +24,8 @@ from tessarr.metadata.node import ArrayMeta, GroupMeta
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tessarr.types import Shape
 
 __all__ = [
-    "Wording",
     "ancestors_of",
     "commit",
     "create",
@@ -231,53 +228,6 @@ def create_all(
 def documents(meta: Node) -> dict[str, bytes]:
     """Return the documents of a node by name, the one that makes it first."""
     return {"zarr.json": v3.dump(meta)} if meta.zarr_format == 3 else v2.dump(meta)
-
-
-class Wording:
-    """The documents of an array, in parts: those of arrays that are alike have the same.
-
-    Parameters
-    ----------
-    meta
-        The array.
-
-    Examples
-    --------
-    >>> from tessarr.metadata.build import array_meta
-    >>> one = array_meta(shape=(3, 4), chunks=(2, 2), dtype="int8")
-    >>> other = one.alike((5, 4), one.chunk_grid, bytes([1]))
-    >>> Wording(one).of(other.shape, other.fill_value) == documents(other)
-    True
-    """
-
-    def __init__(self, meta: ArrayMeta) -> None:
-        self._data_type, self._form = meta.data_type, v3 if meta.zarr_format == 3 else v2
-        (self._name, _), *others = documents(meta).items()
-        self._others = dict(others)
-        members = self._form.to_json(meta).items()
-        ordered = sorted(members) if self._form is v2 else members
-        texts = {name: self._text(name, value).replace(b"%", b"%%") for name, value in ordered}
-        texts["shape"] = self._text("shape", ["%d"] * meta.rank).replace(b'"%d"', b"%d")
-        texts["fill_value"] = b"%b"
-        self._pattern = b"{" + b",".join(texts.values()) + b"\n}"
-        self._fill_first = [*texts].index("fill_value") < [*texts].index("shape")
-        self._fill = meta.fill_value, self._text_of_fill(meta.fill_value)
-
-    def _text(self, name: str, value: Any) -> bytes:
-        """Return a member as it stands in the document, with the line break before it."""
-        member = json.dump({name: value}, indent=self._form.INDENT, sort_keys=self._form is v2)
-        return member[1:-2]
-
-    def _text_of_fill(self, fill: bytes | None) -> bytes:
-        return self._text("fill_value", self._form.fill_json(self._data_type, fill))
-
-    def of(self, shape: Shape, fill: bytes | None) -> dict[str, bytes]:
-        """Return the documents of an array with another shape and fill value."""
-        known, text = self._fill
-        if fill != known:
-            text = self._text_of_fill(fill)
-        made = self._pattern % ((text, *shape) if self._fill_first else (*shape, text))
-        return {self._name: made, **self._others}
 
 
 def ancestors_of(path: str, meta: Node, within: str | None = None) -> Flow[bool]:

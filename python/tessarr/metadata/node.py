@@ -79,10 +79,12 @@ class ArrayMeta:
     extra: JSONObject = field(default_factory=dict, hash=False)
     last_is_filter: bool = False
     is_v1: bool = False
-    made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was made of these, by what made it; see `tessarr.array.memo`."""
-    kin: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """The same of the first of those that were made of each other by `alike`, on the same grid."""
+    derived: dict[Hashable, Any] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Memo: values derived from these metadata."""
+    shared: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Memo: values that metadata with another shape and the same grid share; see `resized`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ArrayMeta, _members(self)
@@ -94,13 +96,9 @@ class ArrayMeta:
 
     def resized(self, shape: Shape, chunk_grid: ChunkGrid) -> ArrayMeta:
         """Return the same with another shape and the grid for it."""
-        return self.alike(shape, chunk_grid, self.fill_value)
-
-    def alike(self, shape: Shape, chunk_grid: ChunkGrid, fill_value: bytes | None) -> ArrayMeta:
-        """Return the same with another shape, the grid for it, and another fill value."""
-        new = replace(self, shape=shape, chunk_grid=chunk_grid, fill_value=fill_value)
+        new = replace(self, shape=shape, chunk_grid=chunk_grid)
         if chunk_grid is self.chunk_grid or chunk_grid == self.chunk_grid:
-            object.__setattr__(new, "kin", self.kin)
+            object.__setattr__(new, "shared", self.shared)
         return new
 
     @property

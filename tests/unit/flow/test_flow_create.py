@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.flow.create import Wording, create, documents
+from tessarr.flow.create import create
 from tessarr.flow.run import run_flow
 from tessarr.metadata.build import array_meta
 from tessarr.metadata.node import GroupMeta
@@ -43,23 +43,6 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
     # Whether there is a node or a deletion of one, whether groups above keep copies, the new one.
     assert len(store.log) == 4 + 1 + 2 + 1
     assert changes(store) == [("replace", "a/b/zarr.json")]
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3])
-@pytest.mark.parametrize("shape", [(), (3,), (0, 4), (5, 6, 7)])
-@pytest.mark.parametrize("dtype", ["int8", "float64", "complex64", "S3", "<M8[s]", "i2,f4"])
-def test_wordings_are_those_of_documents(zarr_format: Any, shape: Any, dtype: str) -> None:
-    """Whatever attributes say that looks like other members."""
-    odd = {'"shape": [': ["shape", {"shape": [1], "fill_value": 0}], "\u00e9": "}\n%(shape)b%"}
-    one = array_meta(shape=shape, dtype=dtype, zarr_format=zarr_format, attributes=odd)
-    fill = bytes(range(1, one.data_type.item_bytes + 1))
-    longer = tuple(length + 10 for length in shape)
-    for other in (
-        one,
-        one.resized(longer, one.chunk_grid),
-        one.alike(longer, one.chunk_grid, fill),
-    ):
-        assert Wording(one).of(other.shape, other.fill_value) == documents(other)
 
 
 @pytest.mark.parametrize("old", [2, 3])

@@ -279,10 +279,10 @@ def test_metadata_are_pickled_without_what_follows_from_them() -> None:
     spec: dict[str, Any] = {"driver": "zarr3", "kvstore": "memory://", **NEW, "dtype": "int8"}
     store: Any = ts.open(spec, shape=[3]).result()
     meta = store._driver.array.metadata
-    assert meta.made
+    assert meta.derived
     again = pickle.loads(pickle.dumps(meta))
     assert again == meta
-    assert not again.made
+    assert not again.derived
 
 
 def test_a_nan_of_any_bits_creates_an_array() -> None:

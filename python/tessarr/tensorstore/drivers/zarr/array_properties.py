@@ -187,9 +187,9 @@ class ArrayProperties:
 def properties_of(meta: ArrayMeta, field: Field) -> ArrayProperties:
     """Return the properties of an array; the metadata keep them."""
     key = ArrayProperties, field
-    properties: ArrayProperties | None = meta.made.get(key)
+    properties: ArrayProperties | None = meta.derived.get(key)
     if properties is None:
-        properties = meta.made[key] = ArrayProperties(meta, field)
+        properties = meta.derived[key] = ArrayProperties(meta, field)
     return properties
 
 
