@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use tessarr_engine::copy::{bool_ok, copy, fill, is_filled, swap_in_place, Axis, Item};
+use tessarr_engine::copy::{are_valid_bools, copy, fill, is_filled, swap_in_place, Axis, Item};
 use tessarr_engine::pool;
 
 /// What a clock says: the wall's, or the calling thread's time on a processor, which
@@ -188,8 +188,8 @@ fn swaps_and_scans() {
     report("is_filled 32 KiB, 2-byte items", 1 << 15, || {
         assert!(is_filled(black_box(&data[..1 << 15]), &[0, 0]))
     });
-    report("bool_ok 4 MiB", 4 << 20, || assert!(bool_ok(black_box(&data))));
-    report("bool_ok 32 KiB", 1 << 15, || assert!(bool_ok(black_box(&data[..1 << 15]))));
+    report("are_valid_bools 4 MiB", 4 << 20, || assert!(are_valid_bools(black_box(&data))));
+    report("are_valid_bools 32 KiB", 1 << 15, || assert!(are_valid_bools(black_box(&data[..1 << 15]))));
 }
 
 fn points() {

@@ -264,9 +264,10 @@ pub fn choose(
 ///
 /// # Errors
 /// `Kind::Argument` if a length is the full extent of an infinite dimension.
-pub fn choose_one(wanted: &ChunkConstraints, domain: &[Dim]) -> Result<Vec<u64>> {
-    let lengths: Vec<_> = wanted.constrained_lengths(domain, "chunk")?.iter().map(|side| side.0).collect();
-    Ok(wanted.complete(&lengths, domain, &[], Fit::Divisor))
+pub fn choose_one(constraints: &ChunkConstraints, domain: &[Dim]) -> Result<Vec<u64>> {
+    let lengths: Vec<_> =
+        constraints.constrained_lengths(domain, "chunk")?.iter().map(|side| side.0).collect();
+    Ok(constraints.complete(&lengths, domain, &[], Fit::Divisor))
 }
 
 #[cfg(test)]

@@ -206,13 +206,13 @@ pub unsafe fn gather<I: Iterator<Item = usize>>(
     items: &mut [u8],
     offsets: impl Fn() -> I,
 ) -> Result<Vec<u8>> {
-    let at = |items: &[u8], offset: usize| handles(&items[offset..offset + HANDLE_BYTES]).next();
-    let length = |offset| at(items, offset).map_or(0, Handle::length);
+    let handle_at = |items: &[u8], offset: usize| handles(&items[offset..offset + HANDLE_BYTES]).next();
+    let length = |offset| handle_at(items, offset).map_or(0, Handle::length);
     let sum = offsets().try_fold(0usize, |sum, offset| sum.checked_add(length(offset)));
     let mut copies: Vec<u8> = Vec::new();
     reserve(&mut copies, sum.unwrap_or(usize::MAX))?;
     for offset in offsets() {
-        let Some(handle) = at(items, offset) else { continue };
+        let Some(handle) = handle_at(items, offset) else { continue };
         let start = copies.len();
         // SAFETY: the caller's promise; for a repeated offset, a handle into `copies`, whose
         // capacity suffices for all, so it does not move.

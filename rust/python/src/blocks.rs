@@ -20,7 +20,7 @@ pub(crate) struct Behind {
 }
 
 /// How one axis is cut: a short block, the length of whole ones, their number, and a short one again.
-type Cut = (usize, usize, usize, usize);
+type AxisBlocks = (usize, usize, usize, usize);
 
 #[pymethods]
 impl Blocks {
@@ -60,13 +60,19 @@ impl Behind {
     }
 
     /// What stands behind the positions at some places along the first dimension, and how it is cut.
-    fn part(&self, py: Python<'_>, first: usize, last: usize) -> PyResult<(View, Vec<Cut>)> {
+    fn part(&self, py: Python<'_>, first: usize, last: usize) -> PyResult<(View, Vec<AxisBlocks>)> {
         if first >= last || self.found.counts().next().is_some_and(|count| last > count) {
             return Err(PyTypeError::new_err("there are no such positions"));
         }
         let found = self.blocks.get().0.part(&self.found, first..last);
-        let (view, dim_grids) = found.map_err(|error| to_py(py, error))?;
-        Ok((view.into(), dim_grids.iter().map(|cut| (cut.first, cut.whole, cut.wholes, cut.last)).collect()))
+        let (view, axis_blocks) = found.map_err(|error| to_py(py, error))?;
+        Ok((
+            view.into(),
+            axis_blocks
+                .iter()
+                .map(|blocks| (blocks.first, blocks.whole, blocks.wholes, blocks.last))
+                .collect(),
+        ))
     }
 }
 

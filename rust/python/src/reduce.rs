@@ -3,7 +3,7 @@
 use numpy::npyffi::NPY_ARRAY_WRITEABLE;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use tessarr_engine::reduce::{item_bytes, reduce as reduce_blocks, Cut, Method, Place};
+use tessarr_engine::reduce::{item_bytes, reduce as reduce_blocks, AxisBlocks, Method, StridedArray};
 
 use crate::array::{data, flags, overlaps_itself};
 use crate::error::{argument, to_py};
@@ -16,27 +16,27 @@ unsafe impl<T> Send for Shared<T> {}
 
 /// Give one element of `out` for each block of `values`.
 ///
-/// `dim_grids` has for each axis the length of a short block at the beginning, that of whole ones and their number, and
+/// `cuts` has for each axis the length of a short block at the beginning, that of whole ones and their number, and
 /// the length of a short block at the end. `kind` is the type of the elements.
 #[pyfunction]
 fn reduce(
     py: Python<'_>,
     values: &Bound<'_, PyUntypedArray>,
     out: &Bound<'_, PyUntypedArray>,
-    dim_grids: Vec<(usize, usize, usize, usize)>,
+    cuts: Vec<(usize, usize, usize, usize)>,
     method: &str,
     kind: &str,
 ) -> PyResult<()> {
     let wrong = |what: &str| Err(argument(py, what));
-    let Some(method) = Method::named(method) else { return wrong("there is no such method") };
-    let to_cut = |(first, whole, wholes, last)| Cut { first, whole, wholes, last };
-    let dim_grids: Vec<Cut> = dim_grids.into_iter().map(to_cut).collect();
+    let Some(method) = Method::from_name(method) else { return wrong("there is no such method") };
+    let to_blocks = |(first, whole, wholes, last)| AxisBlocks { first, whole, wholes, last };
+    let cuts: Vec<AxisBlocks> = cuts.into_iter().map(to_blocks).collect();
     let bytes = item_bytes(kind);
     if [values, out].iter().any(|array| Some(array.dtype().itemsize()) != bytes) {
         return wrong("the elements are of another kind");
     }
-    if !dim_grids.iter().map(Cut::items).eq(values.shape().iter().map(|&size| Some(size)))
-        || !dim_grids.iter().map(Cut::blocks).eq(out.shape().iter().copied())
+    if !cuts.iter().map(AxisBlocks::items).eq(values.shape().iter().map(|&size| Some(size)))
+        || !cuts.iter().map(AxisBlocks::blocks).eq(out.shape().iter().copied())
     {
         return wrong("the arrays have other shapes");
     }
@@ -45,14 +45,14 @@ fn reduce(
         return wrong("the array is not one to be written to");
     }
     let work = Shared((
-        Place { address: data(values), strides: values.strides() },
-        Place { address: data(out), strides: out.strides() },
+        StridedArray { address: data(values), strides: values.strides() },
+        StridedArray { address: data(out), strides: out.strides() },
     ));
     py.detach(move || {
         let Shared((source, target)) = { work };
         // SAFETY: the shapes were checked; that the two are apart is up to the caller, as it is that nobody
         // else writes to them.
-        unsafe { reduce_blocks(kind, method, &dim_grids, source, target) }
+        unsafe { reduce_blocks(kind, method, &cuts, source, target) }
     })
     .map_err(|error| to_py(py, error))
 }

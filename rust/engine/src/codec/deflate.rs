@@ -1,14 +1,15 @@
-//! `gzip`: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html> and
-//! `zlib`: <https://numcodecs.readthedocs.io/en/stable/compression/zlib.html>.
+//! The codecs `gzip` and `zlib`.
 //!
-//! Both wrap the Deflate stream of RFC 1951. gzip (RFC 1952) is one or more
-//! members, each a header of 10 bytes with optional fields, the stream, the
-//! CRC-32 and the size modulo 2³² of what it decodes to. zlib (RFC 1950) is a
-//! header of 2 bytes, one stream, and the Adler-32. The checks are made here,
-//! and nothing may follow the end.
+//! Specifications: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/gzip/index.html> and
+//! <https://numcodecs.readthedocs.io/en/stable/compression/zlib.html>.
 //!
-//! libdeflate decodes whole buffers only. Where the decoded size is unknown,
-//! a buffer of the size that the trailer suggests is tried, then larger ones.
+//! Both wrap the Deflate stream of RFC 1951. gzip (RFC 1952) is one or more members: each has a
+//! header of 10 bytes with optional fields, the stream, the CRC-32 and the decoded size modulo 2³².
+//! zlib (RFC 1950) is a header of 2 bytes, one stream, and the Adler-32. This module verifies the
+//! checksums; bytes after the end are an error.
+//!
+//! libdeflate decodes whole buffers only. If the decoded size is unknown, the decoder tries a
+//! buffer of the size that the trailer suggests, then larger ones.
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
@@ -20,8 +21,8 @@ use super::{as_uninit, BytesCodec, Config, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
-/// Deflate makes at most this many bytes of one (RFC 1951: 258 of 2 bits).
-const LARGEST_RATIO: usize = 1032;
+/// The maximum compression ratio of Deflate (RFC 1951: 258 bytes from 2 bits).
+const MAX_RATIO: usize = 1032;
 
 /// The first guess at an unknown size, as a multiple of the input.
 const FIRST_RATIO: usize = 4;
@@ -32,7 +33,7 @@ pub(super) struct Inflater(NonNull<sys::libdeflate_decompressor>);
 // SAFETY: plain memory, used by one thread at a time.
 unsafe impl Send for Inflater {}
 
-/// How one Deflate stream ended.
+/// The end of one Deflate stream.
 enum Inflated {
     Done { read: usize, written: usize },
     Full,
@@ -48,8 +49,8 @@ impl Inflater {
     /// Decode one stream; the first `written` bytes of `out` are then initialised.
     fn inflate(&mut self, input: &[u8], out: &mut [MaybeUninit<u8>]) -> Inflated {
         let (mut read, mut written) = (0, 0);
-        // SAFETY: the pointers are valid for the lengths given, and the function
-        // stays within them whatever the input holds.
+        // SAFETY: the pointers are valid for their lengths, and the function stays within them for
+        // any input.
         let result = unsafe {
             sys::libdeflate_deflate_decompress_ex(
                 self.0.as_ptr(),
@@ -68,7 +69,7 @@ impl Inflater {
         }
     }
 
-    /// Decode a zlib stream to exactly `out.len()` bytes, all initialised then.
+    /// Decode a zlib stream to exactly `out.len()` bytes, all of which are then initialised.
     pub(super) fn inflate_zlib(&mut self, input: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<()> {
         let mut target = Target::Exact { out, filled: 0 };
         Wrapper::Zlib.decode(self, input, &mut target)
@@ -77,7 +78,7 @@ impl Inflater {
 
 impl Drop for Inflater {
     fn drop(&mut self) {
-        // SAFETY: made by the matching allocation and dropped once.
+        // SAFETY: created by the matching allocation and dropped once.
         unsafe { sys::libdeflate_free_decompressor(self.0.as_ptr()) };
     }
 }
@@ -90,20 +91,20 @@ unsafe impl Send for Deflater {}
 
 impl Deflater {
     pub(super) fn new(level: u8) -> Option<Self> {
-        // libdeflate's level 1 finds so little that consecutive integers take twice the bytes
-        // that zlib's level 1 takes; its level 2 takes as many and is still faster than zlib's 1.
+        // libdeflate's level 1 finds few matches: consecutive integers take twice the bytes of
+        // zlib's level 1. Its level 2 needs no more bytes than zlib's level 1 and is still faster.
         let level = if level == 1 { 2 } else { level };
         // SAFETY: no preconditions; null (no memory, no such level) is handled.
         NonNull::new(unsafe { sys::libdeflate_alloc_compressor(c_int::from(level)) }).map(Deflater)
     }
 
-    /// Encode into `out`; the bytes written, or 0 where they do not fit.
+    /// Encode into `out`; returns the number of bytes written, or 0 if `out` is too small.
     pub(super) fn deflate(&mut self, wrapper: Wrapper, input: &[u8], out: &mut [MaybeUninit<u8>]) -> usize {
         let compress = match wrapper {
             Wrapper::Gzip => sys::libdeflate_gzip_compress,
             Wrapper::Zlib => sys::libdeflate_zlib_compress,
         };
-        // SAFETY: the pointers are valid for the lengths given.
+        // SAFETY: the pointers are valid for their lengths.
         unsafe {
             compress(self.0.as_ptr(), input.as_ptr().cast(), input.len(), out.as_mut_ptr().cast(), out.len())
         }
@@ -112,12 +113,12 @@ impl Deflater {
 
 impl Drop for Deflater {
     fn drop(&mut self) {
-        // SAFETY: made by the matching allocation and dropped once.
+        // SAFETY: created by the matching allocation and dropped once.
         unsafe { sys::libdeflate_free_compressor(self.0.as_ptr()) };
     }
 }
 
-/// Where decoded bytes go.
+/// The destination of decoded bytes.
 enum Target<'a> {
     /// A buffer of the exact size, filled from its start.
     Exact { out: &'a mut [MaybeUninit<u8>], filled: usize },
@@ -126,8 +127,14 @@ enum Target<'a> {
 }
 
 impl Target<'_> {
-    /// Decode one stream to the end of what is here already; what was read, and what the stream gave.
-    fn take(&mut self, inflater: &mut Inflater, input: &[u8], hint: usize) -> Result<(usize, &[u8])> {
+    /// Decode one stream to the end of the target; returns the number of bytes read and the new
+    /// bytes.
+    fn decode_stream(
+        &mut self,
+        inflater: &mut Inflater,
+        input: &[u8],
+        hint: usize,
+    ) -> Result<(usize, &[u8])> {
         match self {
             Target::Exact { out, filled } => match inflater.inflate(input, &mut out[*filled..]) {
                 Inflated::Done { read, written } => {
@@ -141,18 +148,18 @@ impl Target<'_> {
             },
             Target::Growing { out, limit } => {
                 let start = out.len();
-                let most = (*limit - start).min(input.len().saturating_mul(LARGEST_RATIO));
-                let mut room = hint.min(most);
+                let max = (*limit - start).min(input.len().saturating_mul(MAX_RATIO));
+                let mut capacity = hint.min(max);
                 loop {
-                    reserve(out, room)?;
-                    match inflater.inflate(input, &mut out.spare_capacity_mut()[..room]) {
+                    reserve(out, capacity)?;
+                    match inflater.inflate(input, &mut out.spare_capacity_mut()[..capacity]) {
                         Inflated::Done { read, written } => {
                             // SAFETY: the stream initialised these bytes.
                             unsafe { out.set_len(start + written) };
                             return Ok((read, &out[start..]));
                         }
-                        Inflated::Full if room < most => {
-                            room = room.saturating_mul(2).clamp(64, most.max(64)).min(most)
+                        Inflated::Full if capacity < max => {
+                            capacity = capacity.saturating_mul(2).clamp(64, max.max(64)).min(max)
                         }
                         Inflated::Full => return Err(super::over_limit(*limit)),
                         Inflated::Damaged => return Err(damaged()),
@@ -185,7 +192,7 @@ fn check_sum(stored: u32, computed: u32) -> Result<()> {
     Err(Error::checksum(stored, computed))
 }
 
-/// What is around the Deflate stream.
+/// The format around the Deflate stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wrapper {
     Gzip,
@@ -194,7 +201,7 @@ pub(super) enum Wrapper {
 
 impl Wrapper {
     fn bound(self, decoded: usize) -> usize {
-        // SAFETY: a null compressor asks for the bound of every level.
+        // SAFETY: with a null compressor the bound holds for every level.
         unsafe {
             match self {
                 Wrapper::Gzip => sys::libdeflate_gzip_compress_bound(std::ptr::null_mut(), decoded),
@@ -220,7 +227,7 @@ fn decode_zlib(inflater: &mut Inflater, input: &[u8], target: &mut Target<'_>) -
     if flags & 0x20 != 0 {
         return Err(Error::data("the stream needs a dictionary, which Zarr has not"));
     }
-    let (read, new) = target.take(inflater, rest, rest.len().saturating_mul(FIRST_RATIO))?;
+    let (read, new) = target.decode_stream(inflater, rest, rest.len().saturating_mul(FIRST_RATIO))?;
     // SAFETY: the pointer is valid for the length.
     let computed = unsafe { sys::libdeflate_adler32(1, new.as_ptr().cast(), new.len()) };
     let (stored, after) = rest[read..].split_first_chunk::<4>().ok_or_else(truncated)?;
@@ -239,10 +246,10 @@ fn decode_gzip(inflater: &mut Inflater, input: &[u8], target: &mut Target<'_>) -
     let mut rest = input;
     loop {
         let stream = skip_gzip_header(rest)?;
-        // The last member's size, and nearly always the only one's.
+        // The size of the last member, which is nearly always the only one.
         let hint = input.last_chunk::<4>().map_or(0, |size| u32::from_le_bytes(*size) as usize);
-        let plausible = hint.min(stream.len().saturating_mul(LARGEST_RATIO));
-        let (read, new) = target.take(inflater, stream, plausible)?;
+        let plausible = hint.min(stream.len().saturating_mul(MAX_RATIO));
+        let (read, new) = target.decode_stream(inflater, stream, plausible)?;
         // SAFETY: the pointer is valid for the length.
         let computed = unsafe { sys::libdeflate_crc32(0, new.as_ptr().cast(), new.len()) };
         let size = new.len() as u32;
@@ -342,11 +349,11 @@ impl BytesCodec for Deflate {
     }
 
     fn min_encoded(&self, decoded: usize) -> usize {
-        decoded / LARGEST_RATIO
+        decoded / MAX_RATIO
     }
 
     fn decode_into(&self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
-        // SAFETY: decoding writes initialised bytes only.
+        // SAFETY: decoding writes only initialised bytes.
         let mut target = Target::Exact { out: unsafe { as_uninit(out) }, filled: 0 };
         self.wrapper.decode(context.inflater()?, input, &mut target)
     }

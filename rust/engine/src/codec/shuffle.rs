@@ -45,7 +45,7 @@ impl BytesCodec for Shuffle {
     fn decode_into(&self, input: &[u8], out: &mut [u8], _context: &mut Context) -> Result<()> {
         super::check_size(input.len(), out.len())?;
         self.check(input.len())?;
-        Kernel::detect().unshuffle(self.item_bytes, Planes::Together(input), out);
+        Kernel::detect().unshuffle(self.item_bytes, Planes::Contiguous(input), out);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Numbers of 16 bits, which are computed with as `f32`.
+//! Numbers of 16 bits, which are computed as `f32`.
 
 /// The upper half of an `f32`.
 #[derive(Clone, Copy)]
@@ -6,13 +6,13 @@
 pub(crate) struct BFloat16(pub(crate) u16);
 
 impl BFloat16 {
-    /// The same number.
+    /// The same number as an `f32`.
     #[inline(always)]
     pub(crate) fn widen(self) -> f32 {
         f32::from_bits(u32::from(self.0) << 16)
     }
 
-    /// The nearest number, of two the even one.
+    /// The nearest number, ties to even.
     #[inline(always)]
     pub(crate) fn narrow(wide: f32) -> Self {
         let bits = wide.to_bits();
@@ -27,24 +27,24 @@ impl BFloat16 {
 pub(crate) struct Float16(pub(crate) u16);
 
 impl Float16 {
-    /// The same number.
+    /// The same number as an `f32`.
     #[inline(always)]
     pub(crate) fn widen(self) -> f32 {
-        // The exponent is put in its place, and what it is more than that of 16 bits multiplied in,
-        // which also makes normal numbers of those that are not.
+        // The bits move to their position in an `f32`, and a multiplication corrects the exponent
+        // bias, which also normalises subnormal numbers.
         let magnitude = f32::from_bits(u32::from(self.0 & 0x7fff) << 13) * f32::from_bits(239 << 23);
         let infinite = if magnitude >= 65536.0 { 0x7f80_0000 } else { 0 };
         f32::from_bits(magnitude.to_bits() | infinite | u32::from(self.0 & 0x8000) << 16)
     }
 
-    /// The nearest number, of two the even one.
+    /// The nearest number, ties to even.
     #[inline(always)]
     pub(crate) fn narrow(wide: f32) -> Self {
         let sign = wide.to_bits() >> 16 & 0x8000;
         let bits = wide.to_bits() & 0x7fff_ffff;
-        // Halves go to the even one, also where they become infinite.
+        // Ties round to even, also where the result is infinite.
         let normal = bits.wrapping_sub(112 << 23).wrapping_add(0xfff + (bits >> 13 & 1)) >> 13;
-        // An addition has the processor round to multiples of 2⁻²⁴.
+        // An addition makes the processor round to multiples of 2⁻²⁴.
         let small = (f32::from_bits(bits) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits());
         let least_normal = 113 << 23;
         let magnitude = match bits {

@@ -1,4 +1,4 @@
-//! How one item is loaded as a number that processors have, and stored from such a one.
+//! Item types: how one item is loaded as a native number and stored from one.
 
 use super::Tables;
 use crate::convert::half::{BFloat16, Float16};
@@ -10,7 +10,7 @@ pub(super) trait Load<H>: Copy {
 
 /// Items that are stored from an `H`.
 pub(super) trait Store<H>: Copy {
-    fn store(held: H, tables: &Tables) -> Self;
+    fn store(native: H, tables: &Tables) -> Self;
 }
 
 /// A byte that is zero or not.
@@ -23,26 +23,26 @@ pub(super) struct Bit(u8);
 #[repr(transparent)]
 pub(super) struct Signed<const BITS: u32>(i8);
 
-/// An integer in the lower bits of a byte, never negative.
+/// A nonnegative integer in the lower bits of a byte.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Unsigned<const BITS: u32>(u8);
 
-/// A number of which the second part is imaginary.
+/// A number whose second part is imaginary.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(super) struct Complex<T>(T, T);
 
-/// What tables tell.
+/// A one-byte float, defined by tables.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(super) struct Completion(u8);
+pub(super) struct TableFloat(u8);
 
-/// An `f64` that is not rounded to an even number if it is no `f32`, but to an odd one: what is rounded again
-/// is then as if it had been rounded once.
+/// An `f64` that rounds to an odd `f32` if it is not exact. A second rounding then has the result
+/// of a single one.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(super) struct Odd(f64);
+pub(super) struct RoundToOdd(f64);
 
 impl<H: From<i8>> Load<H> for Bit {
     #[inline(always)]
@@ -74,35 +74,35 @@ impl<H, T: Load<H>> Load<H> for Complex<T> {
 
 impl<H, T: Store<H> + Default> Store<H> for Complex<T> {
     #[inline(always)]
-    fn store(held: H, tables: &Tables) -> Self {
-        Complex(T::store(held, tables), T::default())
+    fn store(native: H, tables: &Tables) -> Self {
+        Complex(T::store(native, tables), T::default())
     }
 }
 
-impl Load<f32> for Completion {
+impl Load<f32> for TableFloat {
     #[inline(always)]
     fn load(self, tables: &Tables) -> f32 {
         f32::from_bits(tables.numbers[usize::from(self.0)])
     }
 }
 
-impl Store<f32> for Completion {
+impl Store<f32> for TableFloat {
     #[inline(always)]
-    fn store(held: f32, tables: &Tables) -> Self {
-        let bits = held.to_bits();
+    fn store(native: f32, tables: &Tables) -> Self {
+        let bits = native.to_bits();
         let below = u16::from(bits as u16 != 0);
-        Completion(tables.nearest[usize::from((bits >> 16) as u16 | below)])
+        TableFloat(tables.nearest[usize::from((bits >> 16) as u16 | below)])
     }
 }
 
-impl Load<f32> for Odd {
+impl Load<f32> for RoundToOdd {
     #[inline(always)]
     fn load(self, _: &Tables) -> f32 {
-        let near = self.0 as f32;
-        let (magnitude, back) = (self.0.abs(), f64::from(near.abs()));
-        // Cut off instead of rounded.
-        let bits = near.to_bits() - u32::from(back > magnitude);
-        f32::from_bits(bits | u32::from(back != magnitude && !near.is_nan()))
+        let nearest = self.0 as f32;
+        let (magnitude, rounded) = (self.0.abs(), f64::from(nearest.abs()));
+        // Truncated instead of rounded.
+        let bits = nearest.to_bits() - u32::from(rounded > magnitude);
+        f32::from_bits(bits | u32::from(rounded != magnitude && !nearest.is_nan()))
     }
 }
 
@@ -117,8 +117,8 @@ macro_rules! halves {
 
         impl Store<f32> for $half {
             #[inline(always)]
-            fn store(held: f32, _: &Tables) -> Self {
-                Self::narrow(held)
+            fn store(native: f32, _: &Tables) -> Self {
+                Self::narrow(native)
             }
         }
     )*};
@@ -126,11 +126,11 @@ macro_rules! halves {
 halves!(BFloat16 Float16);
 
 macro_rules! loaded_as {
-    ($held:ty: $($number:ty)*) => {$(
-        impl Load<$held> for $number {
+    ($native:ty: $($number:ty)*) => {$(
+        impl Load<$native> for $number {
             #[inline(always)]
-            fn load(self, _: &Tables) -> $held {
-                self as $held
+            fn load(self, _: &Tables) -> $native {
+                self as $native
             }
         }
     )*};
@@ -147,71 +147,71 @@ loaded_as!(u64: u64);
 loaded_as!(f64: f64);
 
 macro_rules! stored {
-    ($held:ty, $how:expr => $($number:ty)*) => {$(
-        impl Store<$held> for $number {
+    ($native:ty, $convert:expr => $($number:ty)*) => {$(
+        impl Store<$native> for $number {
             #[inline(always)]
-            fn store(held: $held, _: &Tables) -> Self {
-                $how(held) as $number
+            fn store(native: $native, _: &Tables) -> Self {
+                $convert(native) as $number
             }
         }
     )*};
 }
 
-/// What is stored from a number: by `i32`, `i64` and `u64`.
+/// The items that are stored from a number: by `i32`, `i64` and `u64`.
 macro_rules! stored_from {
-    ($($held:ty: $whole:expr, $long:expr, $positive:expr;)*) => {$(
-        stored!($held, $whole => i8 u8 i16 u16 i32);
-        stored!($held, $long => u32 i64);
-        stored!($held, $positive => u64);
-        stored!($held, same => f32 f64);
+    ($($native:ty: $whole:expr, $long:expr, $positive:expr;)*) => {$(
+        stored!($native, $whole => i8 u8 i16 u16 i32);
+        stored!($native, $long => u32 i64);
+        stored!($native, $positive => u64);
+        stored!($native, identity => f32 f64);
 
-        impl Store<$held> for Bit {
+        impl Store<$native> for Bit {
             #[inline(always)]
-            fn store(held: $held, _: &Tables) -> Self {
-                Bit(u8::from(held != 0 as $held))
+            fn store(native: $native, _: &Tables) -> Self {
+                Bit(u8::from(native != 0 as $native))
             }
         }
 
-        impl<const BITS: u32> Store<$held> for Signed<BITS> {
+        impl<const BITS: u32> Store<$native> for Signed<BITS> {
             #[inline(always)]
-            fn store(held: $held, _: &Tables) -> Self {
-                Signed($whole(held) as i8 & ((1 << BITS) - 1))
+            fn store(native: $native, _: &Tables) -> Self {
+                Signed($whole(native) as i8 & ((1 << BITS) - 1))
             }
         }
 
-        impl<const BITS: u32> Store<$held> for Unsigned<BITS> {
+        impl<const BITS: u32> Store<$native> for Unsigned<BITS> {
             #[inline(always)]
-            fn store(held: $held, _: &Tables) -> Self {
-                Unsigned($whole(held) as u8 & ((1 << BITS) - 1))
+            fn store(native: $native, _: &Tables) -> Self {
+                Unsigned($whole(native) as u8 & ((1 << BITS) - 1))
             }
         }
     )*};
 }
 stored_from! {
-    i8: same, same, same; i16: same, same, same; i32: same, same, same; i64: same, same, same;
-    u8: same, same, same; u16: same, same, same; u32: same, same, same; u64: same, same, same;
+    i8: identity, identity, identity; i16: identity, identity, identity; i32: identity, identity, identity; i64: identity, identity, identity;
+    u8: identity, identity, identity; u16: identity, identity, identity; u32: identity, identity, identity; u64: identity, identity, identity;
     f32: f32::whole, f32::long, f32::positive; f64: f64::whole, f64::long, f64::positive;
 }
 
 #[inline(always)]
-fn same<T>(number: T) -> T {
+fn identity<T>(number: T) -> T {
     number
 }
 
-/// Floats without their fractions; the least number where there is no such one, as processors have it.
-trait Cut {
+/// Floats without their fractions; the minimum where there is no such integer, as on x86-64.
+trait Truncate {
     fn whole(self) -> i32;
     fn long(self) -> i64;
     fn positive(self) -> u64;
 }
 
-macro_rules! cut {
+macro_rules! truncate {
     ($($float:ty)*) => {$(
-        impl Cut for $float {
+        impl Truncate for $float {
             #[inline(always)]
             fn whole(self) -> i32 {
                 if self.abs() < (1u32 << 31) as $float {
-                    // SAFETY: there is such an integer.
+                    // SAFETY: the integer exists.
                     unsafe { self.to_int_unchecked() }
                 } else {
                     i32::MIN
@@ -221,7 +221,7 @@ macro_rules! cut {
             #[inline(always)]
             fn long(self) -> i64 {
                 if self.abs() < (1u64 << 63) as $float {
-                    // SAFETY: there is such an integer.
+                    // SAFETY: the integer exists.
                     unsafe { self.to_int_unchecked() }
                 } else {
                     i64::MIN
@@ -240,4 +240,4 @@ macro_rules! cut {
         }
     )*};
 }
-cut!(f32 f64);
+truncate!(f32 f64);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Items, converted from places `step` items apart to such.
+/// Items, converted between arrays whose items are `step` items apart.
 fn converted<S: Copy + Default, T: Copy + Default>(
     from: Number<'_>,
     to: Number<'_>,
@@ -15,7 +15,7 @@ fn converted<S: Copy + Default, T: Copy + Default>(
     let bytes = |size: usize| (step * size) as isize;
     let (src, dst) = (bytes(size_of::<S>()), bytes(size_of::<T>()));
     let axes = [Axis::Strided { count: items.len(), src, dst }];
-    // SAFETY: both arrays are as long as said.
+    // SAFETY: both arrays have the length of `axes`.
     unsafe { convert(&axes, (source.as_ptr().cast(), from), (target.as_mut_ptr().cast(), to)) }.unwrap();
     target.into_iter().step_by(step).collect()
 }
@@ -33,7 +33,7 @@ fn rows_of_vectors_and_single_items_are_converted_alike() {
     }
     let apart: Vec<u32> = converted(Number::Named("f2"), Number::Named("f4"), &halves, 3);
     assert_eq!(wide, apart);
-    // Every upper half, and halves to the even one; NaN stays what it is.
+    // Every upper half, and ties round to even; NaN stays NaN.
     let numbers: Vec<u32> = (0..=u16::MAX)
         .flat_map(|n| [0, 0x0fff, 0x1000, 0x1001].map(|low| u32::from(n) << 16 | low))
         .collect();
@@ -92,7 +92,7 @@ fn complex_numbers_have_real_parts_and_no_imaginary_ones() {
     assert_eq!(converted::<[f64; 2], u8>(Number::Named("c16"), Number::Byte(&tables), &near, 1), [2, 3, 3]);
 }
 
-/// A byte is a whole number, `nearest` the whole number nearest to an `f32`, of two the even one.
+/// A byte is an integer, `nearest` the integer nearest to an `f32`, ties to even.
 fn whole_numbers() -> Box<Tables> {
     let mut tables = Box::new(Tables { numbers: [0; 1 << 8], nearest: [0; 1 << 16] });
     for (byte, bits) in tables.numbers.iter_mut().enumerate() {
@@ -122,7 +122,7 @@ fn floats_of_a_byte_are_told_by_tables_and_rounded_once() {
 fn axes_may_go_any_way_and_what_is_no_type_is_refused() {
     let source: Vec<u16> = (0..12).map(|n| Float16::narrow(n as f32).0).collect();
     let mut target = [0f32; 12];
-    // A transposed view of 3 by 4, one axis backwards.
+    // A transposed view of 3 by 4, one axis reversed.
     let axes = [Axis::Strided { count: 4, src: 2, dst: -12 }, Axis::Strided { count: 3, src: 8, dst: 4 }];
     let last = target[9..].as_mut_ptr();
     let (from, to) = ((source.as_ptr().cast(), Number::Named("f2")), (last.cast(), Number::Named("f4")));
@@ -131,7 +131,7 @@ fn axes_may_go_any_way_and_what_is_no_type_is_refused() {
     assert_eq!(target, [3.0, 7.0, 11.0, 2.0, 6.0, 10.0, 1.0, 5.0, 9.0, 0.0, 4.0, 8.0]);
     for (one, other) in [("f2", "c4"), ("x", "int4"), ("f16", "f4")] {
         let (from, to) = ((source.as_ptr().cast(), Number::Named(one)), (last.cast(), Number::Named(other)));
-        // SAFETY: there is no step.
+        // SAFETY: the axis has no step.
         assert!(unsafe { convert(&[Axis::Strided { count: 0, src: 2, dst: 2 }], from, to) }.is_err());
     }
 }
@@ -146,7 +146,7 @@ fn many_items_are_converted_by_several_threads() {
 
 #[test]
 fn what_is_not_aligned_is_converted_alike() {
-    // More than are loaded at a time.
+    // More items than are loaded at a time.
     let numbers: Vec<f32> = (0..2 * BLOCK as u32 + 7).map(|n| n as f32 / 3.0 - 100.0).collect();
     let near: Vec<u16> = named("f4", "bfloat16", &numbers);
     let back: Vec<f32> = named("bfloat16", "f4", &near);
@@ -158,7 +158,7 @@ fn what_is_not_aligned_is_converted_alike() {
         let mut wide = vec![0u8; bytes.len() + shift];
         let axes = |src, dst| [Axis::Strided { count: numbers.len(), src, dst }];
         let (float, half) = (Number::Named("f4"), Number::Named("bfloat16"));
-        // SAFETY: all arrays are as long as said.
+        // SAFETY: all arrays have the length of `axes`.
         unsafe {
             let (from, to) = (source.as_ptr().add(shift), halves.as_mut_ptr().add(shift));
             convert(&axes(4, 2), (from, float), (to, half)).unwrap();

@@ -1,7 +1,7 @@
-//! The inner loops: how one run is moved, and one or two axes of runs.
+//! The inner loops of a copy: moving one run, and iterating over one or two axes of runs.
 //!
-//! A *mover* knows how to move one run; it is a type, so that the loops around
-//! it are compiled for each. Kernels are function pointers, chosen once per plan.
+//! A *mover* moves one run; it is a type, so that the loops around it are compiled for each mover.
+//! Kernels are function pointers, selected once per plan.
 
 use super::Dim;
 
@@ -12,44 +12,44 @@ pub(super) struct Inner<'a> {
     pub(super) rows: Dim,
     /// The inner one.
     pub(super) cells: Dim,
-    /// Instead of rows and cells, for list kernels.
+    /// The offsets of list kernels, which have no rows and cells.
     pub(super) list: &'a [(isize, isize)],
-    /// 0 where source offsets are ignored, else -1.
+    /// 0 to ignore source offsets, otherwise -1.
     pub(super) src_mask: isize,
-    /// Bytes moved at each step.
+    /// The number of bytes moved at each step.
     pub(super) run: usize,
-    /// Bytes of each group are reversed; 1: none are.
+    /// The size of groups whose bytes are reversed; 1 reverses nothing.
     pub(super) unit: usize,
 }
 
 impl Inner<'_> {
-    /// One plain run is all there is.
+    /// Whether the plan is one plain run.
     pub(super) fn is_single_run(&self) -> bool {
         self.rows.count == 1 && self.cells.count == 1 && self.list.is_empty() && self.unit == 1
     }
 }
 
-/// Does the innermost part of a plan from these two places.
+/// Process the innermost part of a plan from these two pointers.
 ///
-/// Safety contract of every kernel: all runs that `Inner` describes from the two
-/// places are readable and writable, sources and destinations apart.
+/// Safety contract of every kernel: all runs that `Inner` describes are readable and writable, and
+/// sources do not overlap destinations.
 pub(super) type Kernel = unsafe fn(&Inner<'_>, *const u8, *mut u8);
 
 /// Moves one run.
 pub(super) trait Move: Copy {
-    /// The run's length where the type fixes it, else 0.
+    /// The length of the run if the type fixes it, otherwise 0.
     const BYTES: usize = 0;
 
     fn new(inner: &Inner<'_>) -> Self;
 
     /// # Safety
-    /// The run is readable at `src`, writable at `dst`, and the two are apart.
-    unsafe fn one(self, src: *const u8, dst: *mut u8);
+    /// The run is readable at `src` and writable at `dst`, and the two do not overlap.
+    unsafe fn move_run(self, src: *const u8, dst: *mut u8);
 
-    /// Moves 16 bytes of whole runs; only where `BYTES` divides 16.
+    /// Move 16 bytes of whole runs; only if `BYTES` divides 16.
     ///
     /// # Safety
-    /// As `one`, for 16 bytes.
+    /// As `move_run`, for 16 bytes.
     #[inline(always)]
     unsafe fn vector(self, src: *const u8, dst: *mut u8) {
         // SAFETY: the caller's promise; unaligned access.
@@ -57,7 +57,7 @@ pub(super) trait Move: Copy {
     }
 }
 
-/// An unsigned integer whose bytes can be reversed.
+/// An unsigned integer with a byte swap.
 pub(super) trait Unit: Copy {
     fn swapped(self) -> Self;
 }
@@ -74,7 +74,7 @@ macro_rules! units {
 }
 units!(u8 u16 u32 u64);
 
-/// A run of `N` units, held in registers.
+/// A run of `N` units in registers.
 #[derive(Clone, Copy)]
 pub(super) struct Words<U, const N: usize, const SWAP: bool>(std::marker::PhantomData<U>);
 
@@ -87,7 +87,7 @@ impl<U: Unit, const N: usize, const SWAP: bool> Move for Words<U, N, SWAP> {
     }
 
     #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+    unsafe fn move_run(self, src: *const u8, dst: *mut u8) {
         // SAFETY: the run is N units long; unaligned access.
         unsafe {
             let mut words = src.cast::<[U; N]>().read_unaligned();
@@ -124,8 +124,8 @@ fn swap_vector<U: Unit, const N: usize>(bytes: [u8; 16]) -> [u8; 16] {
     }
 }
 
-/// A run of any size from that of `W` on: words one after the other, of which the last two may overlap. They
-/// are two unless there are `MORE`.
+/// A run of the size of `W` or more: consecutive words, of which the last two may overlap. The run
+/// has two words unless `MORE`.
 #[derive(Clone, Copy)]
 struct Several<W, const MORE: bool> {
     tail: usize,
@@ -139,16 +139,18 @@ impl<W: Copy, const MORE: bool> Move for Several<W, MORE> {
     }
 
     #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
-        let word = |at: usize| {
+    unsafe fn move_run(self, src: *const u8, dst: *mut u8) {
+        let word = |offset: usize| {
             // SAFETY: all words lie inside the run; unaligned access.
-            unsafe { dst.add(at).cast::<W>().write_unaligned(src.add(at).cast::<W>().read_unaligned()) }
+            unsafe {
+                dst.add(offset).cast::<W>().write_unaligned(src.add(offset).cast::<W>().read_unaligned())
+            }
         };
         word(0);
-        let mut at = size_of::<W>();
-        while MORE && at < self.tail {
-            word(at);
-            at += size_of::<W>();
+        let mut offset = size_of::<W>();
+        while MORE && offset < self.tail {
+            word(offset);
+            offset += size_of::<W>();
         }
         word(self.tail);
     }
@@ -167,7 +169,7 @@ impl Move for Long {
     }
 
     #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+    unsafe fn move_run(self, src: *const u8, dst: *mut u8) {
         // SAFETY: the contract.
         unsafe { std::ptr::copy_nonoverlapping(src, dst, self.run) }
     }
@@ -187,12 +189,12 @@ impl<U: Unit> Move for LongSwap<U> {
     }
 
     #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
-        for at in 0..self.units {
+    unsafe fn move_run(self, src: *const u8, dst: *mut u8) {
+        for offset in 0..self.units {
             // SAFETY: within the run; unaligned access.
             unsafe {
-                let word = src.cast::<U>().add(at).read_unaligned();
-                dst.cast::<U>().add(at).write_unaligned(word.swapped());
+                let word = src.cast::<U>().add(offset).read_unaligned();
+                dst.cast::<U>().add(offset).write_unaligned(word.swapped());
             }
         }
     }
@@ -212,12 +214,12 @@ impl Move for AnySwap {
     }
 
     #[inline(always)]
-    unsafe fn one(self, src: *const u8, dst: *mut u8) {
+    unsafe fn move_run(self, src: *const u8, dst: *mut u8) {
         for start in (0..self.run).step_by(self.unit) {
             let end = self.run.min(start + self.unit);
-            for at in start..end {
+            for offset in start..end {
                 // SAFETY: within the run.
-                unsafe { *dst.add(at) = *src.add(start + end - 1 - at) };
+                unsafe { *dst.add(offset) = *src.add(start + end - 1 - offset) };
             }
         }
     }
@@ -225,7 +227,7 @@ impl Move for AnySwap {
 
 /// One shape of inner loop, compiled for every mover.
 pub(super) trait Shape {
-    /// Gains from AVX2 whatever is moved.
+    /// Whether AVX2 makes the loop faster for every mover.
     const VECTORS: bool = false;
 
     /// # Safety
@@ -244,8 +246,8 @@ unsafe fn wide<S: Shape, M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u
     unsafe { S::run::<M>(inner, src, dst) }
 }
 
-/// The loops of shape `S` around mover `M`, as this processor runs them best.
-/// Movers of one register gain nothing unless the shape does.
+/// The fastest loops of shape `S` around mover `M` on this processor. Wider vectors do not help
+/// movers of one register unless the shape uses them.
 fn best<S: Shape, M: Move>() -> Kernel {
     #[cfg(target_arch = "x86_64")]
     {
@@ -289,15 +291,15 @@ pub(super) fn shaped<S: Shape>(run: usize, unit: usize) -> Kernel {
     }
 }
 
-/// Runs of more bytes are copied by what the system has for that.
+/// Longer runs are copied by the system's memcpy.
 const LONG_BYTES: usize = 2048;
 
-/// Cells are apart in the destination, each of them a few cache lines, so that processors do not foresee
-/// which lines are next: they are asked for so many cells before. What is read far apart is not: that the
-/// processor waits for several reads at once is enough.
+/// Cells that are scattered in the destination, each of a few cache lines. Processors do not
+/// predict which lines follow, so the loop prefetches them some cells ahead. Scattered reads need
+/// no prefetch: the processor waits for several reads at once.
 struct Scattered;
 
-/// How many cells before.
+/// The number of cells to prefetch ahead.
 const AHEAD: isize = 8;
 
 impl Shape for Scattered {
@@ -310,11 +312,11 @@ impl Shape for Scattered {
             let (mut src, mut dst) = (src_row, dst_row);
             for _ in 0..cells.count {
                 let ahead = dst.wrapping_offset(AHEAD * cells.dst);
-                for at in (0..inner.run).step_by(LINE_BYTES) {
-                    prefetch(ahead.wrapping_add(at));
+                for offset in (0..inner.run).step_by(LINE_BYTES) {
+                    prefetch(ahead.wrapping_add(offset));
                 }
-                // SAFETY: one of the runs described.
-                unsafe { mover.one(src, dst) };
+                // SAFETY: a run of the plan.
+                unsafe { mover.move_run(src, dst) };
                 src = src.wrapping_offset(cells.src);
                 dst = dst.wrapping_offset(cells.dst);
             }
@@ -324,19 +326,19 @@ impl Shape for Scattered {
     }
 }
 
-/// The bytes of a cache line.
+/// The size of a cache line.
 const LINE_BYTES: usize = 64;
 
-/// Ask for a cache line, which may be anywhere.
+/// Prefetch a cache line at any address.
 #[inline(always)]
-fn prefetch(at: *const u8) {
+fn prefetch(offset: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: all processors have it, and it fails nowhere.
+    // SAFETY: all processors have the instruction, and it never faults.
     unsafe {
-        std::arch::x86_64::_mm_prefetch(at.cast(), std::arch::x86_64::_MM_HINT_T0);
+        std::arch::x86_64::_mm_prefetch(offset.cast(), std::arch::x86_64::_MM_HINT_T0);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
+    let _ = offset;
 }
 
 /// Rows of cells, any strides.
@@ -351,8 +353,8 @@ impl Shape for Grid {
         for _ in 0..rows.count {
             let (mut src, mut dst) = (src_row, dst_row);
             for _ in 0..cells.count {
-                // SAFETY: one of the runs described.
-                unsafe { mover.one(src, dst) };
+                // SAFETY: a run of the plan.
+                unsafe { mover.move_run(src, dst) };
                 src = src.wrapping_offset(cells.src);
                 dst = dst.wrapping_offset(cells.dst);
             }
@@ -362,11 +364,11 @@ impl Shape for Grid {
     }
 }
 
-/// Rows of cells that lie side by side in the destination and `STEP` runs apart
-/// in the source, so that the compiler can use vectors.
-struct Every<const STEP: isize>;
+/// Rows of cells that are adjacent in the destination and `STEP` runs apart in the source, so that
+/// the compiler can use vectors.
+struct Adjacent<const STEP: isize>;
 
-impl<const STEP: isize> Shape for Every<STEP> {
+impl<const STEP: isize> Shape for Adjacent<STEP> {
     const VECTORS: bool = true;
 
     #[inline(always)]
@@ -375,10 +377,10 @@ impl<const STEP: isize> Shape for Every<STEP> {
         let (mut src_row, mut dst_row) = (src, dst);
         for _ in 0..inner.rows.count {
             for cell in 0..inner.cells.count as isize {
-                // SAFETY: one of the runs described.
+                // SAFETY: a run of the plan.
                 unsafe {
                     let size = M::BYTES as isize;
-                    mover.one(src_row.offset(cell * STEP * size), dst_row.offset(cell * size));
+                    mover.move_run(src_row.offset(cell * STEP * size), dst_row.offset(cell * size));
                 }
             }
             src_row = src_row.wrapping_offset(inner.rows.src);
@@ -387,11 +389,10 @@ impl<const STEP: isize> Shape for Every<STEP> {
     }
 }
 
-/// Rows whose cells all get the same run, side by side.
+/// Rows whose adjacent cells all have the same run.
 struct Repeat;
 
-/// A filled stretch is copied on in pieces of at most this many bytes, which
-/// stay in the first-level cache.
+/// The maximum size of a copy of the filled part, so that it stays in the first-level cache.
 const REPEAT_BYTES: usize = 4096;
 
 impl Shape for Repeat {
@@ -401,10 +402,10 @@ impl Shape for Repeat {
         let total = inner.cells.count * inner.run;
         let (mut src_row, mut dst_row) = (src, dst);
         for _ in 0..inner.rows.count {
-            // SAFETY: the row's bytes are writable; what is read from the
-            // destination was written before.
+            // SAFETY: the bytes of the row are writable; bytes read from the destination were
+            // written before.
             unsafe {
-                mover.one(src_row, dst_row);
+                mover.move_run(src_row, dst_row);
                 extend(dst_row, inner.run, total);
             }
             src_row = src_row.wrapping_offset(inner.rows.src);
@@ -425,28 +426,31 @@ unsafe fn extend(dst: *mut u8, run: usize, total: usize) {
         // SAFETY: the contract.
         return unsafe { dst.add(run).write_bytes(byte, total - run) };
     }
-    let mut done = run;
-    while done < total {
-        // A multiple of the run, so that the pattern goes on in step.
-        let piece = if done > REPEAT_BYTES { REPEAT_BYTES.max(run) / run * run } else { done };
-        let piece = piece.min(total - done);
-        // SAFETY: the piece is written before `done` and lies before it.
-        unsafe { std::ptr::copy_nonoverlapping(dst, dst.add(done), piece) };
-        done += piece;
+    let mut filled = run;
+    while filled < total {
+        // A multiple of the run, so that the pattern continues.
+        let piece = if filled > REPEAT_BYTES { REPEAT_BYTES.max(run) / run * run } else { filled };
+        let piece = piece.min(total - filled);
+        // SAFETY: the piece is written before `filled` and is before it.
+        unsafe { std::ptr::copy_nonoverlapping(dst, dst.add(filled), piece) };
+        filled += piece;
     }
 }
 
-/// Runs at listed places.
+/// Runs at listed offsets.
 struct List;
 
 impl Shape for List {
     #[inline(always)]
     unsafe fn run<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
         let mover = M::new(inner);
-        for &(src_at, dst_at) in inner.list {
-            // SAFETY: one of the runs described.
+        for &(src_offset, dst_offset) in inner.list {
+            // SAFETY: a run of the plan.
             unsafe {
-                mover.one(src.wrapping_offset(src_at & inner.src_mask), dst.wrapping_offset(dst_at));
+                mover.move_run(
+                    src.wrapping_offset(src_offset & inner.src_mask),
+                    dst.wrapping_offset(dst_offset),
+                );
             }
         }
     }
@@ -463,10 +467,10 @@ pub(super) fn grid(inner: &Inner<'_>) -> Kernel {
     if word && cells.dst == size && cells.count >= 16 {
         match cells.src / size {
             _ if cells.src % size != 0 => {}
-            -1 => return shaped::<Every<-1>>(run, unit),
-            2 => return shaped::<Every<2>>(run, unit),
-            3 => return shaped::<Every<3>>(run, unit),
-            4 => return shaped::<Every<4>>(run, unit),
+            -1 => return shaped::<Adjacent<-1>>(run, unit),
+            2 => return shaped::<Adjacent<2>>(run, unit),
+            3 => return shaped::<Adjacent<3>>(run, unit),
+            4 => return shaped::<Adjacent<4>>(run, unit),
             _ => {}
         }
     }

@@ -1,22 +1,22 @@
-//! The one strided copy of the engine: chunk to caller's buffer and back.
+//! The strided copy of the engine: between chunks and the caller's buffers.
 //!
-//! A copy is a nest of axes. Each axis walks source and destination together,
-//! either by two byte strides or by a list of offset pairs. [`Plan::new`]
-//! brings the nest into a normal form, after which few kernels cover all cases:
+//! A copy is a nest of axes. Each axis steps through source and destination together, either by two
+//! byte strides or by a list of offset pairs. [`Plan::new`] converts the nest to a normal form, for
+//! which few kernels suffice:
 //!
-//! 1. Axes of one step are dropped. An axis whose destination runs backwards is
-//!    turned round, so that destinations ascend.
-//! 2. An axis that is contiguous in both buffers is absorbed into the *run*, the
-//!    number of bytes that one step copies (at first one item).
-//! 3. The others are ordered by destination stride, widest outermost, and
-//!    neighbours that together form one longer axis are merged.
-//! 4. The innermost one or two axes become the kernel's *rows* and *cells*. Where
-//!    the source's closest axis is not the destination's, the copy is a
-//!    transposition of the two, done in tiles (`copy/transpose.rs`).
+//! 1. Axes of one step are dropped. An axis with a negative destination stride is reversed, so that
+//!    destinations ascend.
+//! 2. An axis that is contiguous in both buffers is absorbed into the *run*, the number of bytes
+//!    that one step copies (at first one item).
+//! 3. The other axes are ordered by destination stride, widest outermost, and neighbours that
+//!    together form one longer axis are merged.
+//! 4. The innermost one or two axes become the kernel's *rows* and *cells*. If the closest axis of
+//!    the source is not that of the destination, the copy is a transposition of the two, processed
+//!    in tiles (`copy/transpose.rs`).
 //!
-//! Every axis is walked upwards (or, where no two steps meet the same byte,
-//! downwards), so among steps that write the same destination the last one of
-//! the caller's C order wins, whatever the order of the axes.
+//! Every axis ascends (or descends if no two steps share a byte). Among steps that write the same
+//! destination, the last one in the caller's C order therefore wins, whatever the order of the
+//! axes.
 
 mod kernel;
 mod pieces;
@@ -26,34 +26,34 @@ mod transpose;
 use kernel::{Inner, Kernel};
 
 pub use pieces::{in_pieces, Walk};
-pub use scan::{bool_ok, canonical_bools, is_filled, swap_in_place};
+pub use scan::{are_valid_bools, is_filled, normalize_bools, swap_in_place};
 
 /// One axis of a copy, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub enum Axis<'a> {
     /// `count` steps; the strides may be negative, and `src` 0 broadcasts.
     Strided {
-        /// How many steps.
+        /// The number of steps.
         count: usize,
-        /// From one source item to the next.
+        /// The distance between source items.
         src: isize,
-        /// From one destination item to the next.
+        /// The distance between destination items.
         dst: isize,
     },
     /// One step per pair: (source offset, destination offset).
     List {
-        /// The pairs, in the order in which they are copied.
+        /// The pairs, in the order of the copy.
         offsets: &'a [(isize, isize)],
     },
 }
 
-/// What one step of a copy moves.
+/// The item that one step copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Bytes per item.
+    /// The size of an item.
     pub bytes: usize,
-    /// The bytes of each group of this many are reversed; 0 and 1 mean none.
-    /// complex128 has items of 16 and units of 8. Must divide `bytes`.
+    /// The size of the groups whose bytes are reversed; 0 and 1 reverse nothing. complex128 has
+    /// items of 16 and units of 8. Must divide `bytes`.
     pub swap: usize,
 }
 
@@ -69,10 +69,10 @@ impl Dim {
     const ONE: Dim = Dim { count: 1, src: 0, dst: 0 };
 }
 
-/// Axes up to this many need no heap.
+/// The number of axes that need no heap memory.
 const INLINE: usize = 8;
 
-/// The outer axes of a plan, on the stack while there are few.
+/// The outer axes of a plan, on the stack while they are few.
 #[derive(Clone, Debug)]
 struct Levels<'a> {
     inline: [Axis<'a>; INLINE],
@@ -82,9 +82,9 @@ struct Levels<'a> {
 
 impl<'a> Levels<'a> {
     fn new(capacity: usize) -> Self {
-        let blank = Axis::Strided { count: 1, src: 0, dst: 0 };
-        let spill = if capacity > INLINE { vec![blank; capacity] } else { Vec::new() };
-        Levels { inline: [blank; INLINE], spill, len: 0 }
+        let unit_axis = Axis::Strided { count: 1, src: 0, dst: 0 };
+        let spill = if capacity > INLINE { vec![unit_axis; capacity] } else { Vec::new() };
+        Levels { inline: [unit_axis; INLINE], spill, len: 0 }
     }
 
     fn slots(&mut self) -> &mut [Axis<'a>] {
@@ -100,38 +100,38 @@ impl<'a> Levels<'a> {
         &slots[..self.len]
     }
 
-    /// Insert so that weights descend; equal ones keep their order.
+    /// Insert in descending order of weight, stable for equal weights.
     fn insert(&mut self, axis: Axis<'a>) {
         let key = weight(&axis);
-        let mut at = self.len;
+        let mut position = self.len;
         self.len += 1;
         let slots = self.slots();
-        while at > 0 && weight(&slots[at - 1]) < key {
-            slots[at] = slots[at - 1];
-            at -= 1;
+        while position > 0 && weight(&slots[position - 1]) < key {
+            slots[position] = slots[position - 1];
+            position -= 1;
         }
-        slots[at] = axis;
+        slots[position] = axis;
     }
 
-    fn remove(&mut self, at: usize) -> Axis<'a> {
+    fn remove(&mut self, position: usize) -> Axis<'a> {
         let len = self.len;
         let slots = self.slots();
-        let axis = slots[at];
-        slots.copy_within(at + 1..len, at);
+        let axis = slots[position];
+        slots.copy_within(position + 1..len, position);
         self.len -= 1;
         axis
     }
 
-    fn strided(&self, at: usize) -> Option<Dim> {
-        match self.as_slice()[at] {
+    fn strided(&self, position: usize) -> Option<Dim> {
+        match self.as_slice()[position] {
             Axis::Strided { count, src, dst } => Some(Dim { count, src, dst }),
             Axis::List { .. } => None,
         }
     }
 }
 
-/// How far out an axis belongs: its destination stride, then its source stride.
-/// A list is judged by its first step.
+/// The sort key of an axis: its destination stride, then its source stride. The first step of a
+/// list counts.
 fn weight(axis: &Axis<'_>) -> (usize, usize) {
     match *axis {
         Axis::Strided { src, dst, .. } => (dst.unsigned_abs(), src.unsigned_abs()),
@@ -149,7 +149,7 @@ fn weight(axis: &Axis<'_>) -> (usize, usize) {
     }
 }
 
-/// Axes in the order in which they are walked: destinations ascend, the widest stride outermost.
+/// Axes in the order of iteration: destinations ascend, the widest stride outermost.
 struct Nest<'a> {
     levels: Levels<'a>,
     src_shift: isize,
@@ -191,7 +191,7 @@ impl<'a> Nest<'a> {
     }
 }
 
-/// A copy in normal form: made once, run at any number of places.
+/// A copy in normal form: planned once, run on any number of buffers.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
     levels: Levels<'a>,
@@ -217,15 +217,14 @@ impl<'a> Plan<'a> {
         Self::build(axes, item.bytes, unit, -1)
     }
 
-    /// Plan to write one value of `bytes` bytes at every step of `axes`, whose
-    /// source sides are ignored: the axes of a copy serve for filling too. Run
-    /// it with the value as source.
+    /// Plan to write one value of `bytes` bytes at every step of `axes`. The source strides are
+    /// ignored, so the axes of a copy also describe a fill. Run the plan with the value as source.
     #[must_use]
     pub fn fill(axes: &[Axis<'a>], bytes: usize) -> Self {
         Self::build(axes, bytes, 1, 0)
     }
 
-    /// `src_mask` is -1, or 0 where source strides and offsets are to be ignored.
+    /// `src_mask` is -1, or 0 to ignore source strides and offsets.
     fn build(axes: &[Axis<'a>], bytes: usize, unit: usize, src_mask: isize) -> Self {
         let Nest { mut levels, src_shift, dst_shift, empty } = Nest::new(axes, src_mask);
         let empty = empty || bytes == 0;
@@ -238,8 +237,8 @@ impl<'a> Plan<'a> {
         Plan { levels, inner, kernel, src_shift, dst_shift, empty }
     }
 
-    /// The size in bytes where the whole copy is one `memcpy` between the two
-    /// base pointers, so that a decoder may write to the destination directly.
+    /// The size in bytes if the whole copy is one `memcpy` between the two base pointers, so that a
+    /// decoder may write to the destination directly.
     #[must_use]
     pub fn contiguous_bytes(&self) -> Option<usize> {
         if self.empty {
@@ -252,9 +251,8 @@ impl<'a> Plan<'a> {
     /// Copy from `src` to `dst`.
     ///
     /// # Safety
-    /// At every step, with the offsets that `axes` gave, the item's bytes are
-    /// readable from `src` and writable from `dst`, and no byte written is
-    /// ever one that is read. No alignment is needed.
+    /// At every step, at the offsets of `axes`, the bytes of the item are readable from `src` and
+    /// writable from `dst`, and no written byte is also read. Alignment is not required.
     pub unsafe fn run(&self, src: *const u8, dst: *mut u8) {
         if self.empty {
             return;
@@ -266,10 +264,10 @@ impl<'a> Plan<'a> {
     }
 
     /// # Safety
-    /// As `run`, for the steps of `levels` from these places.
+    /// As `run`, for the steps of `levels` from `src` and `dst`.
     unsafe fn walk(&self, levels: &[Axis<'_>], src: *const u8, dst: *mut u8) {
         let Some((level, rest)) = levels.split_first() else {
-            // SAFETY: `choose` took this kernel for this inner part.
+            // SAFETY: `choose` selected this kernel for this inner part.
             return unsafe { (self.kernel)(&self.inner, src, dst) };
         };
         match *level {
@@ -283,49 +281,53 @@ impl<'a> Plan<'a> {
                 }
             }
             Axis::List { offsets } => {
-                for &(src_at, dst_at) in offsets {
-                    let src_at = src_at & self.inner.src_mask;
+                for &(src_offset, dst_offset) in offsets {
+                    let src_offset = src_offset & self.inner.src_mask;
                     // SAFETY: one step of this level.
-                    unsafe { self.walk(rest, src.wrapping_offset(src_at), dst.wrapping_offset(dst_at)) };
+                    unsafe {
+                        self.walk(rest, src.wrapping_offset(src_offset), dst.wrapping_offset(dst_offset))
+                    };
                 }
             }
         }
     }
 }
 
-/// Take axes that continue the run in both buffers into the run.
+/// Absorb axes that continue the run in both buffers.
 fn absorb(levels: &mut Levels<'_>, bytes: usize) -> usize {
     let mut run = bytes;
-    let mut at = levels.len;
-    while at > 0 {
-        at -= 1;
-        if let Some(dim) = levels.strided(at) {
+    let mut position = levels.len;
+    while position > 0 {
+        position -= 1;
+        if let Some(dim) = levels.strided(position) {
             if dim.src == run as isize && dim.dst == run as isize {
-                levels.remove(at);
+                levels.remove(position);
                 run *= dim.count;
-                at = levels.len;
+                position = levels.len;
             }
         }
     }
     run
 }
 
-/// Join neighbours that together are one regular axis.
+/// Merge neighbours that together are one regular axis.
 fn merge(levels: &mut Levels<'_>) {
-    let mut at = levels.len;
-    while at > 1 {
-        at -= 1;
-        let (Some(outer), Some(inner)) = (levels.strided(at - 1), levels.strided(at)) else { continue };
+    let mut position = levels.len;
+    while position > 1 {
+        position -= 1;
+        let (Some(outer), Some(inner)) = (levels.strided(position - 1), levels.strided(position)) else {
+            continue;
+        };
         let span = inner.count as isize;
         if outer.src == inner.src.wrapping_mul(span) && outer.dst == inner.dst.wrapping_mul(span) {
             let count = outer.count * inner.count;
-            levels.remove(at);
-            levels.slots()[at - 1] = Axis::Strided { count, src: inner.src, dst: inner.dst };
+            levels.remove(position);
+            levels.slots()[position - 1] = Axis::Strided { count, src: inner.src, dst: inner.dst };
         }
     }
 }
 
-/// Take the innermost axes off `levels` and pick the kernel for them.
+/// Remove the innermost axes from `levels` and select the kernel for them.
 fn choose<'a>(levels: &mut Levels<'a>, run: usize, unit: usize, src_mask: isize) -> (Inner<'a>, Kernel) {
     let mut inner = Inner { rows: Dim::ONE, cells: Dim::ONE, list: &[], src_mask, run, unit };
     if levels.len == 0 {
@@ -338,8 +340,8 @@ fn choose<'a>(levels: &mut Levels<'a>, run: usize, unit: usize, src_mask: isize)
         }
         Axis::Strided { count, src, dst } => {
             inner.cells = Dim { count, src, dst };
-            if let Some((at, rows)) = closest_source(levels, inner.cells) {
-                levels.remove(at);
+            if let Some((position, rows)) = closest_source(levels, inner.cells) {
+                levels.remove(position);
                 inner.rows = rows;
                 return (inner, transpose::tiles(&inner));
             }
@@ -354,10 +356,10 @@ fn choose<'a>(levels: &mut Levels<'a>, run: usize, unit: usize, src_mask: isize)
     }
 }
 
-/// The axis that is nearer in the source than `cells` is, if there is one.
+/// The axis with a smaller source stride than `cells`, if any.
 fn closest_source(levels: &Levels<'_>, cells: Dim) -> Option<(usize, Dim)> {
     (0..levels.len)
-        .filter_map(|at| levels.strided(at).map(|dim| (at, dim)))
+        .filter_map(|position| levels.strided(position).map(|dim| (position, dim)))
         .filter(|(_, dim)| dim.src != 0 && dim.src.unsigned_abs() < cells.src.unsigned_abs())
         .min_by_key(|(_, dim)| dim.src.unsigned_abs())
 }
@@ -371,39 +373,38 @@ pub unsafe fn copy(src: *const u8, dst: *mut u8, axes: &[Axis<'_>], item: Item) 
     unsafe { Plan::new(axes, item).run(src, dst) }
 }
 
-/// Write `value` at every step of the nest `axes`; their source sides are ignored.
+/// Write `value` at every step of the nest `axes`; their source strides are ignored.
 ///
 /// # Safety
-/// At every step `value.len()` bytes are writable from `dst`, and none of them
-/// lies in `value`.
+/// At every step `value.len()` bytes are writable from `dst`, and none of them is in `value`.
 pub unsafe fn fill(dst: *mut u8, axes: &[Axis<'_>], value: &[u8]) {
     // SAFETY: the caller's promise; the only bytes read are those of `value`.
     unsafe { Plan::fill(axes, value.len()).run(value.as_ptr(), dst) }
 }
 
-/// Whether `work` gives true for the offsets in source and destination of every step of the nest
-/// `axes`; it ends where that is false.
+/// Whether `work` returns true for the source and destination offsets of every step of the nest
+/// `axes`; stops at the first false.
 pub fn all_steps(axes: &[Axis<'_>], work: &mut dyn FnMut(isize, isize) -> bool) -> bool {
     let Some((axis, rest)) = axes.split_first() else { return work(0, 0) };
-    let mut at = |src: isize, dst: isize| match rest {
+    let mut visit = |src: isize, dst: isize| match rest {
         [] => work(src, dst),
         _ => all_steps(rest, &mut |inner_src, inner_dst| work(src + inner_src, dst + inner_dst)),
     };
     match *axis {
-        Axis::Strided { count, src, dst } => (0..count as isize).all(|step| at(step * src, step * dst)),
-        Axis::List { offsets } => offsets.iter().all(|&(src, dst)| at(src, dst)),
+        Axis::Strided { count, src, dst } => (0..count as isize).all(|step| visit(step * src, step * dst)),
+        Axis::List { offsets } => offsets.iter().all(|&(src, dst)| visit(src, dst)),
     }
 }
 
-/// Do `work` for each *row* of the nest `axes`, which are strided: the offsets of its first items in source and
-/// destination, how many there are, and how far apart they are in both.
+/// Call `work` for each *row* of the nest `axes` of strided axes: the offsets of its first items in
+/// source and destination, the number of items, and their strides in both.
 pub fn each_row(axes: &[Axis<'_>], work: &mut dyn FnMut((isize, isize), usize, (isize, isize))) {
     let Nest { mut levels, src_shift, dst_shift, empty } = Nest::new(axes, -1);
     if empty {
         return;
     }
     merge(&mut levels);
-    let last = levels.len.checked_sub(1).and_then(|at| levels.strided(at));
+    let last = levels.len.checked_sub(1).and_then(|position| levels.strided(position));
     let (row, outer) = match (last, levels.as_slice()) {
         (Some(dim), [outer @ .., _]) => (dim, outer),
         (_, all) => (Dim::ONE, all),

@@ -1,4 +1,6 @@
-//! Walks that several threads walk: each of them pieces of its own.
+//! Parallel copies: the division of copies into pieces for several threads.
+//!
+//! A *walk* is one nest of axes with the start of both arrays.
 
 use smallvec::SmallVec;
 
@@ -6,13 +8,13 @@ use super::Axis;
 use crate::error::Result;
 use crate::pool;
 
-/// Axes, and where both arrays begin.
+/// A nest of axes, and the start of both arrays.
 pub struct Walk<'a> {
-    /// From the outermost to the innermost.
+    /// The axes, outermost first.
     pub axes: SmallVec<[Axis<'a>; 4]>,
-    /// What is read.
+    /// The source.
     pub src: *const u8,
-    /// What is written.
+    /// The destination.
     pub dst: *mut u8,
 }
 
@@ -25,31 +27,31 @@ impl<'a> Walk<'a> {
         counts.fold(1, usize::saturating_mul)
     }
 
-    /// The axis that is cut in order to have so many pieces that have no destination in common.
-    fn divided(&self, pieces: usize) -> Option<usize> {
+    /// The axis that can be divided into `pieces` pieces without a common destination.
+    fn divisible_axis(&self, pieces: usize) -> Option<usize> {
         self.axes.iter().position(|axis| match *axis {
             Axis::Strided { count, dst, .. } => dst != 0 && count >= pieces,
             Axis::List { .. } => false,
         })
     }
 
-    /// A piece of as many as there are; all of the walk where it cannot be cut.
+    /// One of `pieces` pieces; the whole walk if it cannot be divided.
     fn piece(&self, piece: usize, pieces: usize) -> Walk<'a> {
         let Walk { mut axes, mut src, mut dst } = Walk { axes: self.axes.clone(), ..*self };
-        if let Some(Axis::Strided { count, src: by, dst: step }) =
-            self.divided(pieces).map(|at| &mut axes[at])
+        if let Some(Axis::Strided { count, src: src_step, dst: dst_step }) =
+            self.divisible_axis(pieces).map(|axis| &mut axes[axis])
         {
             let (first, last) = (*count * piece / pieces, *count * (piece + 1) / pieces);
             *count = last - first;
-            src = src.wrapping_offset(first as isize * *by);
-            dst = dst.wrapping_offset(first as isize * *step);
+            src = src.wrapping_offset(first as isize * *src_step);
+            dst = dst.wrapping_offset(first as isize * *dst_step);
         }
         Walk { axes, src, dst }
     }
 }
 
-/// Do `work` for walks that have no destination in common, and for pieces of those, where they are so
-/// large that other threads are worth waking: for `grain` items each.
+/// Call `work` for walks that have no common destination. Large walks are divided into pieces of
+/// `grain` items, so that other threads are worth waking.
 ///
 /// # Errors
 /// `Kind::Internal` if a thread fails.
@@ -59,14 +61,14 @@ pub fn in_pieces(
     work: &(dyn Fn(&[Axis<'_>], *const u8, *mut u8) + Sync),
 ) -> Result<()> {
     let threads = |items: usize| (items / grain.max(1)).min(pool::threads());
-    let all = threads(walks.iter().map(Walk::items).fold(0, usize::saturating_add));
-    if all < 2 {
+    let total = threads(walks.iter().map(Walk::items).fold(0, usize::saturating_add));
+    if total < 2 {
         walks.iter().for_each(|walk| work(&walk.axes, walk.src, walk.dst));
         return Ok(());
     }
     let pieces = |walk: &Walk<'_>| {
         let pieces = threads(walk.items()).max(1);
-        if walk.divided(pieces).is_some() {
+        if walk.divisible_axis(pieces).is_some() {
             pieces
         } else {
             1
@@ -76,14 +78,17 @@ pub fn in_pieces(
         let pieces = pieces(walk);
         (0..pieces).map(move |piece| (walk, piece, pieces))
     });
-    let tasks = Shared(tasks.collect::<Vec<_>>());
-    // A thread takes tasks that follow one another. Neighbours often share cache lines of the destination,
-    // and two threads that write to one line keep taking it from each other: tiles of 200² items of two
-    // bytes, one by one, took three times as long.
-    let ends = turns(tasks.get().iter().map(|(walk, _, pieces)| walk.items() / pieces), all * TURNS);
-    pool::parallel_for(ends.len(), all, None, &|turn| {
-        let begin = if turn == 0 { 0 } else { ends[turn - 1] };
-        for (walk, piece, pieces) in &tasks.get()[begin..ends[turn]] {
+    let tasks = SharedTasks(tasks.collect::<Vec<_>>());
+    // A thread processes consecutive tasks. Neighbours often share cache lines of the destination,
+    // and two threads that write to one line slow each other down: single tiles of 200² items of
+    // two bytes took three times as long.
+    let ends = batch_ends(
+        tasks.get().iter().map(|(walk, _, pieces)| walk.items() / pieces),
+        total * BATCHES_PER_THREAD,
+    );
+    pool::parallel_for(ends.len(), total, None, &|batch| {
+        let begin = if batch == 0 { 0 } else { ends[batch - 1] };
+        for (walk, piece, pieces) in &tasks.get()[begin..ends[batch]] {
             let Walk { axes, src, dst } = walk.piece(*piece, *pieces);
             work(&axes, src, dst);
         }
@@ -91,19 +96,20 @@ pub fn in_pieces(
     })
 }
 
-/// Where each turn ends, which takes tasks of about equally many items in all, and at least one.
-pub(super) fn turns(items: impl Iterator<Item = usize> + Clone, count: usize) -> Vec<usize> {
-    let all = items.clone().fold(0, usize::saturating_add);
-    let each = all.div_ceil(count.max(1)).max(1);
-    let (mut ends, mut before) = (Vec::with_capacity(count + 1), 0);
+/// The ends of batches of consecutive tasks: each has about the same number of items and at least
+/// one task.
+pub(super) fn batch_ends(items: impl Iterator<Item = usize> + Clone, count: usize) -> Vec<usize> {
+    let total = items.clone().fold(0, usize::saturating_add);
+    let batch_size = total.div_ceil(count.max(1)).max(1);
+    let (mut ends, mut batch_items) = (Vec::with_capacity(count + 1), 0);
     let mut last = 0;
     for (task, items) in items.enumerate() {
-        // One that would make a turn longer by more than half of it begins the next.
-        if before > 0 && before + items / 2 > each {
+        // A task that would make a batch more than half of its size too long begins the next batch.
+        if batch_items > 0 && batch_items + items / 2 > batch_size {
             ends.push(task);
-            before = 0;
+            batch_items = 0;
         }
-        before += items;
+        batch_items += items;
         last = task + 1;
     }
     if last > 0 {
@@ -112,17 +118,17 @@ pub(super) fn turns(items: impl Iterator<Item = usize> + Clone, count: usize) ->
     ends
 }
 
-/// How often each thread takes some of the tasks, if all are equally fast.
-const TURNS: usize = 4;
+/// The number of batches per thread, if all threads are equally fast.
+const BATCHES_PER_THREAD: usize = 4;
 
-/// What several threads look at.
-struct Shared<T>(T);
+/// A value that several threads read.
+struct SharedTasks<T>(T);
 
-impl<T> Shared<T> {
+impl<T> SharedTasks<T> {
     fn get(&self) -> &T {
         &self.0
     }
 }
 
-// SAFETY: what is done with it is up to the threads.
-unsafe impl<T> Sync for Shared<T> {}
+// SAFETY: the threads only read it, and their `work` accesses disjoint destinations.
+unsafe impl<T> Sync for SharedTasks<T> {}

@@ -1,4 +1,4 @@
-//! The copy against a naive reference that visits every step in C order.
+//! Tests of the copy against a naive reference that visits every step in C order.
 
 #![allow(clippy::unwrap_used)]
 
@@ -20,15 +20,15 @@ fn steps(axes: &[Axis<'_>]) -> Vec<(isize, isize)> {
     places
 }
 
-/// Buffers just large enough for the nest, and where its offset 0 lies in each.
-struct Room {
+/// Buffers just large enough for the nest, and the position of offset 0 in each.
+struct Buffers {
     src: Vec<u8>,
     src_base: usize,
     dst: Vec<u8>,
     dst_base: usize,
 }
 
-fn room(axes: &[Axis<'_>], bytes: usize) -> Room {
+fn buffers(axes: &[Axis<'_>], bytes: usize) -> Buffers {
     let places = steps(axes);
     let extent = |pick: fn(&(isize, isize)) -> isize| {
         let low = places.iter().map(pick).min().unwrap_or(0).min(0);
@@ -37,15 +37,15 @@ fn room(axes: &[Axis<'_>], bytes: usize) -> Room {
     };
     let ((src_base, src_len), (dst_base, dst_len)) = (extent(|p| p.0), extent(|p| p.1));
     let src = (0..src_len).map(|i| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
-    Room { src, src_base, dst: vec![0xee; dst_len], dst_base }
+    Buffers { src, src_base, dst: vec![0xee; dst_len], dst_base }
 }
 
-fn reference(room: &Room, axes: &[Axis<'_>], item: Item) -> Vec<u8> {
-    let mut dst = room.dst.clone();
+fn reference(buffers: &Buffers, axes: &[Axis<'_>], item: Item) -> Vec<u8> {
+    let mut dst = buffers.dst.clone();
     for (s, d) in steps(axes) {
-        let s = (room.src_base as isize + s) as usize;
-        let d = (room.dst_base as isize + d) as usize;
-        dst[d..d + item.bytes].copy_from_slice(&room.src[s..s + item.bytes]);
+        let s = (buffers.src_base as isize + s) as usize;
+        let d = (buffers.dst_base as isize + d) as usize;
+        dst[d..d + item.bytes].copy_from_slice(&buffers.src[s..s + item.bytes]);
         if item.swap > 1 {
             dst[d..d + item.bytes].chunks_exact_mut(item.swap).for_each(<[u8]>::reverse);
         }
@@ -55,26 +55,31 @@ fn reference(room: &Room, axes: &[Axis<'_>], item: Item) -> Vec<u8> {
 
 /// Copy by the engine and by the reference, and compare.
 fn check(axes: &[Axis<'_>], item: Item) {
-    let mut room = room(axes, item.bytes);
-    let expected = reference(&room, axes, item);
+    let mut buffers = buffers(axes, item.bytes);
+    let expected = reference(&buffers, axes, item);
     // SAFETY: the buffers hold every step by construction.
     unsafe {
-        copy(room.src.as_ptr().add(room.src_base), room.dst.as_mut_ptr().add(room.dst_base), axes, item)
+        copy(
+            buffers.src.as_ptr().add(buffers.src_base),
+            buffers.dst.as_mut_ptr().add(buffers.dst_base),
+            axes,
+            item,
+        )
     };
-    assert_eq!(room.dst, expected, "{axes:?} {item:?}");
+    assert_eq!(buffers.dst, expected, "{axes:?} {item:?}");
 }
 
 /// Fill by the engine and by the reference, and compare.
 fn check_fill(axes: &[Axis<'_>], value: &[u8]) {
-    let mut room = room(axes, value.len());
-    let mut expected = room.dst.clone();
+    let mut buffers = buffers(axes, value.len());
+    let mut expected = buffers.dst.clone();
     for (_, d) in steps(axes) {
-        let d = (room.dst_base as isize + d) as usize;
+        let d = (buffers.dst_base as isize + d) as usize;
         expected[d..d + value.len()].copy_from_slice(value);
     }
     // SAFETY: the buffer holds every step by construction.
-    unsafe { fill(room.dst.as_mut_ptr().add(room.dst_base), axes, value) };
-    assert_eq!(room.dst, expected, "{axes:?} {value:?}");
+    unsafe { fill(buffers.dst.as_mut_ptr().add(buffers.dst_base), axes, value) };
+    assert_eq!(buffers.dst, expected, "{axes:?} {value:?}");
 }
 
 const ITEMS: [Item; 21] = {
@@ -106,8 +111,8 @@ const ITEMS: [Item; 21] = {
     ]
 };
 
-/// Strides of an array of `counts` items, whose axes lie in `order` (outermost
-/// first) with every axis widened by a gap and possibly running backwards.
+/// Strides of an array of `counts` items, whose axes are in `order` (outermost first). Every axis
+/// is widened by a gap and possibly reversed.
 fn strides(counts: &[usize], order: &[usize], gaps: &[usize], back: &[bool], bytes: usize) -> Vec<isize> {
     let mut strides = vec![0isize; counts.len()];
     let mut next = bytes as isize;
@@ -130,7 +135,7 @@ fn side(rank: usize) -> impl Strategy<Value = Side> {
     )
 }
 
-/// What an axis is on top of its strides: regular, broadcast, or a list of these indices.
+/// The form of an axis: regular, broadcast, or a list of these indices.
 #[derive(Clone, Debug)]
 enum Form {
     Regular,
@@ -177,8 +182,8 @@ fn nest() -> impl Strategy<Value = Nest> {
     })
 }
 
-/// The random axes, with lists resolved to offset pairs: read-like (any source
-/// index, ascending destination) or write-like (`scatter`: the other way round).
+/// The random axes, with lists resolved to offset pairs: as in a read (any source index, ascending
+/// destination) or as in a write (`scatter`: the reverse).
 fn with_axes(nest: &Nest, run: impl Fn(&[Axis<'_>], Item)) {
     let (order, gaps, back) = &nest.src;
     let src = strides(&nest.counts, order, gaps, back, nest.item.bytes);
@@ -212,13 +217,13 @@ fn with_axes(nest: &Nest, run: impl Fn(&[Axis<'_>], Item)) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Any nest copies as the reference does, repeated destinations included.
+    /// Any nest copies like the reference, repeated destinations included.
     #[test]
     fn copies_like_the_reference(nest in nest()) {
         with_axes(&nest, check);
     }
 
-    /// Any nest fills as the reference does, with uniform and other values.
+    /// Any nest fills like the reference, with uniform and other values.
     #[test]
     fn fills_like_the_reference(nest in nest(), uniform in any::<bool>()) {
         with_axes(&nest, |axes, item| {
@@ -258,19 +263,19 @@ proptest! {
         }
     }
 
-    /// `bool_ok` sees one bad byte anywhere.
+    /// `are_valid_bools` detects one invalid byte anywhere.
     #[test]
     fn bool_ok_sees_one_bad_byte(len in 1..10_000usize, harm in any::<prop::sample::Index>(), bad in 2..=255u8) {
         let mut data: Vec<u8> = (0..len).map(|i| (i % 2) as u8).collect();
-        prop_assert!(bool_ok(&data));
+        prop_assert!(are_valid_bools(&data));
         data[harm.index(len)] = bad;
-        prop_assert!(!bool_ok(&data));
+        prop_assert!(!are_valid_bools(&data));
         let truth: Vec<bool> = data.iter().map(|&byte| byte != 0).collect();
-        canonical_bools(&mut data);
+        normalize_bools(&mut data);
         prop_assert_eq!(data, truth.into_iter().map(u8::from).collect::<Vec<_>>());
     }
 
-    /// Swapping reverses each unit and leaves a rest alone.
+    /// Swapping reverses each unit and leaves a rest unchanged.
     #[test]
     fn swap_in_place_reverses_units(data in prop::collection::vec(any::<u8>(), 0..200), unit in 0..17usize) {
         let mut swapped = data.clone();
@@ -311,7 +316,7 @@ fn copies_one_item_and_no_bytes() {
     check_fill(&axes, &[]);
 }
 
-/// Large fills go on in step past the piece size, for sizes that do not divide it.
+/// Large fills continue past the piece size, for sizes that do not divide it.
 #[test]
 fn fills_long_rows() {
     for bytes in [1usize, 2, 3, 5, 8, 12, 16, 100, 5000] {
@@ -323,7 +328,8 @@ fn fills_long_rows() {
     }
 }
 
-/// One memcpy is recognised through axes of one step and after merging, and nothing else is.
+/// `contiguous_bytes` recognises one memcpy through axes of one step and after merging, and nothing
+/// else.
 #[test]
 fn recognises_one_memcpy() {
     let item = Item { bytes: 2, swap: 0 };
@@ -341,19 +347,19 @@ fn recognises_one_memcpy() {
     assert_eq!(Plan::new(&[Axis::List { offsets: &[(0, 0)] }], item).contiguous_bytes(), Some(2));
 }
 
-/// The edges of the scans: empty buffers, part items, values that differ in their bits only.
+/// Edge cases of the scans: empty buffers, partial items, values that differ only in their bits.
 #[test]
 fn scans_edges() {
     assert!(is_filled(&[], &[1, 2]));
     assert!(!is_filled(&[1, 2, 1], &[1, 2]));
     assert!(!is_filled(&(-0.0f64).to_ne_bytes(), &0.0f64.to_ne_bytes()));
     assert!(is_filled(&f32::NAN.to_ne_bytes(), &f32::NAN.to_ne_bytes()));
-    assert!(bool_ok(&[]));
+    assert!(are_valid_bools(&[]));
 }
 
 #[test]
 fn several_walks_are_one_work() {
-    // A long walk, which is cut, between short ones; and one that cannot be cut.
+    // A long walk, which is divided, between short ones; and a walk that cannot be divided.
     let counts = [3usize, 4000, 1, 700];
     let source: Vec<u8> = (0..counts.iter().sum::<usize>()).map(|at| (at % 251) as u8 + 1).collect();
     let pairs: Vec<(isize, isize)> = (0..700).map(|at| (at, 699 - at)).collect();
@@ -378,23 +384,23 @@ fn several_walks_are_one_work() {
     assert!(target[cut..].iter().eq(source[cut..].iter().rev()));
 }
 
-/// Walks that follow one another are done in one turn: they may share cache lines.
+/// Consecutive walks are in one batch: they may share cache lines.
 #[test]
 fn turns_take_neighbours_of_as_many_items() {
-    let turns = |items: &[usize], count| pieces::turns(items.iter().copied(), count);
-    assert_eq!(turns(&[], 4), []);
-    assert_eq!(turns(&[0, 0], 4), [2]);
-    assert_eq!(turns(&[10; 12], 4), [3, 6, 9, 12]);
-    assert_eq!(turns(&[10; 3], 8), [1, 2, 3]);
-    // What is large is not done by whoever does all that is small.
+    let batch_ends = |items: &[usize], count| pieces::batch_ends(items.iter().copied(), count);
+    assert_eq!(batch_ends(&[], 4), []);
+    assert_eq!(batch_ends(&[0, 0], 4), [2]);
+    assert_eq!(batch_ends(&[10; 12], 4), [3, 6, 9, 12]);
+    assert_eq!(batch_ends(&[10; 3], 8), [1, 2, 3]);
+    // A large task is not in one batch with all small tasks.
     let mut mixed = vec![1000, 1000];
     mixed.extend([1; 300]);
-    assert_eq!(turns(&mixed, 8), [1, 2, 291, 302]);
+    assert_eq!(batch_ends(&mixed, 8), [1, 2, 291, 302]);
     mixed.reverse();
-    assert_eq!(turns(&mixed, 8)[1..], [300, 301, 302]);
+    assert_eq!(batch_ends(&mixed, 8)[1..], [300, 301, 302]);
 }
 
-/// All walks are done, however many there are.
+/// `in_pieces` processes all walks, for any number of walks.
 #[test]
 fn many_walks_are_all_done() {
     let bytes = vec![7u8; 4000];
@@ -413,7 +419,7 @@ fn many_walks_are_all_done() {
     assert_eq!(target, bytes);
 }
 
-/// Rows of all lengths around those where another loop begins, closer together and farther apart.
+/// Rows of all lengths around those where another loop begins, adjacent and scattered.
 #[test]
 fn copies_rows_of_any_length() {
     for bytes in [63usize, 64, 65, 127, 128, 129, 191, 192, 193, 400, 2047, 2048, 2049] {

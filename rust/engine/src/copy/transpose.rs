@@ -1,30 +1,30 @@
-//! Transposition: the source's closest axis (rows) is not the destination's (cells).
+//! Transposition: the closest axis of the source (rows) differs from that of the destination
+//! (cells).
 //!
-//! Both buffers are made of cache lines of 64 bytes, and a line holds runs of one
-//! cell and many rows on one side, of one row and many cells on the other. So work
-//! goes on in square blocks of a line's width: every line is used up while it is
-//! near. Strides that are large powers of two put all lines of a block into the same
-//! few cache sets, where they would evict each other; hence a source line is read in
-//! one go and a destination line is written in one go, and in between the block
-//! stands in a buffer of its own.
+//! Both buffers consist of cache lines of 64 bytes. On one side a line holds runs of one cell and
+//! many rows, on the other side runs of one row and many cells. The copy therefore processes square
+//! blocks of a line's width: every line is used completely while it is in the cache. Strides that
+//! are large powers of two map all lines of a block to the same few cache sets, where they would
+//! evict each other. Hence the copy reads whole source lines into a buffer and writes whole
+//! destination lines from it.
 
 use std::mem::MaybeUninit;
 
 use super::kernel::{shaped, Inner, Kernel, Move, Shape};
 use super::Dim;
 
-/// The bytes of a cache line, and of one side of a block.
+/// The size of a cache line, and of one side of a block.
 const LINE: usize = 64;
 
-/// The bytes of a vector, and of one side of a tile: what registers transpose.
+/// The size of a vector, and of one side of a tile, which registers transpose.
 const VECTOR: usize = 16;
 
-/// Blocks per side of an area. Every line of a block lies in a page of its own where
-/// strides are large; an area's pages stay in the translation buffer, and each is
-/// used for this many lines.
+/// The number of blocks per side of an area. With large strides every line of a block is in a page
+/// of its own; an area's pages stay in the translation buffer, and each is used for this many
+/// lines.
 const AREA: usize = 4;
 
-/// Transposition by blocks, of tiles where the layout allows it.
+/// Transposition by blocks, and by tiles if the layout allows it.
 struct Blocks;
 
 impl Shape for Blocks {
@@ -46,14 +46,14 @@ impl Shape for Blocks {
     }
 }
 
-/// Whether rows lie side by side in the source and cells in the destination, enough of both.
+/// Whether enough rows are adjacent in the source and enough cells in the destination.
 fn fits_tiles(inner: &Inner<'_>) -> bool {
     let Inner { rows, cells, run, .. } = *inner;
     let side = VECTOR / run;
     rows.src == run as isize && cells.dst == run as isize && rows.count >= side && cells.count >= side
 }
 
-/// Blocks, run by run, the longer axis innermost.
+/// Copy blocks run by run, the longer axis innermost.
 ///
 /// # Safety
 /// The contract of [`Kernel`].
@@ -69,12 +69,12 @@ unsafe fn single<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
     for first in (0..long.count).step_by(side) {
         let steps = side.min(long.count - first);
         for start in (0..outer.count).step_by(side) {
-            for at in start..outer.count.min(start + side) {
-                let (mut src, mut dst) = (place(src, outer.src, at), place_mut(dst, outer.dst, at));
-                (src, dst) = (place(src, long.src, first), place_mut(dst, long.dst, first));
+            for index in start..outer.count.min(start + side) {
+                let (mut src, mut dst) = (element(src, outer.src, index), element_mut(dst, outer.dst, index));
+                (src, dst) = (element(src, long.src, first), element_mut(dst, long.dst, first));
                 for _ in 0..steps {
-                    // SAFETY: one of the runs described.
-                    unsafe { mover.one(src, dst) };
+                    // SAFETY: a run of the plan.
+                    unsafe { mover.move_run(src, dst) };
                     src = src.wrapping_offset(long.src);
                     dst = dst.wrapping_offset(long.dst);
                 }
@@ -84,24 +84,24 @@ unsafe fn single<M: Move>(inner: &Inner<'_>, src: *const u8, dst: *mut u8) {
 }
 
 #[inline(always)]
-fn place(base: *const u8, stride: isize, at: usize) -> *const u8 {
-    base.wrapping_offset(stride.wrapping_mul(at as isize))
+fn element(base: *const u8, stride: isize, index: usize) -> *const u8 {
+    base.wrapping_offset(stride.wrapping_mul(index as isize))
 }
 
 #[inline(always)]
-fn place_mut(base: *mut u8, stride: isize, at: usize) -> *mut u8 {
-    base.wrapping_offset(stride.wrapping_mul(at as isize))
+fn element_mut(base: *mut u8, stride: isize, index: usize) -> *mut u8 {
+    base.wrapping_offset(stride.wrapping_mul(index as isize))
 }
 
-/// The blocks of an axis of at least `tile` runs: where each starts and how many runs
-/// it has, `side` or less but a multiple of `tile`. The last may lie inside the one before.
+/// The blocks of an axis of at least `tile` runs: the start and the number of runs of each, a
+/// multiple of `tile` up to `side`. The last block may overlap the previous one.
 #[inline(always)]
 fn blocks(count: usize, side: usize, tile: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         let (start, size) = match count - done {
             0 => return None,
-            left if left >= tile => (done, left.min(side) / tile * tile),
+            remaining if remaining >= tile => (done, remaining.min(side) / tile * tile),
             _ => (count - tile, tile),
         };
         done = start + size;
@@ -109,8 +109,8 @@ fn blocks(count: usize, side: usize, tile: usize) -> impl Iterator<Item = (usize
     })
 }
 
-/// How many cells lie before the destination's first cache line boundary, where rows
-/// agree on that and it is a matter of whole tiles: blocks from there write whole lines.
+/// The number of cells before the first cache line boundary of the destination, if it is the same
+/// for all rows and a multiple of tiles: later blocks write whole lines.
 #[inline(always)]
 fn lead<const E: usize, const N: usize>(inner: &Inner<'_>, dst: *mut u8) -> usize {
     let bytes = (dst as usize).wrapping_neg() % LINE;
@@ -121,7 +121,7 @@ fn lead<const E: usize, const N: usize>(inner: &Inner<'_>, dst: *mut u8) -> usiz
     }
 }
 
-/// As `blocks`, with a first one of `lead` runs if that is not 0.
+/// As `blocks`, with a first block of `lead` runs unless that is 0.
 #[inline(always)]
 fn aligned_blocks(
     count: usize,
@@ -146,10 +146,10 @@ unsafe fn tiled<M: Move, const E: usize, const N: usize>(inner: &Inner<'_>, src:
             for (cell, cell_count) in blocks(cell_areas, side, N) {
                 for (row, row_count) in blocks(row_areas, side, N) {
                     let (row, cell) = (row_area + row, cell_area + cell);
-                    let src = place(src, cells.src, cell).wrapping_add(row * E);
-                    let dst = place_mut(dst, rows.dst, row).wrapping_add(cell * E);
-                    // SAFETY: the block lies within rows and cells. The first call is the
-                    // second with its counts known to the compiler.
+                    let src = element(src, cells.src, cell).wrapping_add(row * E);
+                    let dst = element_mut(dst, rows.dst, row).wrapping_add(cell * E);
+                    // SAFETY: the block is within rows and cells. In the first call the compiler
+                    // knows the counts; the second is the general one.
                     unsafe {
                         let mover = M::new(inner);
                         if row_count == side && cell_count == side {
@@ -170,7 +170,7 @@ fn sized(dim: Dim, count: usize) -> Dim {
     Dim { count, ..dim }
 }
 
-/// One block's lines, in a buffer that is itself aligned to lines.
+/// The lines of one block, in a buffer that is aligned to lines.
 #[repr(align(64))]
 struct Buffer([MaybeUninit<u8>; LINE * LINE]);
 
@@ -188,28 +188,28 @@ unsafe fn one_block<M: Move, const E: usize, const N: usize>(
 ) {
     let mut buffer = Buffer([MaybeUninit::uninit(); LINE * LINE]);
     let lines = buffer.0.as_mut_ptr().cast::<u8>();
-    // Up to twice as fast outside the caches; smaller runs have more lines per block
-    // than are worth it (a few per cent slower).
+    // Up to twice as fast outside the caches; smaller runs have too many lines per block (a few per
+    // cent slower).
     if E >= 4 {
-        (0..rows.count).for_each(|row| prepare_write(place_mut(dst, rows.dst, row)));
+        (0..rows.count).for_each(|row| prepare_write(element_mut(dst, rows.dst, row)));
     }
     for cell in (0..cells.count).step_by(N) {
-        let src = place(src, cells.src, cell);
+        let src = element(src, cells.src, cell);
         for row in (0..rows.count).step_by(N) {
-            // SAFETY: a tile of the block, into its rows' lines.
+            // SAFETY: a tile of the block, into the lines of its rows.
             unsafe { tile::<E, N>(src.add(row * E), cells.src, lines.add(row * LINE + cell * E)) };
         }
     }
     for row in 0..rows.count {
-        let dst = place_mut(dst, rows.dst, row);
-        for at in (0..cells.count * E).step_by(VECTOR) {
-            // SAFETY: this line of the buffer was written by the tiles above.
-            unsafe { mover.vector(lines.add(row * LINE + at), dst.add(at)) };
+        let dst = element_mut(dst, rows.dst, row);
+        for index in (0..cells.count * E).step_by(VECTOR) {
+            // SAFETY: the tiles above wrote this line of the buffer.
+            unsafe { mover.vector(lines.add(row * LINE + index), dst.add(index)) };
         }
     }
 }
 
-/// Ask for the cache line at `dst`, soon to be written.
+/// Prefetch the cache line at `dst` for writing.
 #[inline(always)]
 fn prepare_write(dst: *mut u8) {
     #[cfg(target_arch = "x86_64")]
@@ -233,17 +233,17 @@ fn prepare_write(dst: *mut u8) {
 #[inline(always)]
 unsafe fn tile<const E: usize, const N: usize>(src: *const u8, stride: isize, dst: *mut u8) {
     use std::arch::x86_64::*;
-    // SAFETY: the contract; unaligned access; SSE2 is always there on x86-64.
+    // SAFETY: the contract; unaligned access; x86-64 always has SSE2.
     unsafe {
         let mut vectors = [_mm_setzero_si128(); N];
-        for (at, vector) in vectors.iter_mut().enumerate() {
-            *vector = _mm_loadu_si128(place(src, stride, at).cast());
+        for (index, vector) in vectors.iter_mut().enumerate() {
+            *vector = _mm_loadu_si128(element(src, stride, index).cast());
         }
         for _ in 0..N.trailing_zeros() {
             let from = vectors;
-            for at in 0..N / 2 {
-                let (a, b) = (from[at], from[at + N / 2]);
-                (vectors[2 * at], vectors[2 * at + 1]) = match E {
+            for index in 0..N / 2 {
+                let (a, b) = (from[index], from[index + N / 2]);
+                (vectors[2 * index], vectors[2 * index + 1]) = match E {
                     1 => (_mm_unpacklo_epi8(a, b), _mm_unpackhi_epi8(a, b)),
                     2 => (_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)),
                     4 => (_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)),
@@ -251,13 +251,13 @@ unsafe fn tile<const E: usize, const N: usize>(src: *const u8, stride: isize, ds
                 };
             }
         }
-        for (at, vector) in vectors.into_iter().enumerate() {
-            _mm_storeu_si128(dst.add(at * LINE).cast(), vector);
+        for (index, vector) in vectors.into_iter().enumerate() {
+            _mm_storeu_si128(dst.add(index * LINE).cast(), vector);
         }
     }
 }
 
-/// The portable twin.
+/// The portable implementation.
 ///
 /// # Safety
 /// The vectors are readable and writable.
@@ -277,7 +277,7 @@ unsafe fn tile<const E: usize, const N: usize>(src: *const u8, stride: isize, ds
 unsafe fn portable_tile<const E: usize, const N: usize>(src: *const u8, stride: isize, dst: *mut u8) {
     for cell in 0..N {
         for row in 0..N {
-            let from = place(src, stride, cell).wrapping_add(row * E).cast::<[u8; E]>();
+            let from = element(src, stride, cell).wrapping_add(row * E).cast::<[u8; E]>();
             let to = dst.wrapping_add(row * LINE + cell * E).cast::<[u8; E]>();
             // SAFETY: within the tile; bytes have no alignment.
             unsafe { to.write(from.read()) };
@@ -294,8 +294,8 @@ pub(super) fn tiles(inner: &Inner<'_>) -> Kernel {
 mod tests {
     use super::*;
 
-    /// Both twins transpose a tile alike.
-    fn twins_agree<const E: usize, const N: usize>() {
+    /// Both implementations transpose a tile equally.
+    fn implementations_agree<const E: usize, const N: usize>() {
         let src: Vec<u8> = (0..40 * N).map(|i| (i * 7 % 251) as u8).collect();
         let (mut ours, mut twin) = ([0u8; LINE * 16], [0u8; LINE * 16]);
         // SAFETY: N vectors 40 bytes apart, into N of 16 lines.
@@ -307,13 +307,13 @@ mod tests {
         assert_eq!(ours[E * (N - 1)], src[40 * (N - 1)]);
     }
 
-    /// The vector tiles equal the portable ones, for every size of run.
+    /// The vector tiles equal the portable tiles, for every size of run.
     #[test]
     fn tiles_equal_their_portable_twins() {
-        twins_agree::<1, 16>();
-        twins_agree::<2, 8>();
-        twins_agree::<4, 4>();
-        twins_agree::<8, 2>();
-        twins_agree::<16, 1>();
+        implementations_agree::<1, 16>();
+        implementations_agree::<2, 8>();
+        implementations_agree::<4, 4>();
+        implementations_agree::<8, 2>();
+        implementations_agree::<16, 1>();
     }
 }

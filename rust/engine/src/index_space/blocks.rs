@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::{selection_error, Dim, IndexArray, IndexTransform, MapSource, OutputMap, PerDimension, WHOLE};
 use crate::error::Result;
-use crate::reduce::Cut;
+use crate::reduce::AxisBlocks;
 
 /// A base that is divided into blocks.
 #[derive(Debug)]
@@ -113,10 +113,14 @@ impl Blocks {
     ///
     /// # Errors
     /// `Kind::Selection` if it does not fit the base.
-    pub fn part(&self, sources: &BlockSources, rows: Range<usize>) -> Result<(IndexTransform, Vec<Cut>)> {
+    pub fn part(
+        &self,
+        sources: &BlockSources,
+        rows: Range<usize>,
+    ) -> Result<(IndexTransform, Vec<AxisBlocks>)> {
         let rank = sources.positions.len();
         let mut part = IndexTransform { dims: PerDimension::new(), maps: PerDimension::new() };
-        let mut dim_grids = Vec::with_capacity(rank);
+        let mut axis_blocks = Vec::with_capacity(rank);
         for (k, positions) in sources.positions.iter().enumerate() {
             let places = if k == 0 { rows.clone() } else { 0..positions.count() };
             let range = self.range_along(k, positions, places)?;
@@ -131,9 +135,9 @@ impl Blocks {
                     OutputMap::from_index_array(items, 0, 1, WHOLE)
                 }
             });
-            dim_grids.push(range.cut);
+            axis_blocks.push(range.blocks);
         }
-        Ok((self.base.compose_resolving(&part)?, dim_grids))
+        Ok((self.base.compose_resolving(&part)?, axis_blocks))
     }
 
     fn range_along(&self, k: usize, positions: &Positions, places: Range<usize>) -> Result<BlockRange> {
@@ -143,7 +147,7 @@ impl Blocks {
         };
         let (begin, end) =
             (self.base_interval(k, positions.number(first)), self.base_interval(k, positions.number(last)));
-        let cut = divide(begin.1 - begin.0, end.1 - end.0, self.factors[k], count);
+        let blocks = divide(begin.1 - begin.0, end.1 - end.0, self.factors[k], count);
         let total = end.1 - begin.0;
         // All omitted blocks between the first and the last are complete.
         let omitted = (count as i64 - 2).max(0).saturating_mul(self.factors[k]);
@@ -154,7 +158,7 @@ impl Blocks {
                 low..high
             })
         });
-        Ok(BlockRange { first: begin.0, size, items: items.map(Iterator::collect), cut })
+        Ok(BlockRange { first: begin.0, size, items: items.map(Iterator::collect), blocks })
     }
 
     /// The base interval of a position.
@@ -177,15 +181,15 @@ struct BlockRange {
     size: i64,
     /// The indices, unless they are an interval.
     items: Option<Vec<i64>>,
-    cut: Cut,
+    blocks: AxisBlocks,
 }
 
 /// The division of an axis whose blocks are complete except the first and the last.
-fn divide(first: i64, last: i64, factor: i64, count: usize) -> Cut {
+fn divide(first: i64, last: i64, factor: i64, count: usize) -> AxisBlocks {
     let first = if first == factor { 0 } else { first as usize };
     let lead = usize::from(first > 0);
     let last = if last == factor || count == lead { 0 } else { last as usize };
-    Cut { first, whole: factor as usize, wholes: count - lead - usize::from(last > 0), last }
+    AxisBlocks { first, whole: factor as usize, wholes: count - lead - usize::from(last > 0), last }
 }
 
 impl BlockSources {

@@ -207,7 +207,7 @@ impl Reader<'_> {
         if level.swap() > 1 {
             copy::swap_in_place(out, level.swap());
         }
-        if self.array.is_bool && !copy::bool_ok(out) {
+        if self.array.is_bool && !copy::are_valid_bools(out) {
             return Err(bad_bool());
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Reader<'_> {
         decoded: &[u8],
         low: usize,
     ) -> Result<()> {
-        if self.array.is_bool && !copy::bool_ok(decoded) {
+        if self.array.is_bool && !copy::are_valid_bools(decoded) {
             self.check_selected(portion, decoded, low)?;
         }
         let swap = portion.level.swap();

@@ -1,49 +1,49 @@
-//! The elements that can be reduced, and the numbers that they are computed with.
+//! The element types of reductions, and the numbers that they are computed with.
 
 use crate::convert::half::{BFloat16, Float16};
 
-/// What is in memory.
+/// An element in memory.
 pub(super) trait Element: Copy {
-    /// What kernels compute with.
+    /// The type that kernels compute with.
     type Wide: Number;
-    /// Whether the two are the same.
+    /// Whether the two types are the same.
     const SAME: bool = false;
 
     fn widen(self) -> Self::Wide;
     fn narrow(wide: Self::Wide) -> Self;
 }
 
-/// What has an order. NaN is greater than all others.
+/// A number with an order. NaN is greater than all others.
 pub(super) trait Number: Copy + Default {
     fn less(self, other: Self) -> bool;
     fn equal(self, other: Self) -> bool;
-    /// The lesser one; NaN only if both are.
-    fn lesser(self, other: Self) -> Self;
-    /// The greater one; NaN only if both are.
-    fn greater(self, other: Self) -> Self;
+    /// The smaller one; NaN only if both are.
+    fn min_ignoring_nan(self, other: Self) -> Self;
+    /// The larger one; NaN only if both are.
+    fn max_ignoring_nan(self, other: Self) -> Self;
 }
 
-/// What is summed exactly.
+/// A number with exact sums.
 pub(super) trait Integer: Number {
-    /// Sums of at most `MOST` numbers.
+    /// The sum of at most `MAX_COUNT` numbers.
     type Sum: Total<Self>;
-    const MOST: usize;
+    const MAX_COUNT: usize;
 }
 
 /// A sum of numbers.
 pub(super) trait Total<N>: Copy + Default {
     fn of(number: N) -> Self;
     fn with(self, other: Self) -> Self;
-    /// Divided, rounded to the nearest, halves to the even one.
+    /// The quotient, rounded to the nearest number, ties to even.
     fn mean(self, count: usize) -> N;
-    /// Whether it is more than half of `count`.
+    /// Whether the sum is more than half of `count`.
     fn is_most_of(self, count: usize) -> bool;
 }
 
-/// What is summed as far as there are bits.
+/// A number with rounded sums.
 pub(super) trait Real: Number {
-    /// Added to anything it changes nothing.
-    const NOTHING: Self;
+    /// The neutral element of the sum.
+    const ZERO: Self;
 
     fn plus(self, other: Self) -> Self;
     fn over(self, count: usize) -> Self;
@@ -69,11 +69,11 @@ macro_rules! same {
 }
 same!(i8 u8 i16 u16 i32 u32 i64 u64 f32 f64 Complex<f32> Complex<f64>);
 
-/// 2⁵² + 2⁵¹: a number that is added to it has its nearest integer in the lowest bits.
+/// 2⁵² + 2⁵¹: adding it to a number leaves the nearest integer in the lowest bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
 macro_rules! integers {
-    ($($number:ty, $sum:ty, $most:expr;)*) => {$(
+    ($($number:ty, $sum:ty, $max_count:expr;)*) => {$(
         impl Number for $number {
             #[inline(always)]
             fn less(self, other: Self) -> bool {
@@ -86,19 +86,19 @@ macro_rules! integers {
             }
 
             #[inline(always)]
-            fn lesser(self, other: Self) -> Self {
+            fn min_ignoring_nan(self, other: Self) -> Self {
                 self.min(other)
             }
 
             #[inline(always)]
-            fn greater(self, other: Self) -> Self {
+            fn max_ignoring_nan(self, other: Self) -> Self {
                 self.max(other)
             }
         }
 
         impl Integer for $number {
             type Sum = $sum;
-            const MOST: usize = $most;
+            const MAX_COUNT: usize = $max_count;
         }
 
         impl Total<$number> for i128 {
@@ -124,8 +124,8 @@ macro_rules! integers {
         }
     )*};
 }
-// With so few, sums have less than 53 bits, and quotients that are no halves differ from
-// these by more than their last bit.
+// With so few numbers, sums have less than 53 bits, and quotients other than halves differ from
+// them by more than their last bit.
 integers! {
     i8, i32, 1 << 15;
     u8, i32, 1 << 15;
@@ -164,7 +164,7 @@ macro_rules! small_sums {
 }
 small_sums! { i8, i32; u8, i32; i16, i32; u16, i32; i32, i64; u32, i64; }
 
-/// The quotient, rounded to the nearest integer, halves to the even one.
+/// The quotient, rounded to the nearest integer, ties to even.
 #[inline(always)]
 fn rounded(sum: i128, count: usize) -> i128 {
     let by = count as i128;
@@ -193,18 +193,18 @@ macro_rules! reals {
             }
 
             #[inline(always)]
-            fn lesser(self, other: Self) -> Self {
+            fn min_ignoring_nan(self, other: Self) -> Self {
                 self.min(other)
             }
 
             #[inline(always)]
-            fn greater(self, other: Self) -> Self {
+            fn max_ignoring_nan(self, other: Self) -> Self {
                 self.max(other)
             }
         }
 
         impl Real for $number {
-            const NOTHING: Self = -0.0;
+            const ZERO: Self = -0.0;
 
             #[inline(always)]
             fn plus(self, other: Self) -> Self {
@@ -220,7 +220,7 @@ macro_rules! reals {
 }
 reals!(f32 f64);
 
-/// A complex number. Its order is that of the real parts, then that of the imaginary ones.
+/// A complex number, ordered by its real part, then by its imaginary part.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[repr(C)]
 pub(super) struct Complex<F> {
@@ -240,7 +240,7 @@ impl<F: Real> Number for Complex<F> {
     }
 
     #[inline(always)]
-    fn lesser(self, other: Self) -> Self {
+    fn min_ignoring_nan(self, other: Self) -> Self {
         if other.less(self) {
             other
         } else {
@@ -249,7 +249,7 @@ impl<F: Real> Number for Complex<F> {
     }
 
     #[inline(always)]
-    fn greater(self, other: Self) -> Self {
+    fn max_ignoring_nan(self, other: Self) -> Self {
         if self.less(other) {
             other
         } else {
@@ -259,7 +259,7 @@ impl<F: Real> Number for Complex<F> {
 }
 
 impl<F: Real> Real for Complex<F> {
-    const NOTHING: Self = Complex { real: F::NOTHING, imaginary: F::NOTHING };
+    const ZERO: Self = Complex { real: F::ZERO, imaginary: F::ZERO };
 
     #[inline(always)]
     fn plus(self, other: Self) -> Self {
@@ -272,7 +272,7 @@ impl<F: Real> Real for Complex<F> {
     }
 }
 
-/// A byte that is zero or not, computed with as 0 or 1.
+/// A byte that is zero or not, computed as 0 or 1.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub(super) struct Bit(u8);

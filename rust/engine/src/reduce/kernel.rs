@@ -1,100 +1,111 @@
-//! What is made of the rows of a piece.
+//! The kernels that reduce the rows of a piece.
 //!
-//! Where the order does not matter, rows are joined item by item, and then the items of
-//! each block: nearly all of the work is that of vectors. Medians and modes sort
-//! many blocks at once by a network: items of one place of all blocks are beside each other,
-//! so that each pair of it is a loop over blocks.
+//! Where the order does not matter, rows are combined item by item, and then the items of each
+//! block: vector instructions do nearly all of the work. Medians and modes sort many blocks at once
+//! by a sorting network: the items of one position of all blocks are contiguous, so that each pair
+//! of the network is a loop over blocks.
 
 use std::cmp::Ordering;
 use std::marker::PhantomData;
 
 use super::element::{Element, Number, Real, Total};
-use super::network::{leading_to, sorting};
+use super::network::{pruned_network, sorting_network};
 use super::Rows;
 
-/// The longest block that is sorted by a network.
-const NETWORK: usize = 200;
+/// The maximum length of a block that a network sorts.
+const MAX_NETWORK_LENGTH: usize = 200;
 
 /// Reduces the blocks of pieces, one piece after the other.
 pub(super) trait Kernel<E: Element>: Default {
-    /// Give one number for each block of `length` items of a row.
+    /// Write one number for each block of `length` items of a row to `out`.
     fn reduce(&mut self, rows: &mut Rows<'_, E>, length: usize, out: &mut [E::Wide]);
 }
 
-/// `join` each cell of `length` items with what is in `out`.
+/// `combine` each block of `length` items with the value in `out`.
 #[inline(always)]
-fn cells<T, R: Copy>(items: &[T], length: usize, out: &mut [R], join: impl Fn(R, &[T]) -> R + Copy) {
+fn combine_blocks<T, R: Copy>(
+    items: &[T],
+    length: usize,
+    out: &mut [R],
+    combine: impl Fn(R, &[T]) -> R + Copy,
+) {
     match length {
-        1 => of_length::<1, T, R>(items, out, join),
-        2 => of_length::<2, T, R>(items, out, join),
-        3 => of_length::<3, T, R>(items, out, join),
-        4 => of_length::<4, T, R>(items, out, join),
+        1 => combine_blocks_of::<1, T, R>(items, out, combine),
+        2 => combine_blocks_of::<2, T, R>(items, out, combine),
+        3 => combine_blocks_of::<3, T, R>(items, out, combine),
+        4 => combine_blocks_of::<4, T, R>(items, out, combine),
         _ => {
-            for (cell, result) in items.chunks_exact(length).zip(out) {
-                *result = join(*result, cell);
+            for (block_items, result) in items.chunks_exact(length).zip(out) {
+                *result = combine(*result, block_items);
             }
         }
     }
 }
 
 #[inline(always)]
-fn of_length<const LENGTH: usize, T, R: Copy>(items: &[T], out: &mut [R], join: impl Fn(R, &[T]) -> R) {
-    for (cell, result) in items.chunks_exact(LENGTH).zip(out) {
-        *result = join(*result, cell);
+fn combine_blocks_of<const LENGTH: usize, T, R: Copy>(
+    items: &[T],
+    out: &mut [R],
+    combine: impl Fn(R, &[T]) -> R,
+) {
+    for (block_items, result) in items.chunks_exact(LENGTH).zip(out) {
+        *result = combine(*result, block_items);
     }
 }
 
-/// Join all rows item by item, and give what `finish` makes of each cell of that.
+/// Combine all rows item by item, and apply `finish` to the combination of each block.
 #[inline(always)]
-fn joined<E: Element, A: Copy>(
+fn combine_rows<E: Element, A: Copy>(
     rows: &mut Rows<'_, E>,
-    all: &mut Vec<A>,
+    combined: &mut Vec<A>,
     length: usize,
     out: &mut [E::Wide],
-    begin: impl Fn(E::Wide) -> A + Copy,
-    join: impl Fn(A, A) -> A + Copy,
+    convert: impl Fn(E::Wide) -> A + Copy,
+    combine: impl Fn(A, A) -> A + Copy,
     finish: impl Fn(A) -> E::Wide + Copy,
 ) {
-    all.clear();
+    combined.clear();
     while let Some(row) = rows.next() {
-        if all.is_empty() {
-            all.extend(row.iter().map(|&item| begin(item)));
+        if combined.is_empty() {
+            combined.extend(row.iter().map(|&item| convert(item)));
         } else {
-            for (one, &item) in all.iter_mut().zip(row) {
-                *one = join(*one, begin(item));
+            for (first, &item) in combined.iter_mut().zip(row) {
+                *first = combine(*first, convert(item));
             }
         }
     }
-    cells(all, length, out, |old, cell| cell.iter().copied().reduce(join).map_or(old, finish));
+    combine_blocks(combined, length, out, |old, block_items| {
+        block_items.iter().copied().reduce(combine).map_or(old, finish)
+    });
 }
 
-/// The least item.
+/// The minimum.
 #[derive(Default)]
-pub(super) struct Least<N>(Vec<N>);
+pub(super) struct Minimum<N>(Vec<N>);
 
-impl<E: Element> Kernel<E> for Least<E::Wide> {
+impl<E: Element> Kernel<E> for Minimum<E::Wide> {
     #[inline(always)]
     fn reduce(&mut self, rows: &mut Rows<'_, E>, length: usize, out: &mut [E::Wide]) {
-        joined(rows, &mut self.0, length, out, |item| item, E::Wide::lesser, |item| item);
+        combine_rows(rows, &mut self.0, length, out, |item| item, E::Wide::min_ignoring_nan, |item| item);
     }
 }
 
-/// The greatest item.
+/// The maximum.
 #[derive(Default)]
-pub(super) struct Greatest<N>(Vec<N>);
+pub(super) struct Maximum<N>(Vec<N>);
 
-impl<E: Element> Kernel<E> for Greatest<E::Wide> {
+impl<E: Element> Kernel<E> for Maximum<E::Wide> {
     #[inline(always)]
     fn reduce(&mut self, rows: &mut Rows<'_, E>, length: usize, out: &mut [E::Wide]) {
-        joined(rows, &mut self.0, length, out, |item| item, E::Wide::greater, |item| item);
+        combine_rows(rows, &mut self.0, length, out, |item| item, E::Wide::max_ignoring_nan, |item| item);
     }
 }
 
-/// What `F` makes of sums.
+/// A function `F` of sums.
 #[derive(Default)]
 pub(super) struct Sums<A, F>(Vec<A>, PhantomData<F>);
 
-/// What is made of a sum.
+/// The result of a sum.
 pub(super) trait Finish<A, N>: Default {
     fn finish(sum: A, count: usize) -> N;
 }
@@ -102,9 +113,9 @@ pub(super) trait Finish<A, N>: Default {
 impl<E: Element, A: Total<E::Wide>, F: Finish<A, E::Wide>> Kernel<E> for Sums<A, F> {
     #[inline(always)]
     fn reduce(&mut self, rows: &mut Rows<'_, E>, length: usize, out: &mut [E::Wide]) {
-        let count = rows.left() * length;
+        let count = rows.remaining() * length;
         let finish = |sum| F::finish(sum, count);
-        joined(rows, &mut self.0, length, out, A::of, A::with, finish);
+        combine_rows(rows, &mut self.0, length, out, A::of, A::with, finish);
     }
 }
 
@@ -119,7 +130,7 @@ impl<A: Total<N>, N> Finish<A, N> for IntegerMean {
     }
 }
 
-/// Median and mode of zeros and ones: what is most of them, of two equal halves the zeros.
+/// Median and mode of zeros and ones: the majority, zero for a tie.
 #[derive(Default)]
 pub(super) struct Majority;
 
@@ -130,17 +141,19 @@ impl<A: Total<u8>> Finish<A, u8> for Majority {
     }
 }
 
-/// The mean of floats, which are summed in the order of C.
+/// The mean of floats, summed in C order.
 #[derive(Default)]
 pub(super) struct FloatMean;
 
 impl<E: Element<Wide: Real>> Kernel<E> for FloatMean {
     #[inline(always)]
     fn reduce(&mut self, rows: &mut Rows<'_, E>, length: usize, out: &mut [E::Wide]) {
-        let count = rows.left() * length;
-        out.fill(E::Wide::NOTHING);
+        let count = rows.remaining() * length;
+        out.fill(E::Wide::ZERO);
         while let Some(row) = rows.next() {
-            cells(row, length, out, |sum, cell| cell.iter().fold(sum, |sum, &item| sum.plus(item)));
+            combine_blocks(row, length, out, |sum, block_items| {
+                block_items.iter().fold(sum, |sum, &item| sum.plus(item))
+            });
         }
         for sum in out {
             *sum = sum.over(count);
@@ -148,26 +161,26 @@ impl<E: Element<Wide: Real>> Kernel<E> for FloatMean {
     }
 }
 
-/// Blocks by places: the first item of each, then the second item of each, and so on.
+/// Blocks by position: the first item of each, then the second item of each, and so on.
 #[derive(Default)]
 struct Planes<N> {
     items: Vec<N>,
     pairs: Vec<(usize, usize)>,
-    /// For blocks of how many items `pairs` are.
+    /// The block length of `pairs`.
     count: usize,
 }
 
 impl<N: Number> Planes<N> {
-    /// Take the items of all rows; return how many each block has.
+    /// Load the items of all rows; returns the number of items of each block.
     #[inline(always)]
     fn load<E: Element<Wide = N>>(&mut self, rows: &mut Rows<'_, E>, length: usize, blocks: usize) -> usize {
-        let count = rows.left() * length;
+        let count = rows.remaining() * length;
         self.items.resize(count * blocks, N::default());
         let mut planes = self.items.chunks_exact_mut(blocks);
         while let Some(row) = rows.next() {
-            for place in 0..length {
+            for position in 0..length {
                 let Some(plane) = planes.next() else { break };
-                for (item, &value) in plane.iter_mut().zip(row[place..].iter().step_by(length)) {
+                for (item, &value) in plane.iter_mut().zip(row[position..].iter().step_by(length)) {
                     *item = value;
                 }
             }
@@ -175,7 +188,7 @@ impl<N: Number> Planes<N> {
         count
     }
 
-    /// Do what `pairs` say, which are those for blocks of `count` items.
+    /// Apply the compare-exchange pairs for blocks of `count` items.
     #[inline(always)]
     fn sort(&mut self, count: usize, blocks: usize, pairs: impl Fn() -> Vec<(usize, usize)>) {
         if self.count != count {
@@ -183,12 +196,12 @@ impl<N: Number> Planes<N> {
             self.count = count;
         }
         for &(low, high) in &self.pairs {
-            let (before, after) = self.items.split_at_mut(high * blocks);
-            for (one, other) in before[low * blocks..].iter_mut().zip(&mut after[..blocks]) {
-                let (a, b) = (*one, *other);
+            let (previous, after) = self.items.split_at_mut(high * blocks);
+            for (first, second) in previous[low * blocks..].iter_mut().zip(&mut after[..blocks]) {
+                let (a, b) = (*first, *second);
                 let swap = b.less(a);
-                *one = if swap { b } else { a };
-                *other = if swap { a } else { b };
+                *first = if swap { b } else { a };
+                *second = if swap { a } else { b };
             }
         }
     }
@@ -199,10 +212,10 @@ impl<N: Number> Planes<N> {
     }
 }
 
-fn order<N: Number>(one: &N, other: &N) -> Ordering {
-    if one.less(*other) {
+fn order<N: Number>(first: &N, second: &N) -> Ordering {
+    if first.less(*second) {
         Ordering::Less
-    } else if other.less(*one) {
+    } else if second.less(*first) {
         Ordering::Greater
     } else {
         Ordering::Equal
@@ -222,8 +235,8 @@ impl<E: Element> Kernel<E> for Median<E::Wide> {
         let blocks = out.len();
         let count = self.planes.load(rows, length, blocks);
         let middle = (count - 1) / 2;
-        if count <= NETWORK {
-            self.planes.sort(count, blocks, || leading_to(middle, count, &sorting(count)));
+        if count <= MAX_NETWORK_LENGTH {
+            self.planes.sort(count, blocks, || pruned_network(middle, count, &sorting_network(count)));
             out.copy_from_slice(&self.planes.items[middle * blocks..(middle + 1) * blocks]);
             return;
         }
@@ -249,8 +262,8 @@ impl<E: Element> Kernel<E> for Mode<E::Wide> {
     fn reduce(&mut self, rows: &mut Rows<'_, E>, length: usize, out: &mut [E::Wide]) {
         let blocks = out.len();
         let count = self.planes.load(rows, length, blocks);
-        if count <= NETWORK {
-            self.planes.sort(count, blocks, || sorting(count));
+        if count <= MAX_NETWORK_LENGTH {
+            self.planes.sort(count, blocks, || sorting_network(count));
             return self.most_frequent(blocks, out);
         }
         for (number, result) in out.iter_mut().enumerate() {
@@ -263,7 +276,7 @@ impl<E: Element> Kernel<E> for Mode<E::Wide> {
 }
 
 impl<N: Number> Mode<N> {
-    /// Of blocks that are sorted, the first of the longest runs; all blocks at once.
+    /// The first of the longest runs in sorted blocks; all blocks at once.
     #[inline(always)]
     fn most_frequent(&mut self, blocks: usize, out: &mut [N]) {
         self.runs.clear();
@@ -272,8 +285,8 @@ impl<N: Number> Mode<N> {
         self.longest.resize(blocks, 0);
         out.copy_from_slice(&self.planes.items[..blocks]);
         let planes = self.planes.items.chunks_exact(blocks);
-        for (plane, before) in planes.clone().skip(1).zip(planes) {
-            let items = plane.iter().zip(before).zip(out.iter_mut());
+        for (plane, previous) in planes.clone().skip(1).zip(planes) {
+            let items = plane.iter().zip(previous).zip(out.iter_mut());
             for (((&item, &old), best), (run, longest)) in
                 items.zip(self.runs.iter_mut().zip(&mut self.longest))
             {
@@ -287,7 +300,7 @@ impl<N: Number> Mode<N> {
 }
 
 fn longest_run<N: Number>(sorted: &[N]) -> Option<N> {
-    let runs = sorted.chunk_by(|one, other| one.equal(*other));
+    let runs = sorted.chunk_by(|first, second| first.equal(*second));
     let mut best: &[N] = &[];
     for run in runs {
         if run.len() > best.len() {

@@ -1,9 +1,9 @@
-//! Blocks of an array, each reduced to one element: mean, median, mode, least and greatest.
+//! Block reductions of an array: mean, median, mode, minimum and maximum.
 //!
-//! One axis is that of *rows*: the last one, or one before where all later ones have blocks of one
-//! item. Work is cut into *pieces*: some blocks beside each other in a row, of one place along the
-//! other axes. A kernel takes the rows of a piece one after the other and gives one
-//! element for each block.
+//! One axis is the axis of *rows*: the last one, or an earlier one if all later axes have blocks of
+//! one item. Work is divided into *pieces*: adjacent blocks of a row at one position of the other
+//! axes. A kernel processes the rows of a piece one after the other and returns one element for
+//! each block.
 
 mod element;
 mod kernel;
@@ -15,22 +15,22 @@ use crate::convert::half::{BFloat16, Float16};
 use crate::error::{Error, Kind, Result};
 use crate::pool;
 use element::{Bit, Complex, Element, Integer, Real, Total};
-use kernel::{FloatMean, Greatest, IntegerMean, Kernel, Least, Majority, Median, Mode, Sums};
+use kernel::{FloatMean, IntegerMean, Kernel, Majority, Maximum, Median, Minimum, Mode, Sums};
 
-/// Items of a piece: what a kernel keeps of them stays near the processor.
-const PIECE: usize = 8 << 10;
+/// The number of items of a piece: the kernel's data for it fits the cache.
+const PIECE_ITEMS: usize = 8 << 10;
 
-/// Items of a task: it takes longer than waking a thread.
-const TASK: usize = 128 << 10;
+/// The number of items of a task: that takes longer than waking a thread.
+const TASK_ITEMS: usize = 128 << 10;
 
-/// What is made of a block.
+/// The reduction of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// The mean; that of integers is rounded to the nearest, halves to the even one.
+    /// The mean; for integers rounded to the nearest, ties to even.
     Mean,
-    /// The least element, NaN only where there is nothing else.
+    /// The minimum; NaN only if all elements are NaN.
     Min,
-    /// The greatest element, NaN only where there is nothing else.
+    /// The maximum; NaN only if all elements are NaN.
     Max,
     /// The middle element, the lower one of two; NaN is greater than all others.
     Median,
@@ -39,9 +39,9 @@ pub enum Method {
 }
 
 impl Method {
-    /// The method that is so called.
+    /// The method with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "mean" => Method::Mean,
             "min" => Method::Min,
@@ -53,33 +53,33 @@ impl Method {
     }
 }
 
-/// How one axis is cut: a short block, whole ones, and a short one again.
+/// The division of one axis into blocks: a short block, whole ones, and a short one again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// The length of the block at the beginning; 0 where there is none.
+pub struct AxisBlocks {
+    /// The length of the first block; 0 if there is none.
     pub first: usize,
     /// The length of whole blocks.
     pub whole: usize,
-    /// How many of them there are.
+    /// The number of whole blocks.
     pub wholes: usize,
-    /// The length of the block at the end; 0 where there is none.
+    /// The length of the last block; 0 if there is none.
     pub last: usize,
 }
 
-impl Cut {
-    const ONE: Cut = Cut { first: 0, whole: 1, wholes: 1, last: 0 };
+impl AxisBlocks {
+    const ONE: AxisBlocks = AxisBlocks { first: 0, whole: 1, wholes: 1, last: 0 };
 
     fn lead(&self) -> usize {
         usize::from(self.first > 0)
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     #[must_use]
     pub fn blocks(&self) -> usize {
         self.lead() + self.wholes + usize::from(self.last > 0)
     }
 
-    /// How many items there are; None if there is no such number.
+    /// The number of items; None if it exceeds `usize`.
     #[must_use]
     pub fn items(&self) -> Option<usize> {
         self.whole.checked_mul(self.wholes)?.checked_add(self.first)?.checked_add(self.last)
@@ -90,119 +90,122 @@ impl Cut {
         whole.max(self.first).max(self.last)
     }
 
-    /// Where a block begins, how long it is, and how many from it on are as long.
+    /// The start and the length of a block, and the number of consecutive blocks of this length.
     fn block(&self, number: usize) -> (usize, usize, usize) {
         if number < self.lead() {
             return (0, self.first, 1);
         }
         let number = number - self.lead();
-        let begin = self.first + number * self.whole;
+        let start = self.first + number * self.whole;
         match self.wholes.saturating_sub(number) {
-            0 => (begin, self.last, 1),
-            left => (begin, self.whole, left),
+            0 => (start, self.last, 1),
+            remaining => (start, self.whole, remaining),
         }
     }
 }
 
-/// Where the items of an array are: the first one, and how far it is to the next along each axis.
+/// The positions of the items of an array: the first one, and the distance to the next along each
+/// axis.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct StridedArray<'a> {
     /// The first item.
     pub address: *mut u8,
-    /// In bytes.
+    /// The strides in bytes.
     pub strides: &'a [isize],
 }
 
 /// One axis of source and target.
 #[derive(Clone, Copy)]
 struct Axis {
-    cut: Cut,
-    /// Bytes from one item of the source to the next.
+    division: AxisBlocks,
+    /// The stride of the source in bytes.
     step: isize,
-    /// Bytes from one item of the target to the next.
+    /// The stride of the target in bytes.
     stride: isize,
 }
 
-/// All that tasks share.
+/// The data that tasks share.
 struct Job {
     source: *const u8,
     target: *mut u8,
     /// The axis of rows.
     row: Axis,
     outer: Vec<Axis>,
-    /// Blocks of a piece.
+    /// The number of blocks of a piece.
     blocks: usize,
-    /// Pieces of a row.
+    /// The number of pieces of a row.
     pieces: usize,
 }
 
-// SAFETY: tasks read the source and write parts of the target that are apart.
+// SAFETY: tasks read the source and write disjoint parts of the target.
 unsafe impl Sync for Job {}
 
-/// Does some pieces of a job.
+/// Reduces some pieces of a job.
 ///
 /// Safety contract: that of [`reduce`].
 type Work = unsafe fn(&Job, Range<usize>);
 
 /// Reduce each block of `source` to one element of `target`.
 ///
-/// `kind` is the type of both: `bool`, `bfloat16`, or as NumPy writes it without the byte order (`i4`, `f2`, `c8`).
+/// `kind` is the type of both: `bool`, `bfloat16`, or NumPy's notation without the byte order
+/// (`i4`, `f2`, `c8`).
 ///
 /// # Errors
-/// If there is no such method for such elements.
+/// `Kind::Argument` if the elements do not have this method.
 ///
 /// # Safety
-/// All items that `dim_grids` tell of are readable at `source`, all blocks writable at `target`, and the two are
-/// apart.
+/// All items of `axis_blocks` are readable at `source`, all blocks writable at `target`, and the
+/// two do not overlap.
 pub unsafe fn reduce(
     kind: &str,
     method: Method,
-    dim_grids: &[Cut],
-    source: Place<'_>,
-    target: Place<'_>,
+    axis_blocks: &[AxisBlocks],
+    source: StridedArray<'_>,
+    target: StridedArray<'_>,
 ) -> Result<()> {
-    let each: usize = dim_grids.iter().map(Cut::longest).product();
-    let total: usize = dim_grids.iter().map(Cut::blocks).product();
-    let Some(work) = chosen(kind, method, each) else {
+    let block_items: usize = axis_blocks.iter().map(AxisBlocks::longest).product();
+    let total: usize = axis_blocks.iter().map(AxisBlocks::blocks).product();
+    let Some(work) = select_work(kind, method, block_items) else {
         return Err(Error::new(Kind::Argument, format!("there is no {method:?} of elements of {kind}")));
     };
-    if total == 0 || each == 0 {
+    if total == 0 || block_items == 0 {
         return Ok(());
     }
-    let axes = dim_grids.iter().zip(source.strides).zip(target.strides);
-    let mut outer: Vec<Axis> = axes.map(|((&cut, &step), &stride)| Axis { cut, step, stride }).collect();
-    let row = match along(dim_grids) {
+    let axes = axis_blocks.iter().zip(source.strides).zip(target.strides);
+    let mut outer: Vec<Axis> =
+        axes.map(|((&division, &step), &stride)| Axis { division, step, stride }).collect();
+    let row = match row_axis(axis_blocks) {
         Some(axis) => outer.remove(axis),
-        None => Axis { cut: Cut::ONE, step: 0, stride: 0 },
+        None => Axis { division: AxisBlocks::ONE, step: 0, stride: 0 },
     };
-    let blocks = (PIECE / each).clamp(1, row.cut.blocks());
-    let pieces = row.cut.blocks().div_ceil(blocks);
-    let all = total / row.cut.blocks() * pieces;
+    let blocks = (PIECE_ITEMS / block_items).clamp(1, row.division.blocks());
+    let pieces = row.division.blocks().div_ceil(blocks);
+    let total_pieces = total / row.division.blocks() * pieces;
     let job = Job { source: source.address, target: target.address, row, outer, blocks, pieces };
-    let some = (TASK / (each * blocks)).max(1);
-    pool::parallel_for(all.div_ceil(some), pool::threads(), None, &|task| {
-        // SAFETY: the caller's promise; pieces are apart.
-        unsafe { work(&job, task * some..all.min((task + 1) * some)) };
+    let pieces_per_task = (TASK_ITEMS / (block_items * blocks)).max(1);
+    pool::parallel_for(total_pieces.div_ceil(pieces_per_task), pool::threads(), None, &|task| {
+        // SAFETY: the caller's promise; pieces do not overlap.
+        unsafe { work(&job, task * pieces_per_task..total_pieces.min((task + 1) * pieces_per_task)) };
         Ok(())
     })
 }
 
-/// The axis of rows: the one with most blocks, of the last and those before it that have only axes
-/// of single items behind them. None: there are no axes.
-fn along(dim_grids: &[Cut]) -> Option<usize> {
-    let mut found = dim_grids.len().checked_sub(1)?;
-    for axis in (0..found).rev() {
-        if dim_grids[axis + 1].longest() > 1 {
+/// The axis of rows: the one with the most blocks among the last axis and earlier axes that only
+/// axes of single items follow. None without axes.
+fn row_axis(axis_blocks: &[AxisBlocks]) -> Option<usize> {
+    let mut best_axis = axis_blocks.len().checked_sub(1)?;
+    for axis in (0..best_axis).rev() {
+        if axis_blocks[axis + 1].longest() > 1 {
             break;
         }
-        if dim_grids[axis].blocks() > dim_grids[found].blocks() {
-            found = axis;
+        if axis_blocks[axis].blocks() > axis_blocks[best_axis].blocks() {
+            best_axis = axis;
         }
     }
-    Some(found)
+    Some(best_axis)
 }
 
-/// How many bytes an element of a kind has; None if there is no such kind.
+/// The size of an element of a kind; None if the kind is unknown.
 #[must_use]
 pub fn item_bytes(kind: &str) -> Option<usize> {
     Some(match kind {
@@ -215,18 +218,18 @@ pub fn item_bytes(kind: &str) -> Option<usize> {
     })
 }
 
-/// What does such work; None if nothing does.
-fn chosen(kind: &str, method: Method, each: usize) -> Option<Work> {
+/// The function for a reduction; None if the elements do not have the method.
+fn select_work(kind: &str, method: Method, block_items: usize) -> Option<Work> {
     Some(match kind {
-        "bool" => bits(method, each),
-        "i1" => integers::<i8>(method, each),
-        "u1" => integers::<u8>(method, each),
-        "i2" => integers::<i16>(method, each),
-        "u2" => integers::<u16>(method, each),
-        "i4" => integers::<i32>(method, each),
-        "u4" => integers::<u32>(method, each),
-        "i8" => integers::<i64>(method, each),
-        "u8" => integers::<u64>(method, each),
+        "bool" => bits(method, block_items),
+        "i1" => integers::<i8>(method, block_items),
+        "u1" => integers::<u8>(method, block_items),
+        "i2" => integers::<i16>(method, block_items),
+        "u2" => integers::<u16>(method, block_items),
+        "i4" => integers::<i32>(method, block_items),
+        "u4" => integers::<u32>(method, block_items),
+        "i8" => integers::<i64>(method, block_items),
+        "u8" => integers::<u64>(method, block_items),
         "f2" => reals::<Float16>(method),
         "bfloat16" => reals::<BFloat16>(method),
         "f4" => reals::<f32>(method),
@@ -237,58 +240,58 @@ fn chosen(kind: &str, method: Method, each: usize) -> Option<Work> {
     })
 }
 
-fn bits(method: Method, each: usize) -> Work {
-    let small = each < 1 << 31;
+fn bits(method: Method, block_items: usize) -> Work {
+    let small = block_items < 1 << 31;
     match method {
-        Method::Min => best::<Bit, Least<_>>(),
-        Method::Max => best::<Bit, Greatest<_>>(),
-        Method::Mean if small => best::<Bit, Sums<i32, IntegerMean>>(),
-        Method::Mean => best::<Bit, Sums<i128, IntegerMean>>(),
-        _ if small => best::<Bit, Sums<i32, Majority>>(),
-        _ => best::<Bit, Sums<i128, Majority>>(),
+        Method::Min => fastest::<Bit, Minimum<_>>(),
+        Method::Max => fastest::<Bit, Maximum<_>>(),
+        Method::Mean if small => fastest::<Bit, Sums<i32, IntegerMean>>(),
+        Method::Mean => fastest::<Bit, Sums<i128, IntegerMean>>(),
+        _ if small => fastest::<Bit, Sums<i32, Majority>>(),
+        _ => fastest::<Bit, Sums<i128, Majority>>(),
     }
 }
 
-fn integers<E: Element<Wide: Integer>>(method: Method, each: usize) -> Work
+fn integers<E: Element<Wide: Integer>>(method: Method, block_items: usize) -> Work
 where
     i128: Total<E::Wide>,
 {
     match method {
-        Method::Mean if each <= <E::Wide as Integer>::MOST => {
-            best::<E, Sums<<E::Wide as Integer>::Sum, IntegerMean>>()
+        Method::Mean if block_items <= <E::Wide as Integer>::MAX_COUNT => {
+            fastest::<E, Sums<<E::Wide as Integer>::Sum, IntegerMean>>()
         }
-        Method::Mean => best::<E, Sums<i128, IntegerMean>>(),
-        other => ordered::<E>(other),
+        Method::Mean => fastest::<E, Sums<i128, IntegerMean>>(),
+        other => ordering_work::<E>(other),
     }
 }
 
 fn reals<E: Element<Wide: Real>>(method: Method) -> Work {
     match method {
-        Method::Mean => best::<E, FloatMean>(),
-        other => ordered::<E>(other),
+        Method::Mean => fastest::<E, FloatMean>(),
+        other => ordering_work::<E>(other),
     }
 }
 
 fn complex<E: Element<Wide: Real>>(method: Method) -> Option<Work> {
     match method {
-        Method::Mean => Some(best::<E, FloatMean>()),
-        Method::Mode => Some(best::<E, Mode<_>>()),
+        Method::Mean => Some(fastest::<E, FloatMean>()),
+        Method::Mode => Some(fastest::<E, Mode<_>>()),
         _ => None,
     }
 }
 
-/// All but means.
-fn ordered<E: Element>(method: Method) -> Work {
+/// The function of any method except the mean.
+fn ordering_work<E: Element>(method: Method) -> Work {
     match method {
-        Method::Min => best::<E, Least<_>>(),
-        Method::Max => best::<E, Greatest<_>>(),
-        Method::Median => best::<E, Median<_>>(),
-        _ => best::<E, Mode<_>>(),
+        Method::Min => fastest::<E, Minimum<_>>(),
+        Method::Max => fastest::<E, Maximum<_>>(),
+        Method::Median => fastest::<E, Median<_>>(),
+        _ => fastest::<E, Mode<_>>(),
     }
 }
 
-/// The work of kernel `K`, as this processor does it best: many small numbers gain by wider vectors.
-fn best<E: Element, K: Kernel<E>>() -> Work {
+/// The fastest function for kernel `K` on this processor: wider vectors help with small numbers.
+fn fastest<E: Element, K: Kernel<E>>() -> Work {
     #[cfg(target_arch = "x86_64")]
     if size_of::<E::Wide>() <= 4 && std::arch::is_x86_feature_detected!("avx2") {
         return wide::<E, K>;
@@ -296,7 +299,7 @@ fn best<E: Element, K: Kernel<E>>() -> Work {
     plain::<E, K>
 }
 
-/// Work compiled with wider vectors.
+/// The function, compiled with wider vectors.
 ///
 /// # Safety
 /// The contract of [`Work`]; the processor has AVX2.
@@ -304,40 +307,40 @@ fn best<E: Element, K: Kernel<E>>() -> Work {
 #[target_feature(enable = "avx2")]
 unsafe fn wide<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
     // SAFETY: the caller's promise.
-    unsafe { do_pieces::<E, K>(job, pieces) }
+    unsafe { reduce_pieces::<E, K>(job, pieces) }
 }
 
 /// # Safety
 /// The contract of [`Work`].
 unsafe fn plain<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
     // SAFETY: the caller's promise.
-    unsafe { do_pieces::<E, K>(job, pieces) }
+    unsafe { reduce_pieces::<E, K>(job, pieces) }
 }
 
 /// # Safety
 /// The contract of [`Work`].
 #[inline(always)]
-unsafe fn do_pieces<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
+unsafe fn reduce_pieces<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
     let mut kernel = K::default();
     let mut results: Vec<E::Wide> = Vec::new();
     let mut rows = Rows::<E> { counts: vec![0; job.outer.len()], ..Rows::new(&job.outer, job.row.step) };
     for piece in pieces {
-        let (mut place, mut block) = (piece / job.pieces, piece % job.pieces * job.blocks);
+        let (mut position, mut block) = (piece / job.pieces, piece % job.pieces * job.blocks);
         let (mut source, mut target) = (job.source, job.target);
         for (axis, count) in job.outer.iter().zip(&mut rows.counts).rev() {
-            let number = place % axis.cut.blocks();
-            place /= axis.cut.blocks();
-            let (begin, length, _) = axis.cut.block(number);
+            let number = position % axis.division.blocks();
+            position /= axis.division.blocks();
+            let (start, length, _) = axis.division.block(number);
             *count = length;
-            source = source.wrapping_offset(begin as isize * axis.step);
+            source = source.wrapping_offset(start as isize * axis.step);
             target = target.wrapping_offset(number as isize * axis.stride);
         }
-        let end = job.row.cut.blocks().min(block + job.blocks);
+        let end = job.row.division.blocks().min(block + job.blocks);
         while block < end {
-            let (begin, length, alike) = job.row.cut.block(block);
-            let alike = alike.min(end - block);
-            rows.begin(source.wrapping_offset(begin as isize * job.row.step), length * alike);
-            results.resize(alike, E::Wide::default());
+            let (start, length, run_blocks) = job.row.division.block(block);
+            let run_blocks = run_blocks.min(end - block);
+            rows.start(source.wrapping_offset(start as isize * job.row.step), length * run_blocks);
+            results.resize(run_blocks, E::Wide::default());
             kernel.reduce(&mut rows, length, &mut results);
             let mut at = target.wrapping_offset(block as isize * job.row.stride);
             for &result in &results {
@@ -345,22 +348,22 @@ unsafe fn do_pieces<E: Element, K: Kernel<E>>(job: &Job, pieces: Range<usize>) {
                 unsafe { at.cast::<E>().write_unaligned(E::narrow(result)) };
                 at = at.wrapping_offset(job.row.stride);
             }
-            block += alike;
+            block += run_blocks;
         }
     }
 }
 
-/// The rows of a piece, one after the other.
+/// An iterator over the rows of a piece.
 struct Rows<'a, E: Element> {
     outer: &'a [Axis],
-    /// Bytes from one item of a row to the next.
+    /// The distance between items of a row in bytes.
     step: isize,
-    /// How many rows there are along each of the other axes.
+    /// The number of rows along each of the other axes.
     counts: Vec<usize>,
-    /// Where along these the next row is.
+    /// The position of the next row along these axes.
     index: Vec<usize>,
     next: *const u8,
-    left: usize,
+    remaining: usize,
     width: usize,
     buffer: Vec<E::Wide>,
 }
@@ -369,42 +372,52 @@ impl<'a, E: Element> Rows<'a, E> {
     fn new(outer: &'a [Axis], step: isize) -> Self {
         let counts = vec![0; outer.len()];
         let index = vec![0; outer.len()];
-        Rows { outer, step, counts, index, next: std::ptr::null(), left: 0, width: 0, buffer: Vec::new() }
+        Rows {
+            outer,
+            step,
+            counts,
+            index,
+            next: std::ptr::null(),
+            remaining: 0,
+            width: 0,
+            buffer: Vec::new(),
+        }
     }
 
-    /// Begin with the first row of `width` items.
-    fn begin(&mut self, first: *const u8, width: usize) {
+    /// Start at the first row of `width` items.
+    fn start(&mut self, first: *const u8, width: usize) {
         self.index.fill(0);
         self.next = first;
-        self.left = self.counts.iter().product();
+        self.remaining = self.counts.iter().product();
         self.width = width;
     }
 
-    /// How many rows are left.
-    fn left(&self) -> usize {
-        self.left
+    /// The number of remaining rows.
+    fn remaining(&self) -> usize {
+        self.remaining
     }
 
     /// The next row.
     #[inline(always)]
     fn next(&mut self) -> Option<&[E::Wide]> {
-        if self.left == 0 {
+        if self.remaining == 0 {
             return None;
         }
         let at = self.next;
-        self.left -= 1;
+        self.remaining -= 1;
         self.advance();
         let whole = self.step == size_of::<E>() as isize;
         if E::SAME && whole && at.cast::<E::Wide>().is_aligned() {
-            // SAFETY: `reduce`'s caller promised that the items are there; they are of this type.
+            // SAFETY: `reduce`'s caller promised that the items are readable; they have this type.
             return Some(unsafe { std::slice::from_raw_parts(at.cast(), self.width) });
         }
         self.buffer.clear();
-        let place = |item: usize| {
+        let item_address = |item: usize| {
             at.wrapping_offset(item as isize * if whole { size_of::<E>() as isize } else { self.step })
         };
         // SAFETY: as above.
-        let items = (0..self.width).map(|item| unsafe { place(item).cast::<E>().read_unaligned() }.widen());
+        let items =
+            (0..self.width).map(|item| unsafe { item_address(item).cast::<E>().read_unaligned() }.widen());
         self.buffer.extend(items);
         Some(&self.buffer)
     }

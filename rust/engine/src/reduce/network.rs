@@ -1,33 +1,33 @@
-//! Networks that sort: pairs to be put in order, one after the other, whatever there is.
+//! Sorting networks: lists of pairs to compare and exchange, independent of the data.
 
-/// Pairs of places, the lower one first, that sort `count` items: Batcher's odd-even merge sort.
-pub(super) fn sorting(count: usize) -> Vec<(usize, usize)> {
+/// Pairs of positions, the lower one first, that sort `count` items: Batcher's odd-even merge sort.
+pub(super) fn sorting_network(count: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut half = 1;
     while half < count {
-        let mut apart = half;
-        while apart >= 1 {
-            for begin in (apart % half..count.saturating_sub(apart)).step_by(2 * apart) {
-                for low in begin..(begin + apart).min(count - apart) {
-                    if low / (2 * half) == (low + apart) / (2 * half) {
-                        pairs.push((low, low + apart));
+        let mut distance = half;
+        while distance >= 1 {
+            for begin in (distance % half..count.saturating_sub(distance)).step_by(2 * distance) {
+                for low in begin..(begin + distance).min(count - distance) {
+                    if low / (2 * half) == (low + distance) / (2 * half) {
+                        pairs.push((low, low + distance));
                     }
                 }
             }
-            apart /= 2;
+            distance /= 2;
         }
         half *= 2;
     }
     pairs
 }
 
-/// Those pairs of a network on which what comes out at one place depends.
-pub(super) fn leading_to(place: usize, count: usize, pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+/// The pairs of a network that affect the output at `position`.
+pub(super) fn pruned_network(position: usize, count: usize, pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut needed = vec![false; count];
-    if let Some(place) = needed.get_mut(place) {
-        *place = true;
+    if let Some(position) = needed.get_mut(position) {
+        *position = true;
     }
-    let mut kept: Vec<_> = pairs
+    let mut pruned: Vec<_> = pairs
         .iter()
         .rev()
         .copied()
@@ -38,8 +38,8 @@ pub(super) fn leading_to(place: usize, count: usize, pairs: &[(usize, usize)]) -
             either
         })
         .collect();
-    kept.reverse();
-    kept
+    pruned.reverse();
+    pruned
 }
 
 #[cfg(test)]
@@ -47,12 +47,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_items_are_sorted() {
-        // What sorts zeros and ones sorts everything.
+    fn sorting_network_sorts_all_inputs() {
+        // A network that sorts zeros and ones sorts everything.
         for count in 0..13 {
-            let pairs = sorting(count);
+            let pairs = sorting_network(count);
             for bits in 0..1u32 << count {
-                let mut items: Vec<bool> = (0..count).map(|place| bits >> place & 1 == 1).collect();
+                let mut items: Vec<bool> = (0..count).map(|position| bits >> position & 1 == 1).collect();
                 for &(low, high) in &pairs {
                     (items[low], items[high]) = (items[low] & items[high], items[low] | items[high]);
                 }
@@ -62,14 +62,14 @@ mod tests {
     }
 
     #[test]
-    fn one_place_takes_fewer_pairs() {
+    fn pruned_network_has_fewer_pairs() {
         for count in 1..11 {
-            let pairs = sorting(count);
+            let pairs = sorting_network(count);
             let middle = (count - 1) / 2;
-            let fewer = leading_to(middle, count, &pairs);
+            let fewer = pruned_network(middle, count, &pairs);
             assert!(fewer.len() <= pairs.len());
             for bits in 0..1u32 << count {
-                let mut items: Vec<bool> = (0..count).map(|place| bits >> place & 1 == 1).collect();
+                let mut items: Vec<bool> = (0..count).map(|position| bits >> position & 1 == 1).collect();
                 let ones = bits.count_ones() as usize;
                 for &(low, high) in &fewer {
                     (items[low], items[high]) = (items[low] & items[high], items[low] | items[high]);

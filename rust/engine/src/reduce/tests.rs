@@ -5,11 +5,11 @@ use proptest::prelude::*;
 use super::element::Number;
 use super::*;
 
-/// Reduce blocks of an array in C order, whose axes may go backwards.
+/// Reduce blocks of an array in C order, whose axes may be reversed.
 fn reduced<T: Copy + Default>(
     kind: &str,
     method: Method,
-    dim_grids: &[Cut],
+    axis_blocks: &[AxisBlocks],
     items: &[T],
     backwards: bool,
 ) -> Vec<T> {
@@ -23,30 +23,30 @@ fn reduced<T: Copy + Default>(
         strides.reverse();
         strides
     };
-    let mut steps = strides(dim_grids.iter().map(|cut| cut.items().unwrap()).collect());
+    let mut steps = strides(axis_blocks.iter().map(|cut| cut.items().unwrap()).collect());
     let mut first = items.as_ptr().cast::<u8>().cast_mut();
     if backwards {
         steps.iter_mut().for_each(|step| *step = -*step);
         first = items.last().map_or(first, |last| std::ptr::from_ref(last).cast::<u8>().cast_mut());
     }
-    let blocks: Vec<usize> = dim_grids.iter().map(Cut::blocks).collect();
+    let blocks: Vec<usize> = axis_blocks.iter().map(AxisBlocks::blocks).collect();
     let mut out = vec![T::default(); blocks.iter().product()];
-    let source = Place { address: first, strides: &steps };
-    let target = Place { address: out.as_mut_ptr().cast(), strides: &strides(blocks) };
-    // SAFETY: both are as long as the cuts say.
-    unsafe { reduce(kind, method, dim_grids, source, target) }.unwrap();
+    let source = StridedArray { address: first, strides: &steps };
+    let target = StridedArray { address: out.as_mut_ptr().cast(), strides: &strides(blocks) };
+    // SAFETY: both have the length of the blocks.
+    unsafe { reduce(kind, method, axis_blocks, source, target) }.unwrap();
     out
 }
 
-/// The same, block by block.
-fn model<T: Copy>(dim_grids: &[Cut], items: &[T], make: impl Fn(Vec<T>) -> T) -> Vec<T> {
-    let blocks: Vec<usize> = dim_grids.iter().map(Cut::blocks).collect();
+/// The expected result, block by block.
+fn model<T: Copy>(axis_blocks: &[AxisBlocks], items: &[T], make: impl Fn(Vec<T>) -> T) -> Vec<T> {
+    let blocks: Vec<usize> = axis_blocks.iter().map(AxisBlocks::blocks).collect();
     let count: usize = blocks.iter().product();
     let places = |number: usize| {
         let mut rest = number;
         let mut places = vec![0];
         let mut stride = 1;
-        for (cut, &blocks) in dim_grids.iter().zip(&blocks).rev() {
+        for (cut, &blocks) in axis_blocks.iter().zip(&blocks).rev() {
             let (begin, length, _) = cut.block(rest % blocks);
             rest /= blocks;
             let along = (begin..begin + length).flat_map(|at| places.iter().map(move |&p| p + at * stride));
@@ -58,15 +58,15 @@ fn model<T: Copy>(dim_grids: &[Cut], items: &[T], make: impl Fn(Vec<T>) -> T) ->
     (0..count).map(|number| make(places(number).into_iter().map(|place| items[place]).collect())).collect()
 }
 
-fn cut() -> impl Strategy<Value = Cut> {
+fn cut() -> impl Strategy<Value = AxisBlocks> {
     (1..7usize, 0..5usize, 0..7usize, 0..7usize).prop_map(|(whole, wholes, first, last)| {
         let last = if first + wholes + last == 0 { 1 } else { last };
-        Cut { first: first.min(whole - 1), whole, wholes, last: last.min(whole) }
+        AxisBlocks { first: first.min(whole - 1), whole, wholes, last: last.min(whole) }
     })
 }
 
-fn filled(dim_grids: &[Cut], items: &[u64]) -> Vec<u64> {
-    let count: usize = dim_grids.iter().map(|cut| cut.items().unwrap()).product();
+fn filled(axis_blocks: &[AxisBlocks], items: &[u64]) -> Vec<u64> {
+    let count: usize = axis_blocks.iter().map(|cut| cut.items().unwrap()).product();
     items.iter().copied().cycle().take(count).collect()
 }
 
@@ -85,9 +85,9 @@ fn mean(block: Vec<i64>) -> i64 {
 }
 
 macro_rules! compare {
-    ($kind:literal, $number:ty, $dim_grids:expr, $items:expr, $backwards:expr) => {{
+    ($kind:literal, $number:ty, $axis_blocks:expr, $items:expr, $backwards:expr) => {{
         let items: Vec<$number> =
-            filled($dim_grids, $items).into_iter().map(|item| item as $number).collect();
+            filled($axis_blocks, $items).into_iter().map(|item| item as $number).collect();
         let mut seen = items.clone();
         if $backwards {
             seen.reverse();
@@ -103,9 +103,9 @@ macro_rules! compare {
                 block[(block.len() - 1) / 2]
             }),
         ] {
-            let found = reduced($kind, method, $dim_grids, &items, $backwards);
+            let found = reduced($kind, method, $axis_blocks, &items, $backwards);
             let found: Vec<i64> = found.into_iter().map(|item| item as i64).collect();
-            prop_assert_eq!(found, model($dim_grids, &seen, make), "{:?} of {}", method, $kind);
+            prop_assert_eq!(found, model($axis_blocks, &seen, make), "{:?} of {}", method, $kind);
         }
     }};
 }
@@ -115,68 +115,68 @@ proptest! {
 
     #[test]
     fn blocks_are_as_if_made_one_by_one(
-        dim_grids in prop::collection::vec(cut(), 0..4),
+        axis_blocks in prop::collection::vec(cut(), 0..4),
         items in prop::collection::vec(prop_oneof![any::<u64>(), 0..3u64], 1..300),
         backwards in any::<bool>(),
     ) {
-        compare!("i1", i8, &dim_grids, &items, backwards);
-        compare!("u2", u16, &dim_grids, &items, backwards);
-        compare!("i4", i32, &dim_grids, &items, backwards);
-        compare!("i8", i64, &dim_grids, &items, backwards);
+        compare!("i1", i8, &axis_blocks, &items, backwards);
+        compare!("u2", u16, &axis_blocks, &items, backwards);
+        compare!("i4", i32, &axis_blocks, &items, backwards);
+        compare!("i8", i64, &axis_blocks, &items, backwards);
         let bits: Vec<u64> = items.iter().map(|item| item & 1).collect();
-        compare!("bool", u8, &dim_grids, &bits, backwards);
+        compare!("bool", u8, &axis_blocks, &bits, backwards);
         let floats: Vec<u64> = items.iter().map(|item| item % 8 * 720).collect();
         for (method, make) in [
             (Method::Min, (|block| block.into_iter().fold(f64::INFINITY, f64::min)) as fn(Vec<f64>) -> f64),
             (Method::Max, |block| block.into_iter().fold(0.0, f64::max)),
             (Method::Mean, |block| block.iter().sum::<f64>() / block.len() as f64),
         ] {
-            let mut numbers: Vec<f64> = filled(&dim_grids, &floats).into_iter().map(|item| item as f64).collect();
-            let found = reduced("f8", method, &dim_grids, &numbers, backwards);
+            let mut numbers: Vec<f64> = filled(&axis_blocks, &floats).into_iter().map(|item| item as f64).collect();
+            let found = reduced("f8", method, &axis_blocks, &numbers, backwards);
             if backwards {
                 numbers.reverse();
             }
-            prop_assert_eq!(found, model(&dim_grids, &numbers, make));
+            prop_assert_eq!(found, model(&axis_blocks, &numbers, make));
         }
     }
 }
 
 #[test]
 fn large_blocks_are_sorted_one_by_one() {
-    let dim_grids = [Cut { first: 3, whole: 901, wholes: 2, last: 400 }];
+    let axis_blocks = [AxisBlocks { first: 3, whole: 901, wholes: 2, last: 400 }];
     let items: Vec<i16> =
-        (0..dim_grids[0].items().unwrap()).map(|item| (item * 7919 % 1000 / 3) as i16).collect();
+        (0..axis_blocks[0].items().unwrap()).map(|item| (item * 7919 % 1000 / 3) as i16).collect();
     let wide: Vec<i64> = items.iter().map(|&item| i64::from(item)).collect();
     let wide = |make: fn(Vec<i64>) -> i64| -> Vec<i16> {
-        model(&dim_grids, &wide, make).into_iter().map(|item| item as i16).collect()
+        model(&axis_blocks, &wide, make).into_iter().map(|item| item as i16).collect()
     };
     let middle = |mut block: Vec<i64>| {
         block.sort_unstable();
         block[(block.len() - 1) / 2]
     };
-    assert_eq!(reduced("i2", Method::Median, &dim_grids, &items, false), wide(middle));
-    assert_eq!(reduced("i2", Method::Mode, &dim_grids, &items, false), wide(mode));
+    assert_eq!(reduced("i2", Method::Median, &axis_blocks, &items, false), wide(middle));
+    assert_eq!(reduced("i2", Method::Mode, &axis_blocks, &items, false), wide(mode));
 }
 
 #[test]
 fn sums_of_many_are_exact() {
     let count = 1 << 21;
-    let dim_grids = [Cut { first: 0, whole: count, wholes: 1, last: 0 }];
+    let axis_blocks = [AxisBlocks { first: 0, whole: count, wholes: 1, last: 0 }];
     let mut items = vec![u32::MAX; count];
-    assert_eq!(reduced("u4", Method::Mean, &dim_grids, &items, false), [u32::MAX]);
+    assert_eq!(reduced("u4", Method::Mean, &axis_blocks, &items, false), [u32::MAX]);
     items[..count / 2].fill(u32::MAX - 1);
     items[0] -= 1;
-    assert_eq!(reduced("u4", Method::Mean, &dim_grids, &items, false), [u32::MAX - 1]);
-    assert_eq!(reduced("i8", Method::Mean, &dim_grids, &vec![i64::MIN; count], false), [i64::MIN]);
+    assert_eq!(reduced("u4", Method::Mean, &axis_blocks, &items, false), [u32::MAX - 1]);
+    assert_eq!(reduced("i8", Method::Mean, &axis_blocks, &vec![i64::MIN; count], false), [i64::MIN]);
 }
 
 #[test]
 fn nan_is_last() {
-    let dim_grids = [Cut { first: 0, whole: 3, wholes: 3, last: 1 }];
+    let axis_blocks = [AxisBlocks { first: 0, whole: 3, wholes: 3, last: 1 }];
     let nan = f32::NAN;
     let items = [nan, 1.0, 2.0, nan, nan, 1.0, 2.0, nan, -0.0, nan];
     let found = |method| {
-        let result = reduced("f4", method, &dim_grids, &items, false);
+        let result = reduced("f4", method, &axis_blocks, &items, false);
         assert!(result[3].is_nan());
         result[..3].to_vec()
     };
@@ -230,12 +230,12 @@ fn floats_of_16_bits_are_rounded_to_the_even_one() {
 
 #[test]
 fn what_is_not_is_refused() {
-    let dim_grids = [Cut::ONE];
+    let axis_blocks = [AxisBlocks::ONE];
     let mut item = [0u8; 16];
-    let place = Place { address: item.as_mut_ptr(), strides: &[0] };
+    let place = StridedArray { address: item.as_mut_ptr(), strides: &[0] };
     for (kind, method) in [("c8", Method::Median), ("c16", Method::Min), ("i3", Method::Mean)] {
-        // SAFETY: there is room for any element.
-        assert!(unsafe { reduce(kind, method, &dim_grids, place, place) }.is_err());
+        // SAFETY: the buffer has space for any element.
+        assert!(unsafe { reduce(kind, method, &axis_blocks, place, place) }.is_err());
     }
-    assert_eq!(Method::named("stride"), None);
+    assert_eq!(Method::from_name("stride"), None);
 }

@@ -56,7 +56,7 @@ impl<'a> NewElements<'a> for CallerElements<'a, '_, '_> {
             // SAFETY: the caller of `write` guarantees every offset of the selection, and changes
             // nothing until the write has ended.
             let bytes = unsafe { std::slice::from_raw_parts(self.value.0.offset(copy.caller), bytes) };
-            (!self.is_bool || copy::bool_ok(bytes)).then_some(bytes)
+            (!self.is_bool || copy::are_valid_bools(bytes)).then_some(bytes)
         })
     }
 

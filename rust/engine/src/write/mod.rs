@@ -337,7 +337,7 @@ impl<'a> Writer<'a> {
         }
         new_elements.put(chunk);
         if self.array.is_bool {
-            copy::canonical_bools(chunk);
+            copy::normalize_bools(chunk);
         }
         Ok(())
     }

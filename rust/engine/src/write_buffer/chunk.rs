@@ -86,7 +86,7 @@ impl ElementChunk {
         if array.is_bool {
             let (low, high) = portion.span();
             // SAFETY: all bytes of booleans are initialised.
-            copy::canonical_bools(unsafe { initialised_mut(&mut self.values[low..high]) });
+            copy::normalize_bools(unsafe { initialised_mut(&mut self.values[low..high]) });
         }
         if has_handles {
             // SAFETY: so are those of handles; the caller keeps the targets of the handles that
@@ -173,7 +173,7 @@ impl ElementChunk {
         }
         if raw.is_bool {
             // SAFETY: all elements are initialised now.
-            copy::canonical_bools(unsafe { initialised_mut(&mut raw.written) });
+            copy::normalize_bools(unsafe { initialised_mut(&mut raw.written) });
         }
         // SAFETY: as above.
         let values = unsafe { initialised_all(std::mem::take(&mut raw.written)) };

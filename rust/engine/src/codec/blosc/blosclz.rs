@@ -1,17 +1,16 @@
-//! BloscLZ, the compressor that Blosc brings along: a byte-oriented LZ77 in the line of FastLZ.
+//! BloscLZ, the compressor included in Blosc: a byte-oriented LZ77 similar to FastLZ.
 //!
-//! A stream is a sequence of instructions. The first byte `c` of each decides:
+//! A stream is a sequence of instructions. The first byte `c` of each selects:
 //!
-//! - `c < 32`: `c + 1` literal bytes follow. The first instruction is always
-//!   one of these; the upper three bits of the very first byte are a marker.
-//! - else a match. Its length is `(c >> 5) + 2`; if `c >> 5` is 7, bytes follow
-//!   that are added to it, up to and including the first that is not 255. Then
-//!   comes a byte `d`: the match starts `((c & 31) << 8 | d) + 1` bytes back.
-//!   If those 13 bits are all set, two more bytes (big-endian) give the
-//!   distance beyond 8192.
+//! - `c < 32`: `c + 1` literal bytes follow. The first instruction is always of this kind; the
+//!   upper three bits of the very first byte are a marker.
+//! - Otherwise a match. Its length is `(c >> 5) + 2`; if `c >> 5` is 7, bytes follow that are added
+//!   to the length, up to and including the first that is not 255. Then a byte `d` follows: the
+//!   match starts `((c & 31) << 8 | d) + 1` bytes back. If those 13 bits are all set, two more
+//!   bytes (big-endian) are the distance beyond 8192.
 //!
-//! There is no end mark and no checksum. Other readers want an instruction after
-//! the last match, so our streams end in literals.
+//! The format has no end mark and no checksum. Other readers expect an instruction after the last
+//! match, so the writer ends streams with literals.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -21,18 +20,18 @@ use super::super::context::Scratch;
 use crate::error::{Error, Result};
 
 const MAX_LITERALS: usize = 32;
-/// What c-blosc sets in the first byte.
+/// The marker of c-blosc in the first byte.
 const MARKER: u8 = 32;
-/// Distances below this take two bytes with the length.
-const NEAR: usize = 8192;
-/// The largest distance that a far match can name.
-const FAR: usize = NEAR + 65_532;
+/// Shorter distances take two bytes together with the length.
+const MIN_FAR_DISTANCE: usize = 8192;
+/// The maximum distance of a match.
+const MAX_DISTANCE: usize = MIN_FAR_DISTANCE + 65_532;
 const SHORTEST_MATCH: usize = 4;
-/// Matches neither start within the last 12 bytes, nor reach the last one.
+/// Matches neither start within the last 12 bytes nor contain the last one.
 const TAIL: usize = 12;
 const SMALLEST_INPUT: usize = 16;
 const SMALLEST_OUTPUT: usize = 66;
-/// How much of the input is tried before all of it.
+/// The size of the sample that is compressed first.
 const PROBE_BYTES: usize = 4096;
 
 const TRUNCATED: &str = "truncated";
@@ -44,9 +43,9 @@ pub(super) fn decode(input: &[u8], out: &mut [u8]) -> Result<()> {
     check_size(decode_instructions(input, out).map_err(damaged)?, out.len())
 }
 
-/// The bytes decoded, or what is wrong.
+/// The decoded size, or the error.
 fn decode_instructions(input: &[u8], out: &mut [u8]) -> std::result::Result<usize, &'static str> {
-    let mut reader = Reader { input, at: 0 };
+    let mut reader = Reader { input, position: 0 };
     let mut filled = 0;
     let mut control = reader.byte()? & 31;
     loop {
@@ -65,7 +64,7 @@ fn decode_instructions(input: &[u8], out: &mut [u8]) -> std::result::Result<usiz
             repeat(out, filled, distance, length);
             filled += length;
         }
-        if reader.at >= input.len() {
+        if reader.position >= input.len() {
             return Ok(filled);
         }
         control = reader.byte()?;
@@ -74,18 +73,18 @@ fn decode_instructions(input: &[u8], out: &mut [u8]) -> std::result::Result<usiz
 
 struct Reader<'a> {
     input: &'a [u8],
-    at: usize,
+    position: usize,
 }
 
 impl Reader<'_> {
     #[inline(always)]
     fn byte(&mut self) -> std::result::Result<u8, &'static str> {
-        let byte = *self.input.get(self.at).ok_or(TRUNCATED)?;
-        self.at += 1;
+        let byte = *self.input.get(self.position).ok_or(TRUNCATED)?;
+        self.position += 1;
         Ok(byte)
     }
 
-    /// Distance and length of a match.
+    /// The distance and the length of a match.
     #[inline(always)]
     fn matched(&mut self, control: u8) -> std::result::Result<(usize, usize), &'static str> {
         let mut length = usize::from(control >> 5) + 2;
@@ -98,32 +97,32 @@ impl Reader<'_> {
                 }
             }
         }
-        let near = usize::from(control & 31) << 8 | usize::from(self.byte()?);
-        if near < NEAR - 1 {
-            return Ok((near + 1, length));
+        let offset = usize::from(control & 31) << 8 | usize::from(self.byte()?);
+        if offset < MIN_FAR_DISTANCE - 1 {
+            return Ok((offset + 1, length));
         }
         let beyond = usize::from(self.byte()?) << 8 | usize::from(self.byte()?);
-        Ok((NEAR + beyond, length))
+        Ok((MIN_FAR_DISTANCE + beyond, length))
     }
 
     #[inline(always)]
     fn literals(&mut self, count: usize, target: &mut [u8]) -> std::result::Result<(), &'static str> {
-        let source = &self.input[self.at..];
+        let source = &self.input[self.position..];
         if let (Some(source), Some(target)) =
             (source.first_chunk::<MAX_LITERALS>(), target.first_chunk_mut::<MAX_LITERALS>())
         {
-            // What is beyond `count` is overwritten later; a fixed size is one or two moves.
+            // Bytes after `count` are overwritten later; a copy of fixed size is one or two moves.
             *target = *source;
         } else {
             let source = source.get(..count).ok_or(TRUNCATED)?;
             target.get_mut(..count).ok_or(TOO_LONG)?.copy_from_slice(source);
         }
-        self.at += count;
+        self.position += count;
         Ok(())
     }
 }
 
-/// Fill `length` bytes at `filled` with what is `distance` before; they may overlap.
+/// Fill `length` bytes at `filled` with the bytes `distance` before; they may overlap.
 ///
 /// The caller has checked that both are within `out`.
 #[inline(always)]
@@ -136,11 +135,11 @@ fn repeat(out: &mut [u8], filled: usize, distance: usize, length: usize) {
     }
     if out.len() - filled < length + WIDE {
         // The pattern doubles with each copy.
-        let mut done = 0;
-        while done < length {
-            let count = (distance + done).min(length - done);
-            out.copy_within(start..start + count, filled + done);
-            done += count;
+        let mut copied = 0;
+        while copied < length {
+            let count = (distance + copied).min(length - copied);
+            out.copy_within(start..start + count, filled + copied);
+            copied += count;
         }
         return;
     }
@@ -149,16 +148,15 @@ fn repeat(out: &mut [u8], filled: usize, distance: usize, length: usize) {
     unsafe {
         let from = out.as_ptr().add(start);
         let to = out.as_mut_ptr().add(filled);
-        let mut done = 0;
+        let mut copied = 0;
         if distance >= WIDE {
-            while done < length {
-                std::ptr::copy_nonoverlapping(from.add(done), to.add(done), WIDE);
-                done += WIDE;
+            while copied < length {
+                std::ptr::copy_nonoverlapping(from.add(copied), to.add(copied), WIDE);
+                copied += WIDE;
             }
             return;
         }
-        // The pattern, as often as it fits, is stored again and again, so that
-        // no load waits for a store.
+        // Store whole repetitions of the pattern, so that no load waits for a store.
         let mut pattern = [0u8; WIDE];
         let mut phase = 0;
         for byte in &mut pattern {
@@ -166,21 +164,22 @@ fn repeat(out: &mut [u8], filled: usize, distance: usize, length: usize) {
             phase = if phase + 1 == distance { 0 } else { phase + 1 };
         }
         let step = WIDE - phase;
-        while done < length {
-            std::ptr::copy_nonoverlapping(pattern.as_ptr(), to.add(done), WIDE);
-            done += step;
+        while copied < length {
+            std::ptr::copy_nonoverlapping(pattern.as_ptr(), to.add(copied), WIDE);
+            copied += step;
         }
     }
 }
 
-/// How many bytes are copied at once where there is room.
+/// The size of a copy where `out` has space.
 const WIDE: usize = 16;
 
-/// Encode `input` into `out`; the bytes written, or 0 where that is not worth it.
+/// Encode `input` into `out`; returns the number of bytes written, or 0 if compression does not
+/// pay.
 ///
-/// `level` 1 to 9 says how well a sample has to compress, `split` whether `input`
-/// is one of several streams of a block. Both decide as in c-blosc, and matches are
-/// searched as there, so that the same bytes come out.
+/// `level` 1 to 9 sets how well a sample must compress; `split` is true for one of several streams
+/// of a block. Both decisions and the match search are those of c-blosc, so the output is
+/// identical.
 pub(super) fn encode(
     level: u8,
     split: bool,
@@ -197,22 +196,22 @@ pub(super) fn encode(
     if ratio < least_ratio(level) {
         return 0;
     }
-    let far_apart = split && ratio >= 4.0;
+    let is_compressible = split && ratio >= 4.0;
     let search = Search {
         hash_bits: match level {
             1 => 12,
             2 => 13,
             _ => 14,
         },
-        held_back: if far_apart { 2 } else { 1 },
-        shortest: if far_apart { 6 } else { 5 },
+        trim: if is_compressible { 2 } else { 1 },
+        shortest: if is_compressible { 6 } else { 5 },
         shortest_far: 8,
         two_hashes: level == 9,
     };
     compress(&search, input, out, positions).unwrap_or(0)
 }
 
-/// The ratio below which compressing is not worth the time.
+/// Below this ratio compression is not worth the time.
 fn least_ratio(level: u8) -> f64 {
     match level {
         0 | 1 => 2.0,
@@ -224,10 +223,10 @@ fn least_ratio(level: u8) -> f64 {
     }
 }
 
-/// About how well `sample` compresses; 0 where it is too short to tell.
+/// The estimated ratio of `sample`; 0 if it is too short.
 fn guess_ratio(sample: &[u8], positions: &mut Vec<u32>) -> f64 {
-    let search = Search { hash_bits: 12, held_back: 1, shortest: 5, shortest_far: 5, two_hashes: false };
-    // As if four literals came first, which are not counted as input.
+    let search = Search { hash_bits: 12, trim: 1, shortest: 5, shortest_far: 5, two_hashes: false };
+    // The estimate starts after four literals that do not count as input.
     let (mut size, mut literals) = (5, 4);
     let literal = |size: &mut usize, literals: &mut usize, count: usize| {
         *size += count + (*literals + count) / MAX_LITERALS;
@@ -238,100 +237,101 @@ fn guess_ratio(sample: &[u8], positions: &mut Vec<u32>) -> f64 {
         size -= usize::from(literals == 0);
         literals = 0;
         size += if length >= 9 { (length - 9) / 255 + 1 } else { 0 };
-        size += if distance < NEAR { 3 } else { 5 };
+        size += if distance < MIN_FAR_DISTANCE { 3 } else { 5 };
         Some(())
     });
-    let Some((anchor, at)) = read else { return 0.0 };
-    literal(&mut size, &mut literals, at - anchor);
-    at as f64 / size as f64
+    let Some((anchor, position)) = read else { return 0.0 };
+    literal(&mut size, &mut literals, position - anchor);
+    position as f64 / size as f64
 }
 
-/// How matches are searched for.
+/// The parameters of the match search.
 struct Search {
     hash_bits: u32,
-    /// Bytes by which matches end early: where one run changes into the next, the
-    /// end of the old one with the start of the new one often begins a long match.
-    held_back: usize,
+    /// The number of bytes by which matches end early. At a boundary of two runs, the end of the
+    /// first and the start of the second often begin a long match.
+    trim: usize,
     shortest: usize,
     shortest_far: usize,
-    /// Also the second position before the end of a match can be found again.
+    /// The second position before the end of a match is also hashed.
     two_hashes: bool,
 }
 
 impl Search {
-    /// Call `found` with the literals before each match, its distance and its
-    /// length. Gives where the last match ended, and where the search did.
+    /// Call `on_match` with the literals before each match, its distance and its length. Returns
+    /// the end of the last match and the end of the search.
     #[inline(always)]
     fn each_match(
         &self,
         input: &[u8],
         start: usize,
         positions: &mut Vec<u32>,
-        mut found: impl FnMut(Range<usize>, usize, usize) -> Option<()>,
+        mut on_match: impl FnMut(Range<usize>, usize, usize) -> Option<()>,
     ) -> Option<(usize, usize)> {
         positions.clear();
         positions.resize(1 << self.hash_bits, 0);
         let hash = |word: u32| (word.wrapping_mul(2_654_435_761) >> (32 - self.hash_bits)) as usize;
         let last_start = input.len().saturating_sub(TAIL);
-        let (mut anchor, mut at) = (0, start);
-        while at < last_start {
-            let word = word(input, at);
+        let (mut anchor, mut position) = (0, start);
+        while position < last_start {
+            let word = word(input, position);
             let slot = &mut positions[hash(word)];
             let candidate = *slot as usize;
-            *slot = at as u32;
-            let distance = at - candidate;
-            if distance == 0 || distance > FAR || self::word(input, candidate) != word {
-                at += 1;
+            *slot = position as u32;
+            let distance = position - candidate;
+            if distance == 0 || distance > MAX_DISTANCE || self::word(input, candidate) != word {
+                position += 1;
                 continue;
             }
-            let equal = SHORTEST_MATCH + common(input, candidate + SHORTEST_MATCH, at + SHORTEST_MATCH);
-            // One byte more is held back at the end of the input, which is never matched.
-            let length = (equal + 1).min(input.len() - 1 - at) - self.held_back;
-            let shortest = if distance < NEAR { self.shortest } else { self.shortest_far };
+            let equal = SHORTEST_MATCH + common(input, candidate + SHORTEST_MATCH, position + SHORTEST_MATCH);
+            // At the end of the input a match ends one more byte early; the last byte is never
+            // matched.
+            let length = (equal + 1).min(input.len() - 1 - position) - self.trim;
+            let shortest = if distance < MIN_FAR_DISTANCE { self.shortest } else { self.shortest_far };
             if length < shortest {
-                at += 1;
+                position += 1;
                 continue;
             }
-            found(anchor..at, distance, length)?;
-            at += length;
-            let boundary = self::word(input, at - 2);
-            positions[hash(boundary)] = at as u32 - 2;
+            on_match(anchor..position, distance, length)?;
+            position += length;
+            let boundary = self::word(input, position - 2);
+            positions[hash(boundary)] = position as u32 - 2;
             if self.two_hashes {
-                positions[hash(boundary >> 8)] = at as u32 - 1;
+                positions[hash(boundary >> 8)] = position as u32 - 1;
             }
-            anchor = at;
+            anchor = position;
         }
-        Some((anchor, at))
+        Some((anchor, position))
     }
 }
 
-/// The bytes written; None where they do not fit.
+/// The number of bytes written; None if they do not fit.
 fn compress(
     search: &Search,
     input: &[u8],
     out: &mut [MaybeUninit<u8>],
     positions: &mut Vec<u32>,
 ) -> Option<usize> {
-    let mut writer = Writer { out, at: 0 };
+    let mut writer = Writer { out, position: 0 };
     let (anchor, _) = search.each_match(input, SHORTEST_MATCH, positions, |literals, distance, length| {
         writer.literals(&input[literals])?;
         writer.matched(distance, length)?;
-        // The literals that follow need room for their number.
-        (writer.at < writer.out.len()).then_some(())
+        // The literals that follow need space for their number.
+        (writer.position < writer.out.len()).then_some(())
     })?;
     writer.literals(&input[anchor..])?;
-    // SAFETY: written by the first call of `literals`.
+    // SAFETY: the first call of `literals` wrote it.
     let first = unsafe { writer.out[0].assume_init() };
     writer.out[0] = MaybeUninit::new(first | MARKER);
-    Some(writer.at)
+    Some(writer.position)
 }
 
 #[inline(always)]
-fn word(input: &[u8], at: usize) -> u32 {
-    input[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+fn word(input: &[u8], position: usize) -> u32 {
+    input[position..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// How many bytes from `a` and from `b` on are equal; the last byte of the input is left out.
+/// The number of equal bytes from `a` and from `b` on, without the last byte of the input.
 #[inline(always)]
 fn common(input: &[u8], a: usize, b: usize) -> usize {
     let later = &input[b..input.len() - 1];
@@ -350,44 +350,47 @@ fn common(input: &[u8], a: usize, b: usize) -> usize {
     count + earlier[count..].iter().zip(&later[count..]).take_while(|(x, y)| x == y).count()
 }
 
-/// Writes instructions; None where they do not fit.
+/// Writes instructions; None if they do not fit.
 struct Writer<'a> {
     out: &'a mut [MaybeUninit<u8>],
-    at: usize,
+    position: usize,
 }
 
 impl Writer<'_> {
     #[inline(always)]
-    fn room(&mut self, bytes: usize) -> Option<&mut [MaybeUninit<u8>]> {
-        let room = self.out.get_mut(self.at..self.at + bytes)?;
-        self.at += bytes;
-        Some(room)
+    fn space(&mut self, bytes: usize) -> Option<&mut [MaybeUninit<u8>]> {
+        let space = self.out.get_mut(self.position..self.position + bytes)?;
+        self.position += bytes;
+        Some(space)
     }
 
     #[inline(always)]
     fn bytes<const N: usize>(&mut self, bytes: [u8; N]) -> Option<()> {
-        self.room(N)?.copy_from_slice(&bytes.map(MaybeUninit::new));
+        self.space(N)?.copy_from_slice(&bytes.map(MaybeUninit::new));
         Some(())
     }
 
     #[inline(always)]
     fn literals(&mut self, literals: &[u8]) -> Option<()> {
         for run in literals.chunks(MAX_LITERALS) {
-            let room = self.room(1 + run.len())?;
-            room[0] = MaybeUninit::new(run.len() as u8 - 1);
-            for (target, byte) in room[1..].iter_mut().zip(run) {
+            let space = self.space(1 + run.len())?;
+            space[0] = MaybeUninit::new(run.len() as u8 - 1);
+            for (target, byte) in space[1..].iter_mut().zip(run) {
                 *target = MaybeUninit::new(*byte);
             }
         }
-        // One byte stays free behind literals, as in c-blosc.
-        (literals.is_empty() || self.at < self.out.len()).then_some(())
+        // One byte stays free after literals, as in c-blosc.
+        (literals.is_empty() || self.position < self.out.len()).then_some(())
     }
 
     #[inline(always)]
     fn matched(&mut self, distance: usize, length: usize) -> Option<()> {
-        let (near, beyond) =
-            if distance < NEAR { (distance - 1, None) } else { (NEAR - 1, Some((distance - NEAR) as u16)) };
-        let (high, low) = ((near >> 8) as u8, near as u8);
+        let (offset, beyond) = if distance < MIN_FAR_DISTANCE {
+            (distance - 1, None)
+        } else {
+            (MIN_FAR_DISTANCE - 1, Some((distance - MIN_FAR_DISTANCE) as u16))
+        };
+        let (high, low) = ((offset >> 8) as u8, offset as u8);
         let code = length - 2;
         if code < 7 {
             self.bytes([(code as u8) << 5 | high])?;
@@ -440,7 +443,7 @@ mod tests {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 data.push((state >> 24) as u8);
             }
-            let distance = 1 + (state >> 12) as usize % data.len().min(FAR + 100);
+            let distance = 1 + (state >> 12) as usize % data.len().min(MAX_DISTANCE + 100);
             for _ in 0..length {
                 data.push(data[data.len() - distance]);
             }

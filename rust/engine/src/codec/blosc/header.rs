@@ -1,23 +1,23 @@
-//! The header of a Blosc-1 buffer, and how c-blosc 1.21 chooses blocks.
+//! The header of a Blosc-1 buffer, and the choice of blocks of c-blosc 1.21.
 //!
 //! | bytes | meaning |
 //! |---|---|
 //! | 0 | version of the container: 2 |
 //! | 1 | version of the compressor's format: 1 |
 //! | 2 | flags: 1 byte shuffle, 2 stored, 4 bit shuffle, 16 blocks not split, upper three bits the format |
-//! | 3 | bytes of an item |
-//! | 4–7 | decoded bytes (all numbers are little-endian u32, and positive as i32) |
-//! | 8–11 | decoded bytes of a block |
-//! | 12–15 | bytes of the whole buffer |
+//! | 3 | item size |
+//! | 4–7 | decoded size (all numbers are little-endian u32, and positive as i32) |
+//! | 8–11 | decoded size of a block |
+//! | 12–15 | size of the whole buffer |
 //!
-//! A stored buffer goes on with the decoded bytes. Any other goes on with the
-//! position of each block within the buffer, a u32 each.
+//! In a stored buffer the decoded bytes follow. In any other buffer the position of each block in
+//! the buffer follows, a u32 each.
 
-use super::shuffle::MOST_APART;
+use super::shuffle::MAX_SEPARATE_PLANES;
 use super::stream::Compressor;
 use crate::error::{Error, Result};
 
-/// Bytes of the header.
+/// The size of the header.
 pub(super) const HEADER_BYTES: usize = 16;
 
 const VERSION: u8 = 2;
@@ -29,13 +29,13 @@ const BIT_SHUFFLED: u8 = 4;
 const RESERVED: u8 = 8;
 const UNSPLIT: u8 = 16;
 
-/// The most bytes that a buffer decodes to.
-pub(super) const LARGEST_INPUT: usize = i32::MAX as usize - HEADER_BYTES;
-/// Shorter inputs, and streams, are not compressed.
-const SMALLEST: usize = 128;
-pub(super) const LARGEST_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
+/// The maximum decoded size of a buffer.
+pub(super) const MAX_INPUT: usize = i32::MAX as usize - HEADER_BYTES;
+/// Shorter inputs and streams are not compressed.
+const MIN_INPUT: usize = 128;
+pub(super) const MAX_BLOCK: usize = (i32::MAX as usize - 255 * 4) / 3;
 
-/// What is done to a block before it is compressed.
+/// The filter that is applied to a block before compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filter {
     Nothing,
@@ -43,13 +43,13 @@ pub(super) enum Filter {
     Bits,
 }
 
-/// A header, checked; also the plan of an encoder.
+/// A checked header; also the plan of an encoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) compressor: Compressor,
     pub(super) filter: Filter,
     pub(super) stored: bool,
-    /// Whole blocks may be one stream per byte of an item.
+    /// Whole blocks may consist of one stream per byte of an item.
     pub(super) split: bool,
     pub(super) typesize: usize,
     pub(super) decoded_bytes: usize,
@@ -57,7 +57,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The plan for `decoded` bytes; `block_bytes` 0 chooses.
+    /// The plan for `decoded` bytes; `block_bytes` 0 chooses a block size.
     pub(super) fn plan(
         compressor: Compressor,
         level: u8,
@@ -68,11 +68,11 @@ impl Header {
     ) -> Self {
         let block_bytes = choose_block(compressor, level, typesize, block_bytes, decoded);
         let split = splits(compressor, typesize, block_bytes);
-        let stored = level == 0 || decoded < SMALLEST;
+        let stored = level == 0 || decoded < MIN_INPUT;
         Header { compressor, filter, stored, split, typesize, decoded_bytes: decoded, block_bytes }
     }
 
-    /// Reads and checks the header of `input`, which has to be a whole buffer.
+    /// Parse and check the header of `input`, a whole buffer.
     pub(super) fn parse(input: &[u8]) -> Result<Self> {
         let Some(header) = input.first_chunk::<HEADER_BYTES>() else {
             return Err(Error::data(format!("{} bytes cannot hold a Blosc header", input.len())));
@@ -84,8 +84,8 @@ impl Header {
         }
         let whole = number([c0, c1, c2, c3])?;
         if whole != input.len() {
-            let given = input.len();
-            return Err(Error::data(format!("the header says {whole} bytes, but there are {given}")));
+            let actual = input.len();
+            return Err(Error::data(format!("the header says {whole} bytes, but there are {actual}")));
         }
         if flags & RESERVED != 0 {
             return Err(Error::data(format!("unknown flags 0x{flags:02x}")));
@@ -94,7 +94,7 @@ impl Header {
             compressor: Compressor::of_format(flags >> 5)?,
             filter: match (flags & BYTE_SHUFFLED, flags & BIT_SHUFFLED) {
                 (0, 0) => Filter::Nothing,
-                // Shuffling single bytes does nothing, so that the other flag counts.
+                // A shuffle of single bytes changes nothing, so the other flag counts.
                 (0, _) => Filter::Bits,
                 (_, 0) => Filter::Bytes,
                 _ if typesize == 1 => Filter::Bits,
@@ -118,7 +118,7 @@ impl Header {
         if decoded > 0 && (block_bytes == 0 || block_bytes > decoded) {
             return Err(Error::data(format!("blocks of {block_bytes} bytes in {decoded} bytes")));
         }
-        if block_bytes > LARGEST_BLOCK && !self.stored {
+        if block_bytes > MAX_BLOCK && !self.stored {
             return Err(Error::data(format!("blocks of {block_bytes} bytes are too large")));
         }
         if self.stored && whole != HEADER_BYTES + decoded {
@@ -133,7 +133,7 @@ impl Header {
         Ok(())
     }
 
-    /// The header's bytes, for a buffer of `whole` bytes.
+    /// The bytes of the header, for a buffer of `whole` bytes.
     pub(super) fn to_bytes(self, whole: usize) -> [u8; HEADER_BYTES] {
         let mut flags = self.compressor.format() << 5;
         flags |= match self.filter {
@@ -155,21 +155,21 @@ impl Header {
         self.decoded_bytes.div_ceil(self.block_bytes.max(1))
     }
 
-    /// Where the first block may start: after the header and the blocks' positions.
+    /// The minimum offset of the first block: after the header and the positions of the blocks.
     pub(super) fn blocks_start(&self) -> usize {
         HEADER_BYTES + 4 * self.block_count()
     }
 
-    /// The decoded bytes of block `index`.
+    /// The range of block `index` in the decoded bytes.
     pub(super) fn block(&self, index: usize) -> std::ops::Range<usize> {
         let start = index * self.block_bytes;
         start..self.decoded_bytes.min(start + self.block_bytes)
     }
 
-    /// The number of streams of a block of `bytes`; only a last, shorter one is never split.
+    /// The number of streams of a block of `bytes`; a shorter last block is never split.
     pub(super) fn streams(&self, bytes: usize) -> usize {
-        let may = self.typesize <= MOST_APART && self.block_bytes / self.typesize >= SMALLEST;
-        if self.split && may && bytes == self.block_bytes {
+        let can_split = self.typesize <= MAX_SEPARATE_PLANES && self.block_bytes / self.typesize >= MIN_INPUT;
+        if self.split && can_split && bytes == self.block_bytes {
             self.typesize
         } else {
             1
@@ -193,11 +193,11 @@ fn number(bytes: [u8; 4]) -> Result<usize> {
 
 /// Whether c-blosc (in its default, forward compatible mode) splits whole blocks.
 fn splits(compressor: Compressor, typesize: usize, block_bytes: usize) -> bool {
-    compressor != Compressor::Zstd && typesize <= MOST_APART && block_bytes / typesize >= SMALLEST
+    compressor != Compressor::Zstd && typesize <= MAX_SEPARATE_PLANES && block_bytes / typesize >= MIN_INPUT
 }
 
-/// The size of blocks: about a first-level cache, times more the higher the
-/// level and the better the compressor, and large enough for its streams.
+/// The block size: about a first-level cache, larger for higher levels and better compressors, and
+/// large enough for the streams of a block.
 fn choose_block(compressor: Compressor, level: u8, typesize: usize, wanted: usize, decoded: usize) -> usize {
     const FIRST_LEVEL_CACHE: usize = 32 << 10;
     if decoded < typesize {
@@ -205,7 +205,7 @@ fn choose_block(compressor: Compressor, level: u8, typesize: usize, wanted: usiz
     }
     let mut block = decoded;
     if wanted > 0 {
-        block = wanted.clamp(SMALLEST, LARGEST_BLOCK);
+        block = wanted.clamp(MIN_INPUT, MAX_BLOCK);
     } else if decoded >= FIRST_LEVEL_CACHE {
         let strong = matches!(compressor, Compressor::Lz4Hc | Compressor::Zlib | Compressor::Zstd);
         block = if strong { 2 * FIRST_LEVEL_CACHE } else { FIRST_LEVEL_CACHE };

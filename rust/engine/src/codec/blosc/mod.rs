@@ -1,13 +1,13 @@
-//! `blosc`: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html>.
+//! The codec `blosc`: <https://zarr-specs.readthedocs.io/en/latest/v3/codecs/blosc/index.html>.
 //!
-//! The Blosc-1 container of <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst>,
-//! read and written here without c-blosc. A buffer is a [header], then either
-//! the bytes as they are, or blocks that are independent of each other: each
-//! is [shuffled](shuffle) and compressed as one [stream], or as one stream per
-//! byte of an item. Blocks make it cheap to decode a part of a buffer.
+//! This module reads and writes the Blosc-1 container of
+//! <https://github.com/Blosc/c-blosc/blob/main/README_CHUNK_FORMAT.rst> without c-blosc. A buffer
+//! is a [header], then either the stored bytes or independent blocks. Each block is
+//! [shuffled](shuffle) and compressed as one [stream], or as one stream per byte of an item. Blocks
+//! make it cheap to decode a part of a buffer.
 //!
-//! The writer chooses blocks and splits exactly as c-blosc 1.21 does, so that
-//! for BloscLZ, LZ4 and Zstandard the same bytes come out. There is no checksum.
+//! The writer chooses blocks and splits exactly as c-blosc 1.21, so its output with BloscLZ, LZ4
+//! and Zstandard is identical. The format has no checksum.
 
 use std::mem::{take, MaybeUninit};
 use std::ops::Range;
@@ -18,16 +18,16 @@ pub(super) mod shuffle;
 mod stream;
 
 use self::header::{Filter, Header, HEADER_BYTES};
-use self::shuffle::{Kernel, Planes, MOST_APART};
+use self::shuffle::{Kernel, Planes, MAX_SEPARATE_PLANES};
 use self::stream::Compressor;
 use super::{zstd, BytesCodec, Config, Context};
 use crate::error::{Error, Kind, Result};
 use crate::scratch::reserve;
 
-/// The largest size of an item that a header can hold.
-const LARGEST_TYPESIZE: i64 = 255;
+/// The maximum item size in a header.
+const MAX_TYPESIZE: i64 = 255;
 
-/// The Blosc codec. Decoding looks at the buffer only, not at these parameters.
+/// The Blosc codec. Decoding uses the buffer only, not these parameters.
 #[derive(Debug, Clone, Copy)]
 struct Blosc {
     compressor: Compressor,
@@ -37,39 +37,39 @@ struct Blosc {
     blocksize: usize,
 }
 
-/// The parameters: `cname`; `clevel`, 0 (stored) to 9; `shuffle`, 0 none, 1 bytes, 2 bits, −1 bytes,
-/// or bits where items are one byte; `typesize`, bytes of an item, above 255 it counts as 1;
-/// `blocksize`, 0 chooses.
+/// The parameters: `cname`; `clevel`, 0 (stored) to 9; `shuffle`, 0 none, 1 bytes, 2 bits, −1
+/// bytes, or bits if items are one byte; `typesize`, the item size in bytes, where above 255 counts
+/// as 1; `blocksize`, where 0 chooses.
 pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>> {
     Ok(std::sync::Arc::new(Blosc::new(config)?))
 }
 
 impl Blosc {
     fn new(config: &Config) -> Result<Self> {
-        let wrong = |what: String| config.wrong(what);
+        let invalid = |what: String| config.wrong(what);
         let cname = config.text("cname")?;
         let (clevel, shuffle) = (config.integer("clevel")?, config.integer("shuffle")?);
         let (typesize, blocksize) = (config.integer("typesize")?, config.integer("blocksize")?);
         let compressor = Compressor::of_name(cname).ok_or_else(|| {
-            wrong(format!("cname '{cname}' is not one of blosclz, lz4, lz4hc, snappy, zlib, zstd"))
+            invalid(format!("cname '{cname}' is not one of blosclz, lz4, lz4hc, snappy, zlib, zstd"))
         })?;
         let level = u8::try_from(clevel).ok().filter(|level| *level <= 9);
-        let level = level.ok_or_else(|| wrong(format!("clevel {clevel} is not within 0 to 9")))?;
+        let level = level.ok_or_else(|| invalid(format!("clevel {clevel} is not within 0 to 9")))?;
         if typesize < 1 {
-            return Err(wrong(format!("typesize {typesize} is not positive")));
+            return Err(invalid(format!("typesize {typesize} is not positive")));
         }
-        let typesize = if typesize > LARGEST_TYPESIZE { 1 } else { typesize as u8 };
+        let typesize = if typesize > MAX_TYPESIZE { 1 } else { typesize as u8 };
         let filter = match shuffle {
             0 => Filter::Nothing,
             1 => Filter::Bytes,
             2 => Filter::Bits,
             -1 if typesize == 1 => Filter::Bits,
             -1 => Filter::Bytes,
-            _ => return Err(wrong(format!("shuffle {shuffle} is not one of -1, 0, 1, 2"))),
+            _ => return Err(invalid(format!("shuffle {shuffle} is not one of -1, 0, 1, 2"))),
         };
         let blocksize = usize::try_from(blocksize)
-            .map_err(|_| wrong(format!("blocksize {blocksize} is negative")))?
-            .min(header::LARGEST_BLOCK);
+            .map_err(|_| invalid(format!("blocksize {blocksize} is negative")))?
+            .min(header::MAX_BLOCK);
         Ok(Blosc { compressor, level, filter, typesize, blocksize })
     }
 }
@@ -84,7 +84,7 @@ impl BytesCodec for Blosc {
     }
 
     fn min_encoded(&self, decoded: usize) -> usize {
-        // No compressor inside does better.
+        // No other compressor in the container has a higher ratio.
         decoded / zstd::MAX_RATIO
     }
 
@@ -128,9 +128,12 @@ impl BytesCodec for Blosc {
     }
 
     fn encode(&self, input: &[u8], out: &mut Vec<u8>, context: &mut Context) -> Result<()> {
-        if input.len() > header::LARGEST_INPUT {
-            let (most, given) = (header::LARGEST_INPUT, input.len());
-            return Err(Error::new(Kind::Argument, format!("blosc takes at most {most} bytes, got {given}")));
+        if input.len() > header::MAX_INPUT {
+            let (max_bytes, bytes) = (header::MAX_INPUT, input.len());
+            return Err(Error::new(
+                Kind::Argument,
+                format!("blosc takes at most {max_bytes} bytes, got {bytes}"),
+            ));
         }
         let mut plan = Header::plan(
             self.compressor,
@@ -140,19 +143,20 @@ impl BytesCodec for Blosc {
             self.blocksize,
             input.len(),
         );
-        let most = HEADER_BYTES + input.len();
-        out.reserve(most);
+        let max_bytes = HEADER_BYTES + input.len();
+        out.reserve(max_bytes);
         let end = out.len();
-        let room = &mut out.spare_capacity_mut()[..most];
-        let mut whole = if plan.stored { 0 } else { encode_blocks(&plan, self.level, input, room, context)? };
+        let output = &mut out.spare_capacity_mut()[..max_bytes];
+        let mut whole =
+            if plan.stored { 0 } else { encode_blocks(&plan, self.level, input, output, context)? };
         context.trim();
         if whole == 0 {
             plan.stored = true;
-            whole = most;
-            put(room, HEADER_BYTES, input);
+            whole = max_bytes;
+            write_at(output, HEADER_BYTES, input);
         }
-        put(room, 0, &plan.to_bytes(whole));
-        // SAFETY: the header and everything up to `whole` has been written.
+        write_at(output, 0, &plan.to_bytes(whole));
+        // SAFETY: the header and everything up to `whole` is written.
         unsafe { out.set_len(end + whole) };
         Ok(())
     }
@@ -164,7 +168,7 @@ fn decode_all(header: &Header, input: &[u8], out: &mut [u8], context: &mut Conte
     decoded
 }
 
-/// Decode the bytes of `range`, touching only the blocks that hold them.
+/// Decode the bytes of `range` from the blocks that contain them.
 fn decode_range(
     header: &Header,
     input: &[u8],
@@ -228,17 +232,18 @@ fn decode_block(
     }
     let mut block = take(&mut context.scratch.block);
     let decoded = (|| {
-        // Stored streams are read where they are.
-        let mut parts: [&[u8]; MOST_APART] = [&[]; MOST_APART];
-        for (place, part) in parts.iter_mut().zip(block.bytes(out.len()).chunks_exact_mut(stream_bytes)) {
+        // Stored streams are not copied.
+        let mut parts: [&[u8]; MAX_SEPARATE_PLANES] = [&[]; MAX_SEPARATE_PLANES];
+        for (plane, part) in parts.iter_mut().zip(block.bytes(out.len()).chunks_exact_mut(stream_bytes)) {
             let stream = reader.next()?;
-            *place = stream;
+            *plane = stream;
             if stream.len() != part.len() {
                 reader.decode(stream, part, context)?;
-                *place = part;
+                *plane = part;
             }
         }
-        let planes = if streams == 1 { Planes::Together(parts[0]) } else { Planes::Apart(&parts[..streams]) };
+        let planes =
+            if streams == 1 { Planes::Contiguous(parts[0]) } else { Planes::Separate(&parts[..streams]) };
         match filter {
             Filter::Bits => kernel.bitunshuffle(header.typesize, planes, out, &mut context.scratch.tile),
             _ => kernel.unshuffle(header.typesize, planes, out),
@@ -249,19 +254,19 @@ fn decode_block(
     decoded
 }
 
-/// The streams of one block, one after the other.
+/// The consecutive streams of one block.
 struct StreamReader<'a> {
     compressor: Compressor,
     input: &'a [u8],
     index: usize,
-    at: usize,
+    offset: usize,
 }
 
 impl<'a> StreamReader<'a> {
     fn new(header: &Header, input: &'a [u8], index: usize) -> Result<Self> {
-        let mut this = StreamReader { compressor: header.compressor, input, index, at: 0 };
+        let mut this = StreamReader { compressor: header.compressor, input, index, offset: 0 };
         let start = size_at(input, HEADER_BYTES + 4 * index);
-        this.at = start
+        this.offset = start
             .filter(|start| *start >= header.blocks_start())
             .ok_or_else(|| this.damaged("its position is outside of the buffer"))?;
         Ok(this)
@@ -272,11 +277,11 @@ impl<'a> StreamReader<'a> {
     }
 
     fn next(&mut self) -> Result<&'a [u8]> {
-        let size = size_at(self.input, self.at)
+        let size = size_at(self.input, self.offset)
             .ok_or_else(|| self.damaged("a stream starts outside of the buffer"))?;
-        let start = self.at + 4;
+        let start = self.offset + 4;
         let stream = self.input.get(start..start.saturating_add(size));
-        self.at = start.saturating_add(size);
+        self.offset = start.saturating_add(size);
         stream.ok_or_else(|| self.damaged(&format!("a stream of {size} bytes leaves the buffer")))
     }
 
@@ -286,27 +291,27 @@ impl<'a> StreamReader<'a> {
     }
 }
 
-/// The number at `at`, unless that is outside of `input`.
-fn size_at(input: &[u8], at: usize) -> Option<usize> {
-    let bytes = input.get(at..)?.first_chunk::<4>()?;
+/// The number at `offset`, unless `offset` is outside `input`.
+fn size_at(input: &[u8], offset: usize) -> Option<usize> {
+    let bytes = input.get(offset..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*bytes) as usize)
 }
 
-/// Encode all blocks; the size of the buffer, or 0 where it is not smaller than storing.
+/// Encode all blocks; returns the size of the buffer, or 0 if it is not smaller than a stored one.
 fn encode_blocks(
     plan: &Header,
     level: u8,
     input: &[u8],
-    room: &mut [MaybeUninit<u8>],
+    output: &mut [MaybeUninit<u8>],
     context: &mut Context,
 ) -> Result<usize> {
     let kernel = Kernel::detect();
-    let mut at = plan.blocks_start();
+    let mut offset = plan.blocks_start();
     for index in 0..plan.block_count() {
-        if at > room.len() {
+        if offset > output.len() {
             return Ok(0);
         }
-        put(room, HEADER_BYTES + 4 * index, &(at as u32).to_le_bytes());
+        write_at(output, HEADER_BYTES + 4 * index, &(offset as u32).to_le_bytes());
         let source = &input[plan.block(index)];
         let mut block = take(&mut context.scratch.block);
         let filtered = match plan.block_filter(source.len()) {
@@ -322,48 +327,48 @@ fn encode_blocks(
                 target
             }
         };
-        let encoded = encode_streams(plan, level, filtered, room, at, context);
+        let encoded = encode_streams(plan, level, filtered, output, offset, context);
         context.scratch.block = block;
-        at = encoded?;
-        if at == 0 {
+        offset = encoded?;
+        if offset == 0 {
             return Ok(0);
         }
     }
-    Ok(at)
+    Ok(offset)
 }
 
-/// Encode the streams of one block from `at` on; where they end, or 0 if they do not fit.
+/// Encode the streams of one block from `offset` on; returns their end, or 0 if they do not fit.
 fn encode_streams(
     plan: &Header,
     level: u8,
     filtered: &[u8],
-    room: &mut [MaybeUninit<u8>],
-    mut at: usize,
+    output: &mut [MaybeUninit<u8>],
+    mut offset: usize,
     context: &mut Context,
 ) -> Result<usize> {
     for stream in filtered.chunks_exact(filtered.len() / plan.streams(filtered.len())) {
-        let start = at + 4;
-        if start >= room.len() {
+        let start = offset + 4;
+        if start >= output.len() {
             return Ok(0);
         }
-        let end = room.len().min(start + stream.len());
-        let mut size = plan.compressor.encode(level, plan.split, stream, &mut room[start..end], context)?;
+        let end = output.len().min(start + stream.len());
+        let mut size = plan.compressor.encode(level, plan.split, stream, &mut output[start..end], context)?;
         if size == 0 || size == stream.len() {
             size = stream.len();
-            if start + size > room.len() {
+            if start + size > output.len() {
                 return Ok(0);
             }
-            put(room, start, stream);
+            write_at(output, start, stream);
         }
-        put(room, at, &(size as u32).to_le_bytes());
-        at = start + size;
+        write_at(output, offset, &(size as u32).to_le_bytes());
+        offset = start + size;
     }
-    Ok(at)
+    Ok(offset)
 }
 
-/// Writes `bytes` at `at`, which the caller made sure to be within `room`.
-fn put(room: &mut [MaybeUninit<u8>], at: usize, bytes: &[u8]) {
-    let target = &mut room[at..at + bytes.len()];
+/// Write `bytes` at `offset`; the caller checks that they fit `out`.
+fn write_at(output: &mut [MaybeUninit<u8>], offset: usize, bytes: &[u8]) {
+    let target = &mut output[offset..offset + bytes.len()];
     // SAFETY: equal lengths, and a fresh buffer overlaps nothing.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.as_mut_ptr().cast(), bytes.len()) };
 }

@@ -1,9 +1,9 @@
-//! The streams within a Blosc block: one compressed run of bytes each.
+//! The streams of a Blosc block: one compressed sequence of bytes each.
 //!
-//! A stream has its size before it (u32, little-endian); one that is as long
-//! as what it decodes to is stored. Which compressor made it, the buffer's
-//! header says: `lz4` and `lz4hc` make the same raw blocks, `snappy` the raw
-//! Snappy format, `zlib` and `zstd` whole streams with their own headers.
+//! The size of a stream comes before it (u32, little-endian); a stream as long as its decoded bytes
+//! is stored. The header of the buffer names the compressor: `lz4` and `lz4hc` produce the same raw
+//! blocks, `snappy` the raw Snappy format, `zlib` and `zstd` whole streams with headers of their
+//! own.
 
 use std::mem::MaybeUninit;
 
@@ -12,7 +12,7 @@ use super::super::{as_uninit, check_size, deflate, lz4, zstd};
 use super::blosclz;
 use crate::error::{Error, Result};
 
-/// Who compresses the streams.
+/// The compressor of the streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Compressor {
     BloscLz,
@@ -23,7 +23,7 @@ pub(super) enum Compressor {
     Zstd,
 }
 
-/// The names in metadata, and the numbers of the formats in headers.
+/// The names in metadata, and the format numbers in headers.
 const COMPRESSORS: [(&str, Compressor, u8); 6] = [
     ("blosclz", Compressor::BloscLz, 0),
     ("lz4", Compressor::Lz4, 1),
@@ -52,10 +52,10 @@ impl Compressor {
     pub(super) fn decode(self, input: &[u8], out: &mut [u8], context: &mut Context) -> Result<()> {
         match self {
             Compressor::BloscLz => blosclz::decode(input, out),
-            // SAFETY: the decoder writes initialised bytes only.
+            // SAFETY: the decoder writes only initialised bytes.
             Compressor::Lz4 | Compressor::Lz4Hc => lz4::decode_block(input, unsafe { as_uninit(out) }),
             Compressor::Snappy => decode_snappy(input, out),
-            // SAFETY: the decoder writes initialised bytes only.
+            // SAFETY: the decoder writes only initialised bytes.
             Compressor::Zlib => context.inflater()?.inflate_zlib(input, unsafe { as_uninit(out) }),
             Compressor::Zstd => {
                 let written = context.zstd_decoder()?.decompress(out, input).map_err(zstd::failure)?;
@@ -64,8 +64,8 @@ impl Compressor {
         }
     }
 
-    /// Encode a stream, which is one of several of its block where the header says
-    /// `split`, into `out`; the bytes written, or 0 where they do not fit or it is not worth it.
+    /// Encode a stream into `out`. `split` is true for one of several streams of a block. Returns
+    /// the number of bytes written, or 0 if they do not fit or compression does not pay.
     pub(super) fn encode(
         self,
         level: u8,
@@ -91,7 +91,7 @@ impl Compressor {
     }
 }
 
-/// The level that c-blosc gives to Zstandard.
+/// The level that c-blosc passes to Zstandard.
 fn zstd_level(level: u8) -> i32 {
     match level {
         0..=8 => i32::from(level) * 2 - 1,
@@ -107,13 +107,13 @@ fn decode_snappy(input: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 fn encode_snappy(input: &[u8], out: &mut [MaybeUninit<u8>], context: &mut Context) -> Result<usize> {
-    // The encoder wants room for the worst case.
+    // The encoder needs capacity for the worst case.
     let (encoder, target) = context.snappy(input.len());
     let written = encoder
         .compress(input, target)
         .map_err(|error| Error::internal(format!("Snappy cannot encode: {error}")))?;
-    let Some(room) = out.get_mut(..written) else { return Ok(0) };
-    for (to, byte) in room.iter_mut().zip(&target[..written]) {
+    let Some(output) = out.get_mut(..written) else { return Ok(0) };
+    for (to, byte) in output.iter_mut().zip(&target[..written]) {
         *to = MaybeUninit::new(*byte);
     }
     Ok(written)

@@ -1,10 +1,10 @@
 //! Tests of blocks against their definition: each position needs its whole block.
 
 use super::*;
-use crate::reduce::Cut;
+use crate::reduce::AxisBlocks;
 
 /// A base, its block lengths, and a view of the blocks.
-fn cut() -> impl Strategy<Value = (Blocks, IndexTransform)> {
+fn blocks_and_view() -> impl Strategy<Value = (Blocks, IndexTransform)> {
     dims().prop_flat_map(|base| {
         proptest::collection::vec(1i64..4, base.len()).prop_flat_map(move |factors| {
             let block = |(dim, factor): (&Dim, &i64)| {
@@ -22,9 +22,9 @@ fn cut() -> impl Strategy<Value = (Blocks, IndexTransform)> {
 }
 
 /// The edges of the blocks along an axis.
-fn edges(cut: Cut) -> Vec<usize> {
-    let whole = (0..cut.wholes).map(|_| cut.whole);
-    let lengths = [cut.first].into_iter().chain(whole).chain([cut.last]).filter(|&length| length > 0);
+fn edges(blocks: AxisBlocks) -> Vec<usize> {
+    let whole = (0..blocks.wholes).map(|_| blocks.whole);
+    let lengths = [blocks.first].into_iter().chain(whole).chain([blocks.last]).filter(|&length| length > 0);
     let mut edges = vec![0];
     edges.extend(lengths.scan(0, |end, length| {
         *end += length;
@@ -43,25 +43,25 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn behind_each_position_is_its_block((blocks, view) in cut()) {
-        let behind = blocks.sources(&view).unwrap().unwrap();
-        let rows = behind.counts().next().unwrap();
-        let parts: Vec<_> = (0..rows).map(|row| blocks.part(&behind, row..row + 1).unwrap()).collect();
-        let (whole, dim_grids) = blocks.part(&behind, 0..rows).unwrap();
+    fn sources_of_positions_are_their_blocks((blocks, view) in blocks_and_view()) {
+        let sources = blocks.sources(&view).unwrap().unwrap();
+        let rows = sources.counts().next().unwrap();
+        let parts: Vec<_> = (0..rows).map(|row| blocks.part(&sources, row..row + 1).unwrap()).collect();
+        let (whole, axis_blocks) = blocks.part(&sources, 0..rows).unwrap();
         for position in positions(&view.dims) {
-            let (at, block_of) = (indices(&behind.order, &position), indices(&view, &position));
-            for (k, &wanted) in block_of.iter().enumerate() {
+            let (at, block_of) = (indices(&sources.order, &position), indices(&view, &position));
+            for (k, &expected) in block_of.iter().enumerate() {
                 let place = at[k] as usize;
-                let (row, cuts_of_row) = &parts[at[0] as usize];
+                let (row, row_blocks) = &parts[at[0] as usize];
                 let of_row = if k == 0 { 0 } else { place };
-                for (part, cut, place) in [(&whole, dim_grids[k], place), (row, cuts_of_row[k], of_row)] {
-                    let (edges, mut inside) = (edges(cut), vec![0; part.dims.len()]);
+                for (part, division, place) in [(&whole, axis_blocks[k], place), (row, row_blocks[k], of_row)] {
+                    let (edges, mut inside) = (edges(division), vec![0; part.dims.len()]);
                     prop_assert_eq!(*edges.last().unwrap() as i64, part.dims[k].size());
                     let items = (edges[place]..edges[place + 1]).map(|item| {
                         inside[k] = item as i64;
                         index(&part.maps[k], &part.dims, &inside)
                     });
-                    prop_assert_eq!(items.collect::<Vec<_>>(), block(&blocks, k, wanted));
+                    prop_assert_eq!(items.collect::<Vec<_>>(), block(&blocks, k, expected));
                 }
             }
         }

@@ -1,55 +1,52 @@
-//! The filters of Blosc: byte shuffle and bit shuffle of one block, and back.
+//! The filters of Blosc: byte shuffle and bit shuffle of one block, and their inverses.
 //!
-//! **Byte shuffle** views the block as `count` items of `width` bytes and
-//! transposes: first every item's byte 0, then every byte 1, and so on. Bytes
-//! after the last whole item are copied.
+//! **Byte shuffle** views the block as `count` items of `width` bytes and transposes it: first byte
+//! 0 of every item, then byte 1, and so on. Bytes after the last whole item are copied.
 //!
-//! **Bit shuffle** transposes bits: row `8·p + k` of the result holds bit `k`
-//! of byte `p` of every item, 8 items to a byte, the first in the lowest bit.
-//! Blosc 1 applies it only where the number of items is a multiple of 8, else
-//! the whole block is copied.
+//! **Bit shuffle** transposes bits: row `8·p + k` of the result holds bit `k` of byte `p` of every
+//! item, 8 items to a byte, the first in the lowest bit. Blosc 1 applies it only if the number of
+//! items is a multiple of 8; otherwise the whole block is copied.
 //!
-//! Both are made of one primitive, [`Kernel::split`], and its inverse,
-//! [`Kernel::join`]: items to planes that lie `stride` bytes apart. The bit
-//! shuffle of a plane is 8×8 bit transpositions (within the u64 of 8 bytes of
-//! the plane), then a split with items of 8 bytes; it works in tiles that stay
-//! in the first-level cache, so that the block itself is passed over once.
+//! Both use one primitive, [`Kernel::split`], and its inverse, [`Kernel::join`]: items to planes
+//! that are `stride` bytes apart. The bit shuffle of a plane is 8×8 bit transpositions (within the
+//! u64 of 8 bytes of the plane), then a split with items of 8 bytes. It works in tiles that stay in
+//! the first-level cache, so the block itself is read once.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
 use crate::codec::context::ReusableBuffer;
 
-/// Bytes of a bit-shuffle tile: half of a first-level cache.
+/// The size of a bit-shuffle tile: half of a first-level cache.
 const TILE_BYTES: usize = 16 << 10;
 
-/// A tile has a multiple of this many items: 32 bytes in each bit row.
+/// The number of items of a tile is a multiple of this: 32 bytes in each bit row.
 const TILE_ITEMS: usize = 256;
 
-/// Which instructions are used.
+/// The instructions of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::codec) enum Kernel {
-    /// No particular ones; the twin that the others are tested against.
+    /// Portable instructions; the reference for the other kernels.
     #[cfg_attr(all(target_arch = "x86_64", not(test)), allow(dead_code))]
     Portable,
     /// The baseline of x86-64.
     #[cfg(target_arch = "x86_64")]
     Sse2,
-    /// Twice as wide; found at run time.
+    /// Registers of 32 bytes; detected at run time.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }
 
-/// How the items of a split or join are laid out.
+/// The layout of the items of a split or join.
 #[derive(Clone, Copy)]
 struct Layout {
-    /// Bytes of an item, and number of planes.
+    /// The size of an item, and the number of planes.
     width: usize,
-    /// Items, and bytes of a plane.
+    /// The number of items, and the size of a plane.
     count: usize,
-    /// From one plane to the next.
+    /// The distance between planes.
     stride: usize,
-    /// Transpose the bits of each item of 8 bytes too.
+    /// Whether the bits of each item of 8 bytes are also transposed.
     bits: bool,
 }
 
@@ -58,7 +55,7 @@ impl Layout {
         self.count * self.width
     }
 
-    /// Bytes from the first plane's start to the last one's end.
+    /// The number of bytes from the start of the first plane to the end of the last one.
     fn plane_bytes(self) -> usize {
         if self.count == 0 {
             return 0;
@@ -67,37 +64,37 @@ impl Layout {
     }
 }
 
-/// The planes of a shuffled block: one after the other, or wherever they are.
+/// The planes of a shuffled block: contiguous or separate.
 #[derive(Clone, Copy)]
 pub(in crate::codec) enum Planes<'a> {
-    /// The whole block, with what follows the last item.
-    Together(&'a [u8]),
-    /// One slice for each plane of at most 16; nothing follows.
-    Apart(&'a [&'a [u8]]),
+    /// The whole block, with the bytes after the last item.
+    Contiguous(&'a [u8]),
+    /// One slice for each plane, at most 16; no bytes follow.
+    Separate(&'a [&'a [u8]]),
 }
 
 impl<'a> Planes<'a> {
     fn plane(self, index: usize, count: usize) -> &'a [u8] {
         match self {
-            Planes::Together(block) => &block[index * count..][..count],
-            Planes::Apart(planes) => &planes[index][..count],
+            Planes::Contiguous(block) => &block[index * count..][..count],
+            Planes::Separate(planes) => &planes[index][..count],
         }
     }
 
-    /// What follows the planes, which take `bytes`.
+    /// The bytes after the planes, which have `bytes` bytes.
     fn rest(self, bytes: usize) -> &'a [u8] {
         match self {
-            Planes::Together(block) => &block[bytes..],
-            Planes::Apart(_) => &[],
+            Planes::Contiguous(block) => &block[bytes..],
+            Planes::Separate(_) => &[],
         }
     }
 }
 
-/// The most planes that may be apart: Blosc does not split larger items.
-pub(super) const MOST_APART: usize = 16;
+/// The maximum number of separate planes: Blosc does not split larger items.
+pub(super) const MAX_SEPARATE_PLANES: usize = 16;
 
 impl Kernel {
-    /// The best that this processor has.
+    /// The fastest kernel of this processor.
     pub(in crate::codec) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -115,7 +112,7 @@ impl Kernel {
     fn split(self, layout: Layout, items: &[u8], planes: &mut [u8]) {
         let items = &items[..layout.item_bytes()];
         let planes = &mut planes[..layout.plane_bytes()];
-        let done = match self {
+        let items_done = match self {
             Kernel::Portable => 0,
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the slices have the sizes of the layout, SSE2 is the baseline.
@@ -124,14 +121,14 @@ impl Kernel {
             // SAFETY: the slices have the sizes of the layout, AVX2 was detected.
             Kernel::Avx2 => unsafe { x86::split_avx2(layout, items.as_ptr(), planes.as_mut_ptr()) },
         };
-        split_rest(layout, done, items, planes);
+        split_rest(layout, items_done, items, planes);
     }
 
     /// `items[i·width + p] = planes[p·stride + i]`.
     fn join(self, layout: Layout, planes: &[u8], items: &mut [u8]) {
         let items = &mut items[..layout.item_bytes()];
         let planes = &planes[..layout.plane_bytes()];
-        let done = match self {
+        let items_done = match self {
             Kernel::Portable => 0,
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the slices have the sizes of the layout, SSE2 is the baseline.
@@ -140,26 +137,26 @@ impl Kernel {
             // SAFETY: the slices have the sizes of the layout, AVX2 was detected.
             Kernel::Avx2 => unsafe { x86::join_avx2(layout, planes.as_ptr(), items.as_mut_ptr()) },
         };
-        join_rest(layout, done, |p| &planes[p * layout.stride..], items);
+        join_rest(layout, items_done, |p| &planes[p * layout.stride..], items);
     }
 
-    /// The same for planes that are apart, each of `layout.count` bytes.
-    fn join_apart(self, layout: Layout, planes: &[&[u8]], items: &mut [u8]) {
+    /// Like [`Kernel::join`], for separate planes of `layout.count` bytes each.
+    fn join_separate(self, layout: Layout, planes: &[&[u8]], items: &mut [u8]) {
         let items = &mut items[..layout.item_bytes()];
-        let mut starts = [std::ptr::null(); MOST_APART];
+        let mut starts = [std::ptr::null(); MAX_SEPARATE_PLANES];
         for (start, plane) in starts.iter_mut().zip(&planes[..layout.width]) {
             *start = plane[..layout.count].as_ptr();
         }
-        let done = match self {
+        let items_done = match self {
             Kernel::Portable => 0,
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the slices have the sizes of the layout, SSE2 is the baseline.
-            Kernel::Sse2 => unsafe { x86::join_apart_sse2(layout, &starts, items.as_mut_ptr()) },
+            Kernel::Sse2 => unsafe { x86::join_separate_sse2(layout, &starts, items.as_mut_ptr()) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the slices have the sizes of the layout, AVX2 was detected.
-            Kernel::Avx2 => unsafe { x86::join_apart_avx2(layout, &starts, items.as_mut_ptr()) },
+            Kernel::Avx2 => unsafe { x86::join_separate_avx2(layout, &starts, items.as_mut_ptr()) },
         };
-        join_rest(layout, done, |p| planes[p], items);
+        join_rest(layout, items_done, |p| planes[p], items);
     }
 
     /// Byte shuffle of `source` into `target` of the same length.
@@ -176,8 +173,8 @@ impl Kernel {
         let count = target.len() / width;
         let layout = Layout { width, count, stride: count, bits: false };
         match source {
-            Planes::Together(block) => self.join(layout, block, target),
-            Planes::Apart(planes) => self.join_apart(layout, planes, target),
+            Planes::Contiguous(block) => self.join(layout, block, target),
+            Planes::Separate(planes) => self.join_separate(layout, planes, target),
         }
         let whole = layout.item_bytes();
         target[whole..].copy_from_slice(source.rest(whole));
@@ -244,11 +241,11 @@ impl Kernel {
     }
 }
 
-/// A block to which no filter was applied.
+/// Copy a block without a filter.
 fn copy_planes(source: Planes<'_>, target: &mut [u8]) {
     match source {
-        Planes::Together(block) => target.copy_from_slice(block),
-        Planes::Apart(planes) => {
+        Planes::Contiguous(block) => target.copy_from_slice(block),
+        Planes::Separate(planes) => {
             for (plane, part) in planes.iter().zip(target.chunks_exact_mut(planes[0].len())) {
                 part.copy_from_slice(plane);
             }
@@ -256,7 +253,7 @@ fn copy_planes(source: Planes<'_>, target: &mut [u8]) {
     }
 }
 
-/// The number of items, where the bit shuffle applies to a block of this size.
+/// The number of items, if the bit shuffle applies to a block of this size.
 fn bitshuffled_items(width: usize, bytes: usize) -> Option<usize> {
     let count = bytes / width;
     (count % 8 == 0).then_some(count)
@@ -391,12 +388,12 @@ mod tests {
                         let mut back = vec![0; source.len()];
                         kernel.shuffle(width, &source, &mut there);
                         assert_eq!(there, shuffled(width, &source), "{kernel:?} {width} {count}");
-                        kernel.unshuffle(width, Planes::Together(&there), &mut back);
+                        kernel.unshuffle(width, Planes::Contiguous(&there), &mut back);
                         assert_eq!(back, source, "{kernel:?} {width} {count}");
                         kernel.bitshuffle(width, &source, &mut there, &mut tile);
                         assert_eq!(there, bitshuffled(width, &source), "{kernel:?} bits {width} {count}");
                         back.fill(0);
-                        kernel.bitunshuffle(width, Planes::Together(&there), &mut back, &mut tile);
+                        kernel.bitunshuffle(width, Planes::Contiguous(&there), &mut back, &mut tile);
                         assert_eq!(back, source, "{kernel:?} bits {width} {count}");
                     }
                 }
@@ -414,7 +411,7 @@ mod tests {
                 let mut back = vec![0; source.len()];
                 kernel.bitshuffle(width, &source, &mut there, &mut tile);
                 assert_eq!(there, bitshuffled(width, &source), "{kernel:?} {width}");
-                kernel.bitunshuffle(width, Planes::Together(&there), &mut back, &mut tile);
+                kernel.bitunshuffle(width, Planes::Contiguous(&there), &mut back, &mut tile);
                 assert_eq!(back, source, "{kernel:?} {width}");
             }
         }
@@ -427,13 +424,13 @@ mod tests {
             let source = noise(width * count);
             let planes: Vec<&[u8]> = source.chunks_exact(count).collect();
             for kernel in kernels() {
-                let (mut together, mut apart) = (vec![0; source.len()], vec![0; source.len()]);
-                kernel.unshuffle(width, Planes::Together(&source), &mut together);
-                kernel.unshuffle(width, Planes::Apart(&planes), &mut apart);
-                assert_eq!(together, apart, "{kernel:?} {width}");
-                kernel.bitunshuffle(width, Planes::Together(&source), &mut together, &mut tile);
-                kernel.bitunshuffle(width, Planes::Apart(&planes), &mut apart, &mut tile);
-                assert_eq!(together, apart, "{kernel:?} bits {width}");
+                let (mut contiguous, mut separate) = (vec![0; source.len()], vec![0; source.len()]);
+                kernel.unshuffle(width, Planes::Contiguous(&source), &mut contiguous);
+                kernel.unshuffle(width, Planes::Separate(&planes), &mut separate);
+                assert_eq!(contiguous, separate, "{kernel:?} {width}");
+                kernel.bitunshuffle(width, Planes::Contiguous(&source), &mut contiguous, &mut tile);
+                kernel.bitunshuffle(width, Planes::Separate(&planes), &mut separate, &mut tile);
+                assert_eq!(contiguous, separate, "{kernel:?} bits {width}");
             }
         }
     }

@@ -1,44 +1,41 @@
-//! The vector kernels of the shuffle, for SSE2 and AVX2 alike.
+//! The vector kernels of the shuffle, for SSE2 and AVX2.
 //!
-//! All of them rest on one fact. Take 2ⁿ registers of 16 bytes as one sequence
-//! and *weave* it: interleave its first half with its second, byte by byte
-//! (two unpack instructions per pair of registers). A byte at index `x` goes to
-//! `x` rotated left by one bit. With `width` = 2ʷ planes in one register each,
-//! the index is (plane: w bits, item: 4 bits); `w` weaves make it (item,
-//! plane), which is the join. The split goes on rotating: 4 weaves turn (item:
-//! 4 bits, byte: w bits), so written because 16 items fill `width` registers,
-//! into (byte, item).
+//! All kernels rest on one fact. Take 2ⁿ registers of 16 bytes as one sequence and *weave* it:
+//! interleave its first half with its second, byte by byte (two unpack instructions per pair of
+//! registers). A byte at index `x` moves to `x` rotated left by one bit. With `width` = 2ʷ planes
+//! in one register each, the index is (plane: w bits, item: 4 bits); `w` weaves change it to (item,
+//! plane), which is the join. The split continues the rotation: 4 weaves change (item: 4 bits,
+//! byte: w bits), because 16 items fill `width` registers, to (byte, item).
 //!
-//! AVX2 registers are two independent lanes of 16 bytes. The low lane gets
-//! items 0 to 15, the high lane items 16 to 31, so that planes are whole
-//! 32-byte loads and stores.
+//! AVX2 registers are two independent lanes of 16 bytes. The low lane holds items 0 to 15, the high
+//! lane items 16 to 31, so that planes are whole 32-byte loads and stores.
 //!
-//! Any other width is handled as columns of 16 bytes: 16 items by 16 bytes are
-//! a square whose transposition is 4 weaves. The last column overlaps the one
-//! before; a width below 16 has one column that reaches into the next item.
+//! Any other width is processed as columns of 16 bytes: 16 items by 16 bytes are a square whose
+//! transposition is 4 weaves. The last column overlaps the previous one; a width below 16 has one
+//! column that extends into the next item.
 
 use std::arch::x86_64::*;
 
-use super::{Layout, MOST_APART};
+use super::{Layout, MAX_SEPARATE_PLANES};
 
 /// One register of 16 or 32 bytes.
 trait Vector: Copy {
-    /// Items handled at once: one per byte of the register.
+    /// Items per register: one per byte.
     const ITEMS: usize;
 
     /// Low lane from `low`, high lane (if any) from `high`.
     unsafe fn load_lanes(low: *const u8, high: *const u8) -> Self;
     /// The inverse of `load_lanes`.
     unsafe fn store_lanes(self, low: *mut u8, high: *mut u8);
-    /// All of the register, unaligned.
+    /// The whole register, unaligned.
     unsafe fn load(from: *const u8) -> Self;
-    /// All of the register, unaligned.
+    /// The whole register, unaligned.
     unsafe fn store(self, to: *mut u8);
-    /// The low lanes of both, side by side.
+    /// The low lanes of both, one after the other.
     unsafe fn store_low(a: Self, b: Self, to: *mut u8);
     /// The high lanes of both, if there are any.
     unsafe fn store_high(a: Self, b: Self, to: *mut u8);
-    /// Interleaves the bytes of each lane.
+    /// Interleave the bytes of each lane.
     unsafe fn weave(a: Self, b: Self) -> (Self, Self);
     /// The split of 2 registers with items of 2 bytes.
     unsafe fn split2(rows: [Self; 2]) -> [Self; 2];
@@ -111,7 +108,7 @@ impl Vector for __m128i {
 
     #[inline(always)]
     unsafe fn transpose_bits(self) -> Self {
-        // SAFETY: registers only; the same three swaps as the portable one.
+        // SAFETY: registers only; the same three swaps as the portable kernel.
         unsafe {
             let mut x = self;
             let mask = _mm_set1_epi64x(0x00aa_00aa_00aa_00aa);
@@ -180,7 +177,7 @@ impl Vector for __m256i {
 
     #[inline(always)]
     unsafe fn split2(rows: [Self; 2]) -> [Self; 2] {
-        // SAFETY: only called where AVX2 is enabled; bytes are grouped, then halves exchanged.
+        // SAFETY: only called where AVX2 is enabled. Bytes are grouped, then halves exchanged.
         unsafe {
             let order = _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
             let order = _mm256_broadcastsi128_si256(order);
@@ -209,7 +206,7 @@ impl Vector for __m256i {
 
     #[inline(always)]
     unsafe fn transpose_bits(self) -> Self {
-        // SAFETY: only called where AVX2 is enabled; the same three swaps as the portable one.
+        // SAFETY: only called where AVX2 is enabled; the same three swaps as the portable kernel.
         unsafe {
             let mut x = self;
             let mask = _mm256_set1_epi64x(0x00aa_00aa_00aa_00aa);
@@ -225,7 +222,7 @@ impl Vector for __m256i {
     }
 }
 
-/// Interleaves the first half of the rows with the second.
+/// Interleave the first half of the rows with the second.
 #[inline(always)]
 unsafe fn weave_all<V: Vector, const N: usize>(rows: [V; N]) -> [V; N] {
     let mut woven = rows;
@@ -238,10 +235,10 @@ unsafe fn weave_all<V: Vector, const N: usize>(rows: [V; N]) -> [V; N] {
     woven
 }
 
-/// Rows of items to planes.
+/// Convert rows of items to planes.
 #[inline(always)]
 unsafe fn split_rows<V: Vector, const N: usize>(rows: [V; N]) -> [V; N] {
-    // SAFETY: registers only. The slices have the length that the pattern asks for.
+    // SAFETY: registers only. The slices have the length of the pattern.
     unsafe {
         match *rows.as_slice() {
             [a, b] => fill(rows, &V::split2([a, b])),
@@ -257,7 +254,8 @@ fn fill<V: Copy, const N: usize>(mut rows: [V; N], with: &[V]) -> [V; N] {
     rows
 }
 
-/// The split for a width `N` of 2, 4, 8 or 16; the items done, all but fewer than `V::ITEMS`.
+/// The split for a width `N` of 2, 4, 8 or 16; returns the number of items done, all but fewer than
+/// `V::ITEMS`.
 #[inline(always)]
 unsafe fn split_power<V: Vector, const N: usize, const BITS: bool>(
     layout: Layout,
@@ -285,7 +283,8 @@ unsafe fn split_power<V: Vector, const N: usize, const BITS: bool>(
     first
 }
 
-/// The join for a width `N` of 2, 4, 8 or 16; the items done, all but fewer than `V::ITEMS`.
+/// The join for a width `N` of 2, 4, 8 or 16; returns the number of items done, all but fewer than
+/// `V::ITEMS`.
 #[inline(always)]
 unsafe fn join_power<V: Vector, const N: usize, const BITS: bool>(
     layout: Layout,
@@ -331,13 +330,13 @@ fn columns_fit<V: Vector>(layout: Layout, first: usize) -> bool {
     after <= layout.count && (after - 1) * layout.width + layout.width.max(16) <= layout.item_bytes()
 }
 
-/// The start of the column after `column`, if there is one.
+/// The start of the column after `column`, if any.
 #[inline(always)]
 fn next_column(width: usize, column: usize) -> Option<usize> {
     (column + 16 < width).then(|| (column + 16).min(width - 16))
 }
 
-/// The split for any width, `NARROW` below 16; the items done.
+/// The split for any width, `NARROW` below 16; returns the number of items done.
 #[inline(always)]
 unsafe fn split_any<V: Vector, const NARROW: bool>(
     layout: Layout,
@@ -349,8 +348,8 @@ unsafe fn split_any<V: Vector, const NARROW: bool>(
     while columns_fit::<V>(layout, first) {
         let mut column = Some(0);
         while let Some(start) = column {
-            // SAFETY: `columns_fit` says that 16 bytes from every item's column are
-            // within `items`; only planes below `width` are stored.
+            // SAFETY: `columns_fit` checks that 16 bytes from every item's column are within
+            // `items`; only planes below `width` are stored.
             unsafe {
                 let from = items.add(first * width + start);
                 let mut rows = [V::load_lanes(from, from.wrapping_add(16 * width)); 16];
@@ -372,7 +371,7 @@ unsafe fn split_any<V: Vector, const NARROW: bool>(
     first
 }
 
-/// The join for any width, `NARROW` below 16; the items done.
+/// The join for any width, `NARROW` below 16; returns the number of items done.
 #[inline(always)]
 unsafe fn join_any<V: Vector, const NARROW: bool>(
     layout: Layout,
@@ -384,8 +383,8 @@ unsafe fn join_any<V: Vector, const NARROW: bool>(
     while columns_fit::<V>(layout, first) {
         let mut column = Some(0);
         while let Some(start) = column {
-            // SAFETY: as for the split. What a narrow item's column writes beyond
-            // the item is overwritten by the next item: those are written in order.
+            // SAFETY: as for the split. A narrow item's column may write beyond the item; the next
+            // item, written later, overwrites those bytes.
             unsafe {
                 let mut rows = [V::load(plane(start).add(first)); 16];
                 for (p, row) in rows.iter_mut().enumerate().skip(1) {
@@ -410,12 +409,12 @@ unsafe fn join_any<V: Vector, const NARROW: bool>(
     first
 }
 
-/// The rows' low lanes at every `width`, then their high lanes after them.
+/// The low lanes of the rows at every `width`, then the high lanes after them.
 #[inline(always)]
 unsafe fn store_in_order<V: Vector>(rows: [V; 16], to: *mut u8, width: usize) {
     let mut lanes = [0u8; 512];
     for (i, row) in rows.into_iter().enumerate() {
-        // SAFETY: 32 places of 16 bytes.
+        // SAFETY: the array has 32 rows of 16 bytes.
         unsafe { row.store_lanes(lanes.as_mut_ptr().add(16 * i), lanes.as_mut_ptr().add(256 + 16 * i)) };
     }
     for i in 0..V::ITEMS {
@@ -486,19 +485,19 @@ pub(super) unsafe fn join_avx2(layout: Layout, planes: *const u8, items: *mut u8
     unsafe { join::<__m256i>(layout, |p| planes.wrapping_add(p * layout.stride), items) }
 }
 
-type Starts = [*const u8; MOST_APART];
+type Starts = [*const u8; MAX_SEPARATE_PLANES];
 
 /// # Safety
 /// The first `layout.width` planes are valid for `layout.count` bytes, `items` for all of them.
-pub(super) unsafe fn join_apart_sse2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
+pub(super) unsafe fn join_separate_sse2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
     // SAFETY: the caller's promise; SSE2 is the baseline.
     unsafe { join::<__m128i>(layout, |p| planes[p], items) }
 }
 
 /// # Safety
-/// As for `join_apart_sse2`; the processor has AVX2.
+/// As for `join_separate_sse2`; the processor has AVX2.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn join_apart_avx2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
+pub(super) unsafe fn join_separate_avx2(layout: Layout, planes: &Starts, items: *mut u8) -> usize {
     // SAFETY: the caller's promise.
     unsafe { join::<__m256i>(layout, |p| planes[p], items) }
 }
