@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 
 __all__ = ["Options", "configure", "current", "options", "threads"]
 
@@ -253,4 +253,4 @@ class options:
             _engine.set_threads(self._threads)
 
 
-call_public("tessarr", Options, options)
+set_public_module("tessarr", Options, options)

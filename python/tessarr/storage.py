@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tessarr.api.create import create, create_group
 from tessarr.api.hierarchy import migrate_1to2
-from tessarr.codec import listed, of
+from tessarr.codec import to_codec, to_list
 from tessarr.codec.blosc import Blosc
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
-from tessarr.format.node_path import node_path
+from tessarr.format.node_path import normalize_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import configure, current
 from tessarr.store.resolve import locate
@@ -96,8 +96,8 @@ class _Module(ModuleType):
     @default_compressor.setter
     def default_compressor(self, compressor: Any) -> None:
         if not isinstance(compressor, str) or compressor != "auto":
-            for codec in listed(compressor):
-                of(codec)  # what is none is told here, and not when an array is created
+            for codec in to_list(compressor):
+                to_codec(codec)  # what is none is told here, and not when an array is created
         configure(compressor=compressor)
 
 
@@ -257,4 +257,4 @@ def normalize_storage_path(path: str | bytes | None) -> str:
     ('foo/bar', 'a/b')
     """
     text = path.decode("ascii") if isinstance(path, bytes) else path or ""
-    return node_path(text, 2)
+    return normalize_path(text, 2)

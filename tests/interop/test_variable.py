@@ -55,7 +55,7 @@ def test_codecs_have_the_bytes_of_numcodecs(name: str, monkeypatch: pytest.Monke
     encoded = bytes(theirs.encode(values))
     if "pickle" not in name and "bytes" not in name:
         assert bytes(np.asarray(memoryview(ours.encode(values)))) == encoded
-    data_type = ours.object_type() or tessarr.dtype.of(values.dtype)
+    data_type = ours.object_type() or tessarr.dtype.to_data_type(values.dtype)
     spec = ArraySpec(values.shape, data_type)
     given: Any = np.frombuffer(encoded, ours.astype) if "cat" in name else encoded
     found = ours.decode(given, spec)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tessarr.format.chunk_grid import grid_of
+from tessarr.format.chunk_grid import grid_from_lengths
 from tessarr.indexing import default, outer, points
 from tessarr.indexing.touched_chunks import cells
 
@@ -38,7 +38,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Any, Any, Any]:
 @given(cases())
 def test_cells_are_those_of_the_selected_elements(case: Any) -> None:
     shape, lengths, kind, key = case
-    cuts = grid_of(lengths).cuts
+    cuts = grid_from_lengths(lengths).cuts
     selection = kind(key, shape)
     if not selection.size:
         return

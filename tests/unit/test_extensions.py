@@ -350,4 +350,4 @@ def test_the_package_to_install_is_named_where_it_is_known() -> None:
         tessarr.open_array(v2)
     with pytest.raises(UnsupportedError, match="pip install kerchunk"):
         tessarr.create_array(None, shape=3, dtype="u1", compressors={"id": "grib"})
-    assert install_hints.hint("lab.unheard_of") == ""
+    assert install_hints.extension_hint("lab.unheard_of") == ""

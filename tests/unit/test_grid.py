@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr.errors import ArgumentError
-from tessarr.format.chunk_grid import Cuts, RectilinearGrid, RegularGrid, grid_of
+from tessarr.format.chunk_grid import Cuts, RectilinearGrid, RegularGrid, grid_from_lengths
 from tessarr.format.validation import Members, Problems
 
 
@@ -144,4 +144,4 @@ def test_a_grid_grows_by_one_chunk_of_what_is_missing():
 @pytest.mark.parametrize("lengths", [([1, "2"],), ([1.5],), ("ab",), ([],), ([-1],), ([True],)])
 def test_lists_that_users_get_wrong(lengths):
     with pytest.raises(ArgumentError):
-        grid_of(lengths)
+        grid_from_lengths(lengths)

@@ -120,7 +120,7 @@ def test_finite_values_survive_a_round_trip(value):
 
 def test_plain_converts_what_json_has_no_type_for():
     value = {"a": (np.int64(1), np.float32(0.5)), "b": np.arange(3), "c": np.bool_(True)}
-    assert _json.plain(value, "", pytest.fail, note_non_finite=pytest.fail) == {
+    assert _json.to_plain(value, "", pytest.fail, note_non_finite=pytest.fail) == {
         "a": [1, 0.5],
         "b": [0, 1, 2],
         "c": True,
@@ -130,7 +130,7 @@ def test_plain_converts_what_json_has_no_type_for():
 def test_plain_complains_of_everything_at_once():
     found = []
     value = {"a": 1j, "b": [np.nan, b"x"], 3: 1, "d": 10**5000}
-    _json.plain(
+    _json.to_plain(
         value,
         "",
         lambda loc, _: found.append(loc),
@@ -143,6 +143,8 @@ def test_plain_stops_at_a_cycle():
     value = []
     value.append(value)
     found = []
-    _json.plain(value, "", lambda *problem: found.append(problem[1]), note_non_finite=pytest.fail)
+    _json.to_plain(
+        value, "", lambda *problem: found.append(problem[1]), note_non_finite=pytest.fail
+    )
     assert len(found) == 1
     assert "levels" in found[0]

@@ -29,7 +29,7 @@ from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
     ],
 )
 def test_paths_have_one_form(path, zarr_format, expected):
-    assert node_paths.node_path(path, zarr_format) == expected
+    assert node_paths.normalize_path(path, zarr_format) == expected
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_paths_have_one_form(path, zarr_format, expected):
 )
 def test_names_that_are_not_allowed_are_refused(path, zarr_format):
     with pytest.raises(ArgumentError) as caught:
-        node_paths.node_path(path, zarr_format)
+        node_paths.normalize_path(path, zarr_format)
     assert caught.value.kind == "invalid_path"
 
 
@@ -55,10 +55,10 @@ def test_names_that_are_not_allowed_are_refused(path, zarr_format):
 def test_no_path_leaves_the_root(path):
     for zarr_format in (2, 3, None):
         try:
-            normal = node_paths.node_path(path, zarr_format)
+            normal = node_paths.normalize_path(path, zarr_format)
         except ArgumentError:
             continue
-        assert node_paths.node_path(normal, zarr_format) == normal
+        assert node_paths.normalize_path(normal, zarr_format) == normal
         assert not normal.startswith("/")
         assert not {".", "..", ""} & set(normal.split("/")) or normal == ""
 

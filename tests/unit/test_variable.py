@@ -15,7 +15,7 @@ import pytest
 
 import tessarr
 from tessarr import codecs
-from tessarr.codec.elements import join
+from tessarr.codec.elements import join_elements
 from tessarr.errors import ArgumentError, CastError, DataError, MetadataError, UnsupportedError
 
 STRINGS = hasattr(np.dtypes, "StringDType")
@@ -220,8 +220,15 @@ def test_pickles_are_opened_only_where_it_is_allowed():
 def test_damage_names_chunk_key_and_reason(zarr_format):
     array = words(zarr_format, compressors=None)
     key = "c/1" if zarr_format == 3 else "1"
-    good = join([b"a", b"b"])
-    for damaged in (b"", good[:-1], good + b"!", join([b"a"]), join([b"a", b"\xff"]), b"\xff" * 9):
+    good = join_elements([b"a", b"b"])
+    for damaged in (
+        b"",
+        good[:-1],
+        good + b"!",
+        join_elements([b"a"]),
+        join_elements([b"a", b"\xff"]),
+        b"\xff" * 9,
+    ):
         array.store.put(key, damaged)
         with pytest.raises(DataError) as caught:
             array[...]

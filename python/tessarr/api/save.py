@@ -14,8 +14,8 @@ from tessarr.api.open import open as open_node
 from tessarr.array import Array
 from tessarr.array.create import Plan
 from tessarr.errors import ArgumentError
-from tessarr.format.node_path import join, node_path
-from tessarr.format.registry import call_public
+from tessarr.format.node_path import join, normalize_path
+from tessarr.format.registry import set_public_module
 from tessarr.group import Group
 from tessarr.metadata.node import GroupMeta
 from tessarr.node.replace import replace_node
@@ -149,7 +149,7 @@ def save_group(
     form = _format(zarr_format, {})
     with _opened(store, path, form, storage_options) as (place, at):
         plans = {
-            node_path(name, form): Plan.of(place, data=arr, zarr_format=form)
+            normalize_path(name, form): Plan.of(place, data=arr, zarr_format=form)
             for name, arr in arrays.items()
         }
 
@@ -270,4 +270,4 @@ def _opened(
             close(place)
 
 
-call_public("tessarr", LazyLoader)
+set_public_module("tessarr", LazyLoader)

@@ -12,8 +12,8 @@ from tessarr.array.mutation import Changing
 from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
-from tessarr.format.node_path import check_path, join, node_path
-from tessarr.format.registry import call_public
+from tessarr.format.node_path import check_path, join, normalize_path
+from tessarr.format.registry import set_public_module
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.store import open_store
@@ -138,7 +138,7 @@ class Array(Changing):
         if path is not None:
             check_path(path)
         if path:
-            at = node_path(join(at, path.strip("/")), zarr_format)
+            at = normalize_path(join(at, path.strip("/")), zarr_format)
         return _bind(
             cls,
             run_flow(open_flow.array(at, zarr_format=zarr_format), opened),
@@ -504,4 +504,4 @@ _OLDER: Final = ("config", "cache_attrs", "zarr_version", "meta_array", "partial
 """Settings that zarr-python has for the constructor, beside those that have a place here."""
 
 
-call_public("tessarr", Array)
+set_public_module("tessarr", Array)

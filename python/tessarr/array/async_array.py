@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -174,6 +174,6 @@ _FACTS = frozenset(
 """What needs no waiting."""
 
 
-call_public("tessarr", AsyncArray)
+set_public_module("tessarr", AsyncArray)
 # `tessarr` loads it late: doctest finds the examples here.
 __test__ = {"AsyncArray": AsyncArray}

@@ -228,7 +228,7 @@ class _Data:
         if own is None:
             return AUTO
         try:
-            data_type = dtypes.of(dtype)
+            data_type = dtypes.to_data_type(dtype)
             if data_type.has_missing:
                 return AUTO
             fill_bytes(data_type, own)
@@ -334,7 +334,7 @@ def _type_of(values: np.ndarray[Any, Any], settings: Mapping[str, Any]) -> Any:
 def _record_type(dtype: Any) -> np.dtype[Any] | None:
     """Return NumPy's type of records, whose elements are tuples in lists; None for others."""
     try:
-        found = None if dtype is None else dtypes.of(dtype)
+        found = None if dtype is None else dtypes.to_data_type(dtype)
     except (ArgumentError, UnsupportedError):
         return None  # which is told with what else is wrong
     return found.numpy if isinstance(found, Struct) else None
@@ -342,7 +342,7 @@ def _record_type(dtype: Any) -> np.dtype[Any] | None:
 
 def _is_flexible(dtype: Any) -> bool:
     try:
-        return dtypes.of(dtype).elements is not None
+        return dtypes.to_data_type(dtype).elements is not None
     except UnsupportedError:
         return False
     except ArgumentError:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from tessarr.array.config import OPENED, check_names, opened
-from tessarr.codec import listed, of
-from tessarr.codec.base import codec_of_id, plain_codec
+from tessarr.codec import to_codec, to_list
+from tessarr.codec.base import find_codec_by_id, find_plain_codec
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.metadata.build import AUTO
 from tessarr.options import current
@@ -212,7 +212,7 @@ def _with_hdf5_filters(settings: Mapping[str, Any], *, shuffle: bool, checksum: 
     compressors = settings.get("compressors", current().compressor)
     if _is_default(compressors):
         compressors = Blosc()
-    codecs = [of(codec) for codec in listed(compressors)]
+    codecs = [to_codec(codec) for codec in to_list(compressors)]
     after: list[Codec] = [Fletcher32()] if checksum else []
     # Blosc shuffles by itself, and what is not compressed gains nothing.
     before: list[Codec] = [Shuffle()] if shuffle and codecs and codecs != [Blosc()] else []
@@ -228,16 +228,16 @@ def _compressor(compression: Any, options: Any, zarr_format: ZarrFormat) -> Code
     if type(compression) is int:  # h5py: a level of gzip
         compression, options = "gzip", compression
     if not isinstance(compression, str):
-        return of(compression)
+        return to_codec(compression)
     # zarr-python 2 called zlib's streams gzip, which are smaller and what its files have;
     # format 3 has gzip by that name, and zlib only by one that fewer readers know.
     codec_id = _H5PY.get(compression, compression) if zarr_format == 2 else compression
-    codec: Any = codec_id and (plain_codec(codec_id) or codec_of_id(codec_id))
+    codec: Any = codec_id and (find_plain_codec(codec_id) or find_codec_by_id(codec_id))
     if not codec:
-        from tessarr.codec.base import all_names
+        from tessarr.codec.base import list_codec_names
         from tessarr.format.suggestions import did_you_mean
 
-        hint = did_you_mean(compression, all_names())
+        hint = did_you_mean(compression, list_codec_names())
         hint = hint or ": Tessarr has 'gzip', 'blosc', 'zstd', 'lz4', 'bz2', 'lzma' and others"
         message = f"compression {compression!r} is not supported{hint}"
         raise UnsupportedError(message, kind="unsupported_codec", extension=compression)
@@ -251,7 +251,7 @@ def _compressor(compression: Any, options: Any, zarr_format: ZarrFormat) -> Code
     except (TypeError, ValueError) as error:
         message = f"compression_opts {options!r} do not fit compression {compression!r}: {error}"
         raise ArgumentError(message) from error
-    return of(made)
+    return to_codec(made)
 
 
 def _is_numpy(array: object) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr.array.properties import Number
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import Assignable, Dim, IndexDomain, IndexTransform, lower
 from tessarr.index_space.indexing_terms import Mode
 from tessarr.indexing import axis_number
@@ -288,6 +288,6 @@ def _positions(values: npt.NDArray[Any], axis: int, size: int) -> npt.NDArray[np
     return np.where(positions < 0, positions + size, positions)
 
 
-call_public("tessarr", LazyArray)
+set_public_module("tessarr", LazyArray)
 # `tessarr` loads it late: doctest finds the examples here.
 __test__ = {"LazyArray": LazyArray}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.array import Array
-from tessarr.codec import ArrayArrayCodec, ArrayBytesCodec, Codec, listed, of
+from tessarr.codec import ArrayArrayCodec, ArrayBytesCodec, Codec, to_codec, to_list
 from tessarr.codec.blosc import Blosc
 from tessarr.errors import ArgumentError
 from tessarr.format.chunk_shape import normalize_shape
@@ -161,11 +161,11 @@ def type_of(a: Any) -> Any:
 
 def _codecs_like(a: Any, source: int, form: int) -> dict[str, Any]:
     """Return the codecs of an array of format `source` for one of `form`."""
-    filters = [of(codec) for codec in listed(a.filters)]
+    filters = [to_codec(codec) for codec in to_list(a.filters)]
     if hasattr(a, "compressors"):
-        compressors = [of(codec) for codec in a.compressors]
+        compressors = [to_codec(codec) for codec in a.compressors]
     else:  # zarr-python 2
-        compressors = [of(codec) for codec in listed(a.compressor)]
+        compressors = [to_codec(codec) for codec in to_list(a.compressor)]
     if source == 2 and form == 3:
         arrays: list[Codec] = [c for c in filters if isinstance(c, ArrayArrayCodec)]
         makers = [c for c in filters if isinstance(c, ArrayBytesCodec)]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr.codec import of
+from tessarr.codec import to_codec
 from tessarr.codec.blosc import Blosc
 from tessarr.codec.zstd import Zstd
 from tessarr.format.chunk_shape import guess_chunk_shape
@@ -198,4 +198,4 @@ def compressors(dtype: np.dtype[Any], zarr_format: int) -> Iterator[tuple[Codec,
     if dtype.itemsize > 1 and not dtype.hasobject:
         yield (Blosc("zstd", 3, "bitshuffle"),)  # type: ignore[arg-type]
     yield (Zstd(3),)
-    yield (of({"id": "gzip" if zarr_format == 3 else "zlib", "level": 5}),)
+    yield (to_codec({"id": "gzip" if zarr_format == 3 else "zlib", "level": 5}),)

@@ -182,7 +182,7 @@ def _items(values: _Values) -> Iterator[list[str]]:
             texts = (str(item) if isinstance(item, str) else _plain(item) for item in run)
             yield [json.dumps(item) for item in texts]
         else:
-            data_type = data_type or dtypes.of(run.dtype)
+            data_type = data_type or dtypes.to_data_type(run.dtype)
             data, size = run.tobytes(), run.itemsize
             items = (data[start : start + size] for start in range(0, len(data), size))
             yield [json.dumps(data_type.fill_to_json(item, 3)) for item in items]

@@ -17,7 +17,7 @@ from tessarr.codec.base import (
 )
 from tessarr.codec.bytes import Bytes
 from tessarr.codec.chain import Chain
-from tessarr.codec.read import CodecLike, listed, of
+from tessarr.codec.read import CodecLike, to_codec, to_list
 from tessarr.codec.sharding import ShardingIndexed
 from tessarr.codec.transpose import Transpose
 
@@ -33,7 +33,7 @@ __all__ = [
     "ShardingIndexed",
     "Transpose",
     "deliver",
-    "listed",
-    "of",
     "register_codec",
+    "to_codec",
+    "to_list",
 ]

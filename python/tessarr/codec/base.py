@@ -42,12 +42,12 @@ import numpy as np
 
 from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import DataError, UnsupportedError
-from tessarr.format.registry import Registry, call_public
+from tessarr.format.registry import Registry, set_public_module
 from tessarr.format.validation import ABSENT, read_text
 
 if TYPE_CHECKING:
     from tessarr.dtype import DataType
-    from tessarr.format.text_values import Wanted
+    from tessarr.format.text_values import ScalarKind
     from tessarr.format.validation import Members, Problems
     from tessarr.types import BytesLike, JSONObject, Shape, ZarrFormat
 
@@ -59,19 +59,19 @@ __all__ = [
     "Codec",
     "Ignored",
     "Kind",
-    "all_names",
     "check_elements",
-    "codec_ids",
-    "codec_of_id",
-    "codec_of_name",
     "deliver",
-    "flat",
-    "plain_codec",
+    "find_codec",
+    "find_codec_by_id",
+    "find_plain_codec",
+    "list_codec_ids",
+    "list_codec_names",
     "register_codec",
+    "to_memoryview",
 ]
 
 _NUMCODECS: Final = "numcodecs."
-_OURS: Final = "tessarr.codec."
+_PACKAGE: Final = "tessarr.codec."
 _PUBLIC: Final = "tessarr.codecs"
 
 Kind = Literal["array_array", "array_bytes", "bytes_bytes", "ignored"]
@@ -177,7 +177,8 @@ class Codec(ABC):
             config = {
                 field.name: value
                 for field in dataclasses.fields(known)
-                if field.name != "spelling" and (value := _parameter(field, members)) is not ABSENT
+                if field.name != "spelling"
+                and (value := _read_parameter(field, members)) is not ABSENT
             }
             members.done()
         if len(members.problems) > before:
@@ -236,7 +237,7 @@ class Codec(ABC):
         return None
 
 
-_WANTED: Final[dict[frozenset[str], Wanted]] = {
+_SCALAR_KINDS: Final[dict[frozenset[str], ScalarKind]] = {
     frozenset({"int"}): "integer",
     frozenset({"bool"}): "boolean",
     frozenset({"float"}): "number",
@@ -245,22 +246,22 @@ _WANTED: Final[dict[frozenset[str], Wanted]] = {
 """What parameters have to be, by the names in their annotations."""
 
 
-_MAYBE: Final = frozenset(["None", "Optional", "typing.Optional"])
+_OPTIONAL_NAMES: Final = frozenset(["None", "Optional", "typing.Optional"])
 """What annotations of parameters that may be None hold besides."""
 
 
-def _parameter(field: dataclasses.Field[Any], members: Members) -> Any:
+def _read_parameter(field: dataclasses.Field[Any], members: Members) -> Any:
     """Return the parameter of a document for a field of a codec, or ABSENT for the default."""
     if field.default is MISSING and field.default_factory is MISSING and field.init:
         members.require(field.name)
     value, problems = members.get(field.name), members.problems
-    annotation = field.type if isinstance(field.type, str) else _annotation(field.type)
+    annotation = field.type if isinstance(field.type, str) else _annotation_text(field.type)
     names = frozenset(re.findall(r"[\w.]+", annotation))
-    wanted = _WANTED.get(names - _MAYBE)
+    wanted = _SCALAR_KINDS.get(names - _OPTIONAL_NAMES)
     return value if wanted is None else read_text(value, wanted, members.at(field.name), problems)
 
 
-def _annotation(found: Any) -> str:
+def _annotation_text(found: Any) -> str:
     return found.__name__ if isinstance(found, type) else str(found)
 
 
@@ -397,7 +398,7 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
     if isinstance(data, np.ndarray) and data.dtype == object:
         np.copyto(out, data.reshape(np.shape(out)))  # type: ignore[arg-type]
         return out
-    source, target = _flat(data), _flat(out)
+    source, target = _to_flat_array(data), _to_flat_array(out)
     if source.nbytes != target.nbytes:
         message = f"{source.nbytes} decoded bytes for a buffer of {target.nbytes}"
         raise DataError(message, kind="wrong_size")
@@ -405,14 +406,14 @@ def deliver(data: BytesLike, out: BytesLike | None) -> BytesLike:
     return out
 
 
-def flat(data: BytesLike) -> memoryview:
+def to_memoryview(data: BytesLike) -> memoryview:
     """Return bytes as they lie in memory; of an array whose memory has gaps, a copy."""
     if isinstance(data, np.ndarray):
         return np.ascontiguousarray(data.reshape(-1, order="A")).view(np.uint8).data
     return memoryview(data)
 
 
-def _flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _to_flat_array(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if isinstance(data, np.ndarray):
         return data.reshape(-1, order="A").view(np.uint8)
     return np.frombuffer(data, dtype=np.uint8)
@@ -446,7 +447,7 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
     ...     name = "example.reverse"
     ...     def encode(self, data): return bytes(data)[::-1]
     ...     def decode(self, data, out=None): return deliver(bytes(data)[::-1], out)
-    >>> codec_of_name("example.reverse") is Reverse
+    >>> find_codec("example.reverse") is Reverse
     True
     """
     if not issubclass(codec, ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec):
@@ -460,7 +461,7 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
     if codec.codec_id == "":
         codec.codec_id = codec.name
     # Ours are imported late, when others may have taken their place.
-    ours = codec.__module__.startswith((_OURS, _PUBLIC)) and codec_id is None
+    ours = codec.__module__.startswith((_PACKAGE, _PUBLIC)) and codec_id is None
     for name in (codec.name, *codec.aliases):
         if not (ours and name in _names):
             _names.add(name, codec)
@@ -469,53 +470,53 @@ def register_codec(codec: C, codec_id: str | None = None) -> C:
         _ids[codec_id] = codec
         _plain.pop(codec_id, None)
     if ours:
-        call_public(_PUBLIC, codec)
+        set_public_module(_PUBLIC, codec)
     return codec
 
 
-def plain_codec(codec_id: str) -> type[Any] | None:
+def find_plain_codec(codec_id: str) -> type[Any] | None:
     """Return the class that has numcodecs' protocol alone and was registered by an id, or None."""
     return _plain.get(codec_id)
 
 
-def all_names() -> list[str]:
+def list_codec_names() -> list[str]:
     """Return the names of all codecs of this package, and of those that are registered.
 
     Every module of the package is imported: that is for messages.
     """
     from pkgutil import iter_modules
 
-    package = importlib.import_module(_OURS.rstrip("."))
+    package = importlib.import_module(_PACKAGE.rstrip("."))
     for module in iter_modules(package.__path__):
         with suppress(UnsupportedError):  # of a package that is not installed
-            importlib.import_module(_OURS + module.name)
+            importlib.import_module(_PACKAGE + module.name)
     found = {*_names.names(), *_ids, *_plain}
     return sorted(name for name in found if not name.startswith(_NUMCODECS))
 
 
-def codec_ids() -> list[str]:
+def list_codec_ids() -> list[str]:
     """Return the ids of format 2 of all codecs that have been imported or registered, sorted."""
     return sorted({*_ids, *_plain})
 
 
-def codec_of_name(name: str) -> type[Codec] | None:
+def find_codec(name: str) -> type[Codec] | None:
     """Return the codec class called `name` in format 3, or None."""
     if name not in _names:
-        _import(name)
+        _import_module_of(name)
     return _names.find(name)
 
 
-def codec_of_id(codec_id: str) -> type[Codec] | None:
+def find_codec_by_id(codec_id: str) -> type[Codec] | None:
     """Return the codec class with the id `codec_id` in format 2, or None."""
     if codec_id not in _ids:
-        _import(_NUMCODECS + codec_id)
+        _import_module_of(_NUMCODECS + codec_id)
     if codec_id in _plain:
         return None
     codec = _ids.get(codec_id) or _names.find(codec_id)
     return None if codec is None or codec.codec_id is None else codec
 
 
-def _import(name: str) -> None:
+def _import_module_of(name: str) -> None:
     """Import the module of this package that is called like a codec, if there is one.
 
     This is all that makes a codec of ours known: its file is called like the codec, with
@@ -526,10 +527,10 @@ def _import(name: str) -> None:
         return
     for module in (name.replace("-", "_").replace(".", "_"), stem):
         try:
-            importlib.import_module(_OURS + module)
+            importlib.import_module(_PACKAGE + module)
         except ModuleNotFoundError as error:
-            if error.name != _OURS + module:
+            if error.name != _PACKAGE + module:
                 raise
 
 
-call_public(_PUBLIC, ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec)
+set_public_module(_PUBLIC, ArrayArrayCodec, ArrayBytesCodec, ArraySpec, BytesBytesCodec, Codec)

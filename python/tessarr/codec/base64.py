@@ -5,7 +5,7 @@ from __future__ import annotations
 import binascii
 from dataclasses import dataclass
 
-from tessarr.codec.base import BytesBytesCodec, deliver, flat, register_codec
+from tessarr.codec.base import BytesBytesCodec, deliver, register_codec, to_memoryview
 from tessarr.errors import DataError
 from tessarr.types import BytesLike
 
@@ -30,7 +30,7 @@ class Base64(BytesBytesCodec):
         return -(-size // 3) * 4
 
     def encode(self, data: BytesLike, /) -> bytes:
-        return binascii.b2a_base64(flat(data).cast("B"), newline=False)
+        return binascii.b2a_base64(to_memoryview(data).cast("B"), newline=False)
 
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
         try:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, deliver, register_codec
-from tessarr.codec.items import viewed
+from tessarr.codec.items import view_items
 from tessarr.codec.parameters import check_integer
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["BitRound"]
 
 _MANTISSAS: Final = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
-_MOST: Final = 2**31 - 1
+_MAX_KEEPBITS: Final = 2**31 - 1
 
 
 @register_codec
@@ -55,16 +55,16 @@ class BitRound(ArrayArrayCodec):
     spelling: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_integer("keepbits", self.keepbits, 0, _MOST)
+        check_integer("keepbits", self.keepbits, 0, _MAX_KEEPBITS)
 
     @classmethod
     def read(cls, members: Members, zarr_format: ZarrFormat) -> BitRound | None:
-        keepbits = members.integer("keepbits", 1 if zarr_format == 3 else 0, _MOST)
+        keepbits = members.integer("keepbits", 1 if zarr_format == 3 else 0, _MAX_KEEPBITS)
         members.done()
         return None if keepbits is None else cls(keepbits)
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        if _mantissa(spec.data_type) is None and spec.data_type.numpy.kind not in "iumM":
+        if _mantissa_bits(spec.data_type) is None and spec.data_type.numpy.kind not in "iumM":
             problems.add(loc, f"{spec.data_type.name} cannot be rounded to bits", "mismatch")
 
     def to_json(self, zarr_format: ZarrFormat) -> Any:
@@ -73,17 +73,17 @@ class BitRound(ArrayArrayCodec):
         return super(BitRound, self).to_json(zarr_format)
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]] | None:
-        dtype, mantissa = spec.data_type.numpy, _mantissa(spec.data_type)
+        dtype, mantissa = spec.data_type.numpy, _mantissa_bits(spec.data_type)
         if dtype.kind != "f" or mantissa is None:  # the engine has NumPy's own types alone
             return None
         kept = min(self.keepbits, mantissa)
         return [{"name": "bitround", "dtype": dtype.str, "keepbits": kept}]
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
-        data_type = dtypes.of(array.dtype)
-        native, mantissa = data_type.ordered("native").numpy, _mantissa(data_type)
+        data_type = dtypes.to_data_type(array.dtype)
+        native, mantissa = data_type.ordered("native").numpy, _mantissa_bits(data_type)
         part_bytes = native.itemsize // (2 if data_type.name.startswith("complex") else 1)
-        bits: Any = viewed(array.astype(native, copy=False), np.dtype(f"u{part_bytes}"))
+        bits: Any = view_items(array.astype(native, copy=False), np.dtype(f"u{part_bytes}"))
         if mantissa is None:
             rounded = self._rounded_integers(bits)
         else:
@@ -120,7 +120,7 @@ class BitRound(ArrayArrayCodec):
         return result
 
 
-def _mantissa(data_type: DataType) -> int | None:
+def _mantissa_bits(data_type: DataType) -> int | None:
     """Return the bits of the mantissa of the numbers that elements are, or None."""
     name = {"complex64": "float32", "complex128": "float64"}.get(data_type.name, data_type.name)
     return _MANTISSAS.get(name.removeprefix("complex_"))

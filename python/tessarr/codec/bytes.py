@@ -76,7 +76,7 @@ class Bytes(ArrayBytesCodec):
         return spec.size_bytes
 
     def encode(self, array: np.ndarray[Any, Any], /) -> BytesLike:
-        data_type = names.of(array.dtype)
+        data_type = names.to_data_type(array.dtype)
         data = data_type.canonical(array).tobytes()
         return data_type.swapped(data) if self.swaps(data_type) else data
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bz2
 from dataclasses import dataclass
 
-from tessarr.codec.base import BytesBytesCodec, deliver, flat, register_codec
+from tessarr.codec.base import BytesBytesCodec, deliver, register_codec, to_memoryview
 from tessarr.codec.parameters import check_integer
 from tessarr.codec.streamed import UNBOUNDED, decompress
 from tessarr.types import BytesLike
@@ -37,7 +37,7 @@ class BZ2(BytesBytesCodec):
         check_integer("level", self.level, 1, 9)
 
     def encode(self, data: BytesLike, /) -> bytes:
-        return bz2.compress(flat(data), self.level)
+        return bz2.compress(to_memoryview(data), self.level)
 
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
         return deliver(self.decode_at_most(data, UNBOUNDED), out)

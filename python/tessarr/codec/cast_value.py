@@ -82,7 +82,7 @@ class CastValue(ArrayArrayCodec):
         if self.out_of_range == "wrap" and integer_limits(target) is None:
             wanted = "possible for floating-point numbers"
             raise WrongParameter("out_of_range", "wrap", wanted, right_type=True)
-        object.__setattr__(self, "scalar_map", _scalar_map(self.scalar_map))
+        object.__setattr__(self, "scalar_map", _normalize_scalar_map(self.scalar_map))
 
     @classmethod
     def read(cls, members: Members, zarr_format: Any) -> CastValue | None:
@@ -106,7 +106,7 @@ class CastValue(ArrayArrayCodec):
         """The data type of the stored numbers."""
         if isinstance(self.data_type, DataType):
             return self.data_type
-        return dtypes.of(self.data_type).ordered("native")
+        return dtypes.to_data_type(self.data_type).ordered("native")
 
     def configuration(self) -> dict[str, Any]:
         config: dict[str, Any] = {"data_type": self.target.to_json(3), "rounding": self.rounding}
@@ -149,7 +149,7 @@ class CastValue(ArrayArrayCodec):
         return replace(spec, data_type=self.target, fill=fill)
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
-        pairs = self._pairs("encode", dtypes.of(array.dtype), "", Problems())
+        pairs = self._pairs("encode", dtypes.to_data_type(array.dtype), "", Problems())
         try:
             return self._cast(array, self.target.numpy, pairs)
         except UnrepresentableError as error:
@@ -189,19 +189,19 @@ class CastValue(ArrayArrayCodec):
             both = []
             for place, (value, data_type) in enumerate(zip(pair, types, strict=True)):
                 at = pointer(pointer(loc, position), place)
-                fill = data_type.fill_from_json(_plain(value), 3, at, problems)
+                fill = data_type.fill_from_json(_normalize_scalar(value), 3, at, problems)
                 both.append(None if fill is None else data_type.scalar(fill))
             if None not in both:
                 numbers.append((both[0], both[1]))
         return numbers
 
 
-def _plain(value: Scalar) -> Scalar:
+def _normalize_scalar(value: Scalar) -> Scalar:
     # The specification's own example has the sign, which fill values have not.
     return "Infinity" if value == "+Infinity" else value
 
 
-def _scalar_map(value: Any) -> tuple[tuple[str, Pairs], ...] | None:
+def _normalize_scalar_map(value: Any) -> tuple[tuple[str, Pairs], ...] | None:
     if value is None:
         return None
     members = dict(value) if isinstance(value, Mapping | tuple) else None

@@ -25,10 +25,10 @@ __all__ = [
     "OUT_OF_RANGE",
     "ROUNDINGS",
     "UnrepresentableError",
-    "carried",
     "cast",
     "integer_limits",
     "is_real",
+    "to_builtin_type",
 ]
 
 ROUNDINGS: Final = (
@@ -59,10 +59,10 @@ def is_real(data_type: DataType) -> bool:
 
 def integer_limits(data_type: DataType) -> tuple[int, int] | None:
     """Return the least and the greatest integer of a type, or None if it is not one of integers."""
-    return _limits(data_type.name)
+    return _limits_of_name(data_type.name)
 
 
-def _limits(name: str) -> tuple[int, int] | None:
+def _limits_of_name(name: str) -> tuple[int, int] | None:
     match = _INTEGER.fullmatch(name)
     if match is None:
         return None
@@ -99,36 +99,36 @@ def cast(
     array([1, 2], dtype=uint8)
     """
     with np.errstate(all="ignore"):
-        plain = carried(values)
-        limits = _limits(target.name)
+        plain = to_builtin_type(values)
+        limits = _limits_of_name(target.name)
         if limits is not None:
-            carrier = target if _is_numpys(target) else np.dtype("i1" if limits[0] else "u1")
-            integers = _to_integers(plain, carrier, limits, rounding, outside)
+            carrier = target if _is_builtin(target) else np.dtype("i1" if limits[0] else "u1")
+            integers = _cast_to_integers(plain, carrier, limits, rounding, outside)
             return integers.astype(target, copy=False)
-        if _is_numpys(target):
-            return _to_floats(plain, target, rounding, outside)
-        return _to_table(plain, target, rounding, outside)
+        if _is_builtin(target):
+            return _cast_to_floats(plain, target, rounding, outside)
+        return _cast_by_table(plain, target, rounding, outside)
 
 
-def carried(values: Array) -> Array:
+def to_builtin_type(values: Array) -> Array:
     """Return numbers as those of a type of NumPy's own, in native byte order."""
-    if _is_numpys(values.dtype):
+    if _is_builtin(values.dtype):
         return values.astype(values.dtype.newbyteorder("="), copy=False)
-    limits = _limits(values.dtype.name)
+    limits = _limits_of_name(values.dtype.name)
     return values.astype(np.float32 if limits is None else np.int8 if limits[0] else np.uint8)
 
 
-def _is_numpys(dtype: np.dtype[Any]) -> bool:
+def _is_builtin(dtype: np.dtype[Any]) -> bool:
     """Tell whether a type is one of NumPy's own; others are numbered from 256 on."""
     return dtype.num < 256
 
 
-def _refuse(values: Array, which: Array, target: np.dtype[Any]) -> None:
+def _raise_where(values: Array, which: Array, target: np.dtype[Any]) -> None:
     if which.any():
         raise UnrepresentableError(f"{values[which].flat[0]} does not fit {target.name}")
 
 
-def _to_integers(
+def _cast_to_integers(
     values: Array,
     target: np.dtype[Any],
     limits: tuple[int, int],
@@ -137,7 +137,7 @@ def _to_integers(
 ) -> Array:
     low, high = limits
     if values.dtype.kind == "f":
-        _refuse(values, ~np.isfinite(values), target)
+        _raise_where(values, ~np.isfinite(values), target)
         whole = _ROUND[rounding](values.astype(np.float64))
         beyond = (whole < low) | (whole >= float(high + 1))
     else:
@@ -151,16 +151,16 @@ def _to_integers(
     if not beyond.any():
         return whole.astype(target)
     if outside is None:
-        _refuse(values, beyond, target)
+        _raise_where(values, beyond, target)
     if outside == "clamp":
         inside = np.where(beyond, 0, whole).astype(target)
         limit = np.where(whole < 0, target.type(low), target.type(high))
         return np.where(beyond, limit, inside).astype(target, copy=False)
     unused = 8 * target.itemsize - (high - low).bit_length()
-    return _wrapped(whole).astype(target) << unused >> unused
+    return _wrap_to_64_bits(whole).astype(target) << unused >> unused
 
 
-def _wrapped(whole: Array) -> Array:
+def _wrap_to_64_bits(whole: Array) -> Array:
     """Return integers modulo 2**64, whose lowest bits are what every integer type needs."""
     if whole.dtype.kind != "f":
         return whole
@@ -169,7 +169,7 @@ def _wrapped(whole: Array) -> Array:
     return np.where(rest < 0, np.uint64(0) - size, size)
 
 
-def _away(values: Array) -> Array:
+def _round_half_away(values: Array) -> Array:
     whole = np.trunc(values)
     half: Array = np.abs(values - whole) >= 0.5
     return whole + np.where(half, np.copysign(1.0, values), 0.0)
@@ -180,11 +180,13 @@ _ROUND: Final[dict[str, Callable[[Array], Array]]] = {
     "towards-zero": np.trunc,
     "towards-positive": np.ceil,
     "towards-negative": np.floor,
-    "nearest-away": _away,
+    "nearest-away": _round_half_away,
 }
 
 
-def _to_floats(values: Array, target: np.dtype[Any], rounding: str, outside: str | None) -> Array:
+def _cast_to_floats(
+    values: Array, target: np.dtype[Any], rounding: str, outside: str | None
+) -> Array:
     nearest = values.astype(target)
     if values.dtype.kind == "f" and values.dtype.itemsize <= target.itemsize:
         return nearest
@@ -194,17 +196,17 @@ def _to_floats(values: Array, target: np.dtype[Any], rounding: str, outside: str
     bound = 2.0**exponent if exponent < _FLOAT64_EXPONENTS else np.inf
     beyond = finite & (np.abs(values.astype(np.float64)) >= bound)
     if rounding != "nearest-even":
-        nearest = _directed(values, nearest, finite & ~beyond, rounding)
+        nearest = _round_directed(values, nearest, finite & ~beyond, rounding)
     beyond |= finite & ~np.isfinite(nearest)
     if outside is None:
-        _refuse(values, beyond, target)
+        _raise_where(values, beyond, target)
     infinity = np.where(values < 0, target.type("-inf"), target.type("inf"))
     return np.where(beyond, infinity, nearest).astype(target, copy=False)
 
 
-def _directed(values: Array, nearest: Array, which: Array, rounding: str) -> Array:
+def _round_directed(values: Array, nearest: Array, which: Array, rounding: str) -> Array:
     """Return the neighbours of `values` that a way of rounding asks for."""
-    exact, stored = _comparable(values[which], nearest[which])
+    exact, stored = _to_comparable(values[which], nearest[which])
     near = nearest[which]
     up, down = near.dtype.type("inf"), near.dtype.type("-inf")
     above, below = stored > exact, stored < exact
@@ -217,7 +219,7 @@ def _directed(values: Array, nearest: Array, which: Array, rounding: str) -> Arr
         near = np.where(away, np.nextafter(near, near.dtype.type(0)), near)
     else:
         other = np.where(above, np.nextafter(near, down), np.nextafter(near, up))
-        _, beside = _comparable(values[which], other)
+        _, beside = _to_comparable(values[which], other)
         tie = (above | below) & (abs(beside - exact) == abs(stored - exact))
         near = np.where(tie & (abs(beside) > abs(stored)), other, near)
     result = nearest.copy()
@@ -225,7 +227,7 @@ def _directed(values: Array, nearest: Array, which: Array, rounding: str) -> Arr
     return result
 
 
-def _comparable(values: Array, floats: Array) -> tuple[Array, Array]:
+def _to_comparable(values: Array, floats: Array) -> tuple[Array, Array]:
     """Return both as numbers that are exact and can be compared and subtracted."""
     if values.dtype.kind == "f":
         return values, floats.astype(values.dtype)
@@ -237,7 +239,7 @@ def _comparable(values: Array, floats: Array) -> tuple[Array, Array]:
 
 
 @cache
-def _table(target: np.dtype[Any]) -> tuple[Array, Array, Array]:
+def _list_numbers(target: np.dtype[Any]) -> tuple[Array, Array, Array]:
     """Return the finite numbers of a type of at most 16 bits: as float64, as items, their parity.
 
     They are sorted. On both sides stands the number that would be next, as which too large
@@ -256,13 +258,17 @@ def _table(target: np.dtype[Any]) -> tuple[Array, Array, Array]:
     return np.concatenate([[before], numbers, [behind]]), items, even
 
 
-def _to_table(values: Array, target: np.dtype[Any], rounding: str, outside: str | None) -> Array:
-    numbers, items, even = _table(target)
-    exact = _odd(values)
+def _cast_by_table(
+    values: Array, target: np.dtype[Any], rounding: str, outside: str | None
+) -> Array:
+    numbers, items, even = _list_numbers(target)
+    exact = _to_odd_float64(values)
     special = ~np.isfinite(exact)
     converted = exact.astype(target)
     lost = special & (np.isnan(converted.astype(np.float64)) != np.isnan(exact))
-    _refuse(values, lost | (np.isinf(exact) & np.isfinite(converted.astype(np.float64))), target)
+    _raise_where(
+        values, lost | (np.isinf(exact) & np.isfinite(converted.astype(np.float64))), target
+    )
     below = np.clip(np.searchsorted(numbers, exact, "right") - 1, 0, len(numbers) - 2)
     down, up = exact - numbers[below], numbers[below + 1] - exact
     upwards = {
@@ -276,7 +282,7 @@ def _to_table(values: Array, target: np.dtype[Any], rounding: str, outside: str 
     beyond = (chosen == 0) | (chosen == len(numbers) - 1)
     beyond = ~special & (beyond | (exact < numbers[0]) | (exact > numbers[-1]))
     if outside is None:
-        _refuse(values, beyond, target)
+        _raise_where(values, beyond, target)
     result = np.where(beyond, np.where(exact < 0, items[0], items[-1]), items[chosen])
     infinity = np.where(exact < 0, -np.inf, np.inf).astype(target)
     if np.isinf(infinity.astype(np.float64)).all():
@@ -288,7 +294,7 @@ def _to_table(values: Array, target: np.dtype[Any], rounding: str, outside: str 
     return settled.astype(target, copy=False)
 
 
-def _odd(values: Array) -> Array:
+def _to_odd_float64(values: Array) -> Array:
     """Return numbers as float64; of integers that it lacks, the odd neighbour, which any
     further rounding treats as it would the integer.
     """  # noqa: D205

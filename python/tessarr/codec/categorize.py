@@ -11,7 +11,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, ArraySpec, deliver, register_codec
-from tessarr.codec.items import as_array, viewed
+from tessarr.codec.items import as_array, view_items
 from tessarr.codec.parameters import WrongParameter, number_type
 from tessarr.dtype.variable import Text
 
@@ -61,7 +61,7 @@ class Categorize(ArrayArrayCodec):
         if len(texts) > np.iinfo(encoded).max:
             raise WrongParameter("labels", texts, f"countable by {encoded}", right_type=True)
         is_object = dtype is object or dtype in ("O", "|O", "object")
-        decoded = "|O" if is_object else _text_type(dtype)
+        decoded = "|O" if is_object else _normalize_text_type(dtype)
         object.__setattr__(self, "labels", tuple(texts))
         object.__setattr__(self, "dtype", decoded)
         object.__setattr__(self, "astype", encoded.str)
@@ -92,7 +92,7 @@ class Categorize(ArrayArrayCodec):
             problems.add(loc, what, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
-        return ArraySpec(spec.shape, dtypes.of(np.dtype(self.astype)))
+        return ArraySpec(spec.shape, dtypes.to_data_type(np.dtype(self.astype)))
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         # Where a label comes twice, numcodecs takes the last.
@@ -105,7 +105,7 @@ class Categorize(ArrayArrayCodec):
     ) -> np.ndarray[Any, Any]:
         """Decode numbers, or a buffer of them, to labels; into the array `out` if there is one."""
         if spec is None:
-            array = viewed(as_array(array), np.dtype(self.astype)).reshape(np.shape(array))
+            array = view_items(as_array(array), np.dtype(self.astype)).reshape(np.shape(array))
         empty = b"" if self.dtype[1] == "S" else ""
         table = np.array([empty, *self._labels()], self.dtype)
         known = (array >= 0) & (array < len(table))
@@ -117,7 +117,7 @@ class Categorize(ArrayArrayCodec):
         return list(self.labels)
 
 
-def _text_type(value: Any) -> str:
+def _normalize_text_type(value: Any) -> str:
     """Return the typestring of text or bytes of a fixed length."""
     with suppress(TypeError, ValueError, SyntaxError):
         dtype = np.dtype(value)

@@ -28,10 +28,10 @@ from tessarr.codec.base import (
     check_elements,
 )
 from tessarr.codec.bytes import Bytes
-from tessarr.codec.read import of, read_v3
+from tessarr.codec.read import read_v3, to_codec
 from tessarr.codec.transpose import Transpose
 from tessarr.errors import ArgumentError, DataError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.format.validation import describe, pointer
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tessarr.format.validation import Problems
     from tessarr.types import BytesLike, ZarrFormat
 
-__all__ = ["Chain", "FlatCodec", "NumpyStage", "flat"]
+__all__ = ["Chain", "FlatCodec", "NumpyStage", "to_flat_array"]
 
 _SLACK_BYTES: Final = 1 << 20
 """More than any codec adds to a small chunk."""
@@ -77,7 +77,7 @@ class Chain:
         by_kind: dict[str, list[Any]] = {kind: [] for kind in _KINDS}
         for codec in self.codecs:
             by_kind[codec.kind].append(codec)
-        wrong = _misplaced(self.codecs)
+        wrong = _find_misplaced(self.codecs)
         if wrong is not None:
             raise ArgumentError(f"codecs: {wrong[1]}")
         if not by_kind["array_bytes"]:
@@ -96,8 +96,8 @@ class Chain:
         ArgumentError
             Where a codec, or the order of the codecs, is not valid.
         """
-        codecs = tuple(of(value) for value in values)
-        return cls(codecs if _makes_bytes(codecs) else _with_bytes(codecs))
+        codecs = tuple(to_codec(value) for value in values)
+        return cls(codecs if _has_serializer(codecs) else _add_bytes(codecs))
 
     @classmethod
     def read(
@@ -125,13 +125,13 @@ class Chain:
         if len(problems) > before:
             return None
         codecs = tuple(codec for codec in read if codec is not None)
-        if not _makes_bytes(codecs):
+        if not _has_serializer(codecs):
             if strict:
                 problems.add(loc, "no codec from arrays to bytes", "missing_member")
                 return None
             problems.tolerate(loc, "no codec from arrays to bytes, taken for 'bytes'")
-            codecs = _with_bytes(codecs)
-        wrong = _misplaced(codecs)
+            codecs = _add_bytes(codecs)
+        wrong = _find_misplaced(codecs)
         if wrong is not None:
             problems.add(pointer(loc, wrong[0]), wrong[1], "mismatch")
             return None
@@ -242,10 +242,14 @@ class Chain:
         if zarr_format == 3:
             # Migrated metadata has byte orders in filters; elements have none before the bytes.
             arrays = [codec.native() for codec in arrays]
-        stages, encoded = _stages(arrays, spec)
+        stages, encoded = _compile_arrays(arrays, spec)
         array_bytes = self.array_bytes.engine_array(encoded, zarr_format)
         # Elements are swapped first and shards cut first: neither can come after a stage.
-        if stages is None or array_bytes is None or (arrays and not _is_plain(array_bytes, stages)):
+        if (
+            stages is None
+            or array_bytes is None
+            or (arrays and not _can_follow_stages(array_bytes, stages))
+        ):
             stages = []
             stage = NumpyStage(Chain((*arrays, self.array_bytes)), spec)
             array_bytes = {"kind": "foreign", "name": stage.name, "codec": stage}
@@ -256,7 +260,7 @@ class Chain:
         return {
             "order": None if order == tuple(range(rank)) else order,
             "array_bytes": array_bytes,
-            "bytes_bytes": [*stages, *(_compile(codec) for codec in self.bytes_bytes)],
+            "bytes_bytes": [*stages, *(_compile_bytes(codec) for codec in self.bytes_bytes)],
         }
 
 
@@ -289,17 +293,21 @@ class NumpyStage:
         if data_type.elements is not None:
             from tessarr.codec.elements import to_objects
 
-            return flat(self.chain.encode(to_objects(data, data_type, self.spec.shape), self.spec))
+            return to_flat_array(
+                self.chain.encode(to_objects(data, data_type, self.spec.shape), self.spec)
+            )
         array = np.frombuffer(data, dtype=self.spec.data_type.numpy).reshape(self.spec.shape)
-        return flat(self.chain.encode(array, self.spec))
+        return to_flat_array(self.chain.encode(array, self.spec))
 
     def decode(self, data: BytesLike, decoded_bytes: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return a chunk in C order, of exactly `decoded_bytes` bytes; a layout may have fewer."""
         if self.spec.data_type.elements is not None:
             from tessarr.codec.elements import from_objects
 
-            return flat(from_objects(self.chain.decode(data, self.spec), self.spec.data_type))
-        array = flat(np.ascontiguousarray(self.chain.decode(data, self.spec)))
+            return to_flat_array(
+                from_objects(self.chain.decode(data, self.spec), self.spec.data_type)
+            )
+        array = to_flat_array(np.ascontiguousarray(self.chain.decode(data, self.spec)))
         if array.nbytes != decoded_bytes:
             message = f"{array.nbytes} bytes instead of {decoded_bytes}"
             raise DataError(message, kind="wrong_size", codec=self.name)
@@ -314,14 +322,14 @@ class FlatCodec:
 
     def encode(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return the encoding of `data`."""
-        return flat(self.codec.encode(data))
+        return to_flat_array(self.codec.encode(data))
 
     def decode(self, data: BytesLike, limit: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
         """Return what `data` is the encoding of; more than `limit` bytes are an error."""
-        return flat(self.codec.decode_at_most(data, limit))
+        return to_flat_array(self.codec.decode_at_most(data, limit))
 
 
-def flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def to_flat_array(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """Return the bytes of a buffer, or of an array in the order in which it lies in memory."""
     if isinstance(data, np.ndarray):
         if not (data.flags.c_contiguous or data.flags.f_contiguous):
@@ -330,7 +338,7 @@ def flat(data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return np.frombuffer(data, dtype=np.uint8)
 
 
-def _stages(
+def _compile_arrays(
     arrays: list[ArrayArrayCodec], spec: ArraySpec
 ) -> tuple[list[dict[str, object]] | None, ArraySpec]:
     """Return the engine's codecs for array codecs in a row, if it has all, and what they make."""
@@ -342,23 +350,23 @@ def _stages(
     return stages, spec
 
 
-def _is_plain(array_bytes: dict[str, object], stages: list[dict[str, object]]) -> bool:
+def _can_follow_stages(array_bytes: dict[str, object], stages: list[dict[str, object]]) -> bool:
     if not stages:
         return array_bytes["kind"] in ("bytes", "vlen")
     return array_bytes["kind"] == "bytes" and not array_bytes["swap"]
 
 
-def _makes_bytes(codecs: tuple[Codec, ...]) -> bool:
+def _has_serializer(codecs: tuple[Codec, ...]) -> bool:
     return any(codec.kind == "array_bytes" for codec in codecs)
 
 
-def _with_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
+def _add_bytes(codecs: tuple[Codec, ...]) -> tuple[Codec, ...]:
     """Return codecs of which none makes bytes with the codec ``bytes`` in its place."""
     arrays = sum(codec.kind == "array_array" for codec in codecs)
     return (*codecs[:arrays], Bytes(), *codecs[arrays:])
 
 
-def _misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
+def _find_misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
     """Return the position of the first codec in the wrong place, and why it is."""
     bytes_made_by = None
     for position, codec in enumerate(codecs):
@@ -372,8 +380,8 @@ def _misplaced(codecs: tuple[Codec, ...]) -> tuple[int, str] | None:
     return None
 
 
-def _compile(codec: BytesBytesCodec) -> dict[str, object]:
+def _compile_bytes(codec: BytesBytesCodec) -> dict[str, object]:
     return codec.engine() or {"name": codec.label, "codec": FlatCodec(codec)}
 
 
-call_public("tessarr.codecs", Chain)
+set_public_module("tessarr.codecs", Chain)

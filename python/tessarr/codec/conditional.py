@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from tessarr.codec.base import BytesBytesCodec, deliver, register_codec
-from tessarr.codec.chain import flat
+from tessarr.codec.chain import to_flat_array
 from tessarr.codec.parameters import WrongParameter, check_integer
-from tessarr.codec.read import of, read_v3
+from tessarr.codec.read import read_v3, to_codec
 from tessarr.errors import ArgumentError, DataError
 from tessarr.format.validation import ABSENT, describe, pointer
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Conditional"]
 
-_MOST_BITS: Final = 1 << 16
+_MAX_BITS: Final = 1 << 16
 _UNBOUNDED: Final = 1 << 62
 
 Decision = Callable[[BytesBytesCodec, "BytesLike", "BytesLike"], bool]
@@ -66,13 +66,13 @@ class Conditional(BytesBytesCodec):
         header_bits: int | None = None,
         decide: Literal["smaller", "always", "never"] | Decision = "smaller",
     ) -> None:
-        inner = tuple(of(codec) for codec in codecs)
+        inner = tuple(to_codec(codec) for codec in codecs)
         for codec in inner:
             if not isinstance(codec, BytesBytesCodec):
                 message = f"conditional: codec {codec.label!r} is not one from bytes to bytes"
                 raise ArgumentError(message, codec=self.name)
         bits = -(-len(inner) // 8) * 8 if header_bits is None else header_bits
-        check_integer("header_bits", bits, len(inner), _MOST_BITS)
+        check_integer("header_bits", bits, len(inner), _MAX_BITS)
         if bits % 8:
             raise WrongParameter("header_bits", bits, "a multiple of 8", right_type=True)
         if decide not in ("smaller", "always", "never") and not callable(decide):
@@ -86,7 +86,7 @@ class Conditional(BytesBytesCodec):
     def read(cls, members: Members, zarr_format: ZarrFormat) -> Conditional | None:
         problems, before = members.problems, len(members.problems)
         value, loc = members.require("codecs"), members.at("codecs")
-        header_bits = members.integer("header_bits", 0, _MOST_BITS, None)
+        header_bits = members.integer("header_bits", 0, _MAX_BITS, None)
         members.done()
         if value is ABSENT:
             return None
@@ -120,11 +120,11 @@ class Conditional(BytesBytesCodec):
         return Conditional(inner, self.header_bits, self.decide)
 
     def encode(self, data: BytesLike, /) -> bytes:
-        plain = flat(data)
+        plain = to_flat_array(data)
         mask, encoded = 0, plain
         if self.decide != "never":
             for bit, codec in enumerate(self.codecs):
-                trial = flat(codec.encode(encoded))
+                trial = to_flat_array(codec.encode(encoded))
                 if not callable(self.decide) or self.decide(codec, encoded, trial):
                     mask, encoded = mask | 1 << bit, trial
         if self.decide == "smaller" and encoded.nbytes >= plain.nbytes:
@@ -135,7 +135,7 @@ class Conditional(BytesBytesCodec):
         return deliver(self.decode_at_most(data, _UNBOUNDED), out)
 
     def decode_at_most(self, data: BytesLike, limit: int, /) -> BytesLike:
-        data, size = flat(data), self.header_bits // 8
+        data, size = to_flat_array(data), self.header_bits // 8
         mask = int.from_bytes(data[:size].tobytes(), "little")
         if data.nbytes < size or mask >> len(self.codecs):
             message = f"no valid header of {size} bytes for {len(self.codecs)} codecs"
@@ -144,6 +144,6 @@ class Conditional(BytesBytesCodec):
         for bit, codec in reversed(list(enumerate(self.codecs))):
             if mask >> bit & 1:
                 # Codecs before it may have made more of less.
-                most = limit if bit == 0 else 2 * limit + _MOST_BITS
+                most = limit if bit == 0 else 2 * limit + _MAX_BITS
                 decoded = codec.decode_at_most(decoded, most)
         return decoded

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.codec.base import ArrayBytesCodec, codec_of_name
+from tessarr.codec.base import ArrayBytesCodec, find_codec
 
 if TYPE_CHECKING:
     from tessarr.codec.base import BytesBytesCodec
@@ -38,7 +38,7 @@ def default_serializer(data_type: DataType) -> ArrayBytesCodec | None:
     (VLenUTF8(), None)
     """
     if data_type.serializer:
-        serializer = codec_of_name(data_type.serializer)
+        serializer = find_codec(data_type.serializer)
         assert serializer is not None
         assert issubclass(serializer, ArrayBytesCodec)
         return serializer()

@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 __all__ = [
     "ElementsCodec",
     "check_objects",
-    "document",
     "from_document",
     "from_objects",
-    "join",
-    "object_array",
-    "split",
+    "join_elements",
+    "split_elements",
+    "to_document",
+    "to_object_array",
     "to_objects",
 ]
 
 
-def join(elements: Iterable[bytes]) -> bytes:
+def join_elements(elements: Iterable[bytes]) -> bytes:
     """Return the layout of elements.
 
     Examples
     --------
-    >>> join([b"ab", b""]).hex(" ", -4)
+    >>> join_elements([b"ab", b""]).hex(" ", -4)
     '02000000 02000000 61620000 0000'
     """
     listed = list(elements)
@@ -53,7 +53,7 @@ def join(elements: Iterable[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def split(data: BytesLike, count: int | None = None) -> list[bytes]:
+def split_elements(data: BytesLike, count: int | None = None) -> list[bytes]:
     """Return the elements of a layout, `count` of them.
 
     Raises
@@ -62,13 +62,13 @@ def split(data: BytesLike, count: int | None = None) -> list[bytes]:
         ``wrong_size``, where there are more or fewer, or bytes are missing or left.
     """
     view = np.frombuffer(data, np.uint8).data
-    found = _word(view, 0)
+    found = _read_word(view, 0)
     if count is not None and found != count:
         raise DataError(f"{found} elements instead of {count}", kind="wrong_size")
     elements, at = [], 4
     for _ in range(found):
         start = at + 4
-        at = start + _word(view, at)
+        at = start + _read_word(view, at)
         if at > view.nbytes:
             raise DataError(f"an element reaches past the end, {view.nbytes}", kind="wrong_size")
         elements.append(bytes(view[start:at]))
@@ -78,7 +78,7 @@ def split(data: BytesLike, count: int | None = None) -> list[bytes]:
     return elements
 
 
-def _word(view: memoryview, at: int) -> int:
+def _read_word(view: memoryview, at: int) -> int:
     if at + 4 > view.nbytes:
         raise DataError(f"a number reaches past the end, {view.nbytes}", kind="wrong_size")
     number: int = struct.unpack_from("<I", view, at)[0]
@@ -94,7 +94,7 @@ def from_objects(array: np.ndarray[Any, Any], data_type: DataType) -> bytes:
         ``cannot_cast``, where an object is no element of `data_type`.
     """
     try:
-        return join(data_type.element(value) for value in array.reshape(-1))
+        return join_elements(data_type.element(value) for value in array.reshape(-1))
     except ValueError as error:
         raise ArgumentError(f"cannot store the elements: {error}", kind="cannot_cast") from error
 
@@ -109,14 +109,14 @@ def to_objects(
     DataError
         Where the layout is damaged, or an element is not one of `data_type`.
     """
-    elements = split(data, None if shape is None else math.prod(shape))
+    elements = split_elements(data, None if shape is None else math.prod(shape))
     try:
-        return object_array([data_type.scalar(element) for element in elements], shape)
+        return to_object_array([data_type.scalar(element) for element in elements], shape)
     except ValueError as error:
         raise DataError(str(error)) from error
 
 
-def object_array(values: Sequence[Any], shape: Shape | None = None) -> np.ndarray[Any, Any]:
+def to_object_array(values: Sequence[Any], shape: Shape | None = None) -> np.ndarray[Any, Any]:
     """Return objects, whatever they are, as an array; by default of one axis."""
     array = np.fromiter(values, OBJECT, len(values))
     return array if shape is None else array.reshape(shape)
@@ -130,12 +130,12 @@ def check_objects(codec: Codec, spec: ArraySpec, loc: str, problems: Problems) -
         problems.add(loc, what, "mismatch")
 
 
-def document(array: np.ndarray[Any, Any]) -> list[Any]:
+def to_document(array: np.ndarray[Any, Any]) -> list[Any]:
     """Return an array of objects as numcodecs puts it in a document: items, type and shape.
 
     Examples
     --------
-    >>> document(np.array([["a"], ["b"]], object))
+    >>> to_document(np.array([["a"], ["b"]], object))
     [['a'], ['b'], '|O', (2, 1)]
     """
     items: list[Any] = array.tolist() if array.ndim else [array[()]]
@@ -166,7 +166,7 @@ def from_document(found: Any, shape: Shape | None = None) -> np.ndarray[Any, Any
     if len(items) != math.prod(shape) or (stated and math.prod(stated) != len(items)):
         message = f"{len(items)} items of shape {stated} instead of {shape}"
         raise DataError(message, kind="wrong_size")
-    return object_array(items, shape)
+    return to_object_array(items, shape)
 
 
 class ElementsCodec(ArrayBytesCodec):

@@ -15,14 +15,14 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, deliver
-from tessarr.codec.chain import flat
+from tessarr.codec.chain import to_flat_array
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
     from tessarr.codec.base import ArraySpec
     from tessarr.format.validation import Problems
 
-__all__ = ["ItemFilter", "as_array", "viewed"]
+__all__ = ["ItemFilter", "as_array", "view_items"]
 
 _TYPES: Final = ("dtype", "astype")
 """What the names of parameters that are types end in."""
@@ -76,14 +76,14 @@ class ItemFilter(ArrayArrayCodec):
         shape = spec.shape
         if decoded.itemsize != spec.data_type.item_bytes:
             shape = (spec.size_bytes // decoded.itemsize,)
-        return replace(spec, shape=shape, data_type=dtypes.of(encoded), fill=None)
+        return replace(spec, shape=shape, data_type=dtypes.to_data_type(encoded), fill=None)
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         """Encode an array, or any buffer of whole items."""
         array = as_array(array)
         decoded, encoded = self.types(array.dtype)
         with np.errstate(all="ignore"):
-            items = self.encode_items(viewed(array, decoded))
+            items = self.encode_items(view_items(array, decoded))
         items = items.astype(encoded, copy=False)
         return items.reshape(array.shape) if decoded.itemsize == array.itemsize else items
 
@@ -94,10 +94,10 @@ class ItemFilter(ArrayArrayCodec):
         array = as_array(array)
         decoded, encoded = self.types(array.dtype if spec is None else spec.data_type.numpy)
         with np.errstate(all="ignore"):
-            items = self.decode_items(viewed(array, encoded)).astype(decoded, copy=False)
+            items = self.decode_items(view_items(array, encoded)).astype(decoded, copy=False)
         if spec is None:
             return np.asarray(deliver(items, out))
-        items = viewed(items, spec.data_type.numpy)
+        items = view_items(items, spec.data_type.numpy)
         try:
             return items.reshape(spec.shape)
         except ValueError as error:
@@ -107,9 +107,9 @@ class ItemFilter(ArrayArrayCodec):
 
 def as_array(data: Any) -> np.ndarray[Any, Any]:
     """Return an array as it is, and the bytes of any other buffer."""
-    return data if isinstance(data, np.ndarray) else flat(data)
+    return data if isinstance(data, np.ndarray) else to_flat_array(data)
 
 
-def viewed(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def view_items(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Return the elements of an array in C order, their bytes seen as items of another type."""
     return np.ascontiguousarray(array).reshape(-1).view(dtype)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
-from tessarr.codec.elements import check_objects, document, from_document
+from tessarr.codec.elements import check_objects, from_document, to_document
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
 from tessarr.dtype.objects import Objects, cannot_store, plain_item
 from tessarr.errors import DataError
@@ -99,7 +99,7 @@ class JSON(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         try:
             text = json.dumps(
-                document(np.asarray(array, object)),
+                to_document(np.asarray(array, object)),
                 skipkeys=self.skipkeys,
                 ensure_ascii=self.ensure_ascii,
                 check_circular=self.check_circular,

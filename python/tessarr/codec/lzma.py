@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.codec.base import BytesBytesCodec, deliver, flat, register_codec
+from tessarr.codec.base import BytesBytesCodec, deliver, register_codec, to_memoryview
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
 from tessarr.codec.streamed import UNBOUNDED, decompress
 from tessarr.errors import ArgumentError
@@ -19,7 +19,7 @@ __all__ = ["LZMA"]
 
 _FORMATS: Final = (lzma.FORMAT_XZ, lzma.FORMAT_ALONE, lzma.FORMAT_RAW)
 _CHECKS: Final = (-1, lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)
-_MOST_MEMORY: Final = 1 << 29
+_MAX_MEMORY: Final = 1 << 29
 """Bytes that a stream may ask for to be decoded; level 9 needs 65 MiB."""
 
 _FILTER_MEMBERS: Final = frozenset(
@@ -68,7 +68,7 @@ class LZMA(BytesBytesCodec):
             low = 0 if self.preset < lzma.PRESET_EXTREME else lzma.PRESET_EXTREME
             check_integer("preset", self.preset, low, low + 9)
         if self.filters is not None:
-            object.__setattr__(self, "filters", _filters(self.filters))
+            object.__setattr__(self, "filters", _normalize_filters(self.filters))
         elif self.format == lzma.FORMAT_RAW:
             raise WrongParameter("filters", None, "a list, which raw streams need", right_type=True)
         if self.format != lzma.FORMAT_XZ and self.check > 0:
@@ -93,7 +93,7 @@ class LZMA(BytesBytesCodec):
 
     def encode(self, data: BytesLike, /) -> bytes:
         filters = self._library_filters()
-        return lzma.compress(flat(data), self.format, self.check, self.preset, filters)
+        return lzma.compress(to_memoryview(data), self.format, self.check, self.preset, filters)
 
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
         return deliver(self.decode_at_most(data, UNBOUNDED), out)
@@ -103,7 +103,7 @@ class LZMA(BytesBytesCodec):
             if self.format == lzma.FORMAT_RAW:
                 return lzma.LZMADecompressor(self.format, filters=self._library_filters())
             # Other streams state their filters.
-            return lzma.LZMADecompressor(self.format, memlimit=_MOST_MEMORY)
+            return lzma.LZMADecompressor(self.format, memlimit=_MAX_MEMORY)
 
         return decompress(data, limit, start, (lzma.LZMAError, EOFError), "lzma")
 
@@ -119,7 +119,7 @@ class LZMA(BytesBytesCodec):
         return None if self.filters is None else [dict(item) for item in self.filters]
 
 
-def _filters(value: Any) -> tuple[Filter, ...]:
+def _normalize_filters(value: Any) -> tuple[Filter, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
         raise WrongParameter("filters", value, "a list of objects", right_type=False)
     filters = []
@@ -128,7 +128,7 @@ def _filters(value: Any) -> tuple[Filter, ...]:
         if "id" not in members or not members.keys() <= _FILTER_MEMBERS:
             raise WrongParameter("filters", value, "a list of lzma's filters", right_type=True)
         for name, number in members.items():
-            most = _MOST_MEMORY // 4 if name == "dict_size" else 2**63 - 1
+            most = _MAX_MEMORY // 4 if name == "dict_size" else 2**63 - 1
             check_integer("filters", number, 0, most)
         filters.append(tuple(members.items()))
     return tuple(filters)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.codec.base import ArrayBytesCodec, deliver, register_codec
-from tessarr.codec.elements import check_objects, document, from_document
+from tessarr.codec.elements import check_objects, from_document, to_document
 from tessarr.codec.parameters import check_choice
 from tessarr.dtype.objects import Objects, cannot_store, import_msgpack, plain_item
 from tessarr.errors import DataError
@@ -66,7 +66,7 @@ class MsgPack(ArrayBytesCodec):
         msgpack = import_msgpack()
         try:
             packed: bytes = msgpack.packb(
-                document(np.asarray(array, object)),
+                to_document(np.asarray(array, object)),
                 use_bin_type=self.use_bin_type,
                 use_single_float=self.use_single_float,
                 default=plain_item,

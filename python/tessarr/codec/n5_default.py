@@ -16,7 +16,7 @@ import numpy as np
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayBytesCodec, ArraySpec, register_codec
 from tessarr.codec.bytes import Bytes
-from tessarr.codec.chain import Chain, flat
+from tessarr.codec.chain import Chain, to_flat_array
 from tessarr.codec.transpose import Transpose
 from tessarr.errors import ArgumentError, DataError
 from tessarr.format.validation import ABSENT
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["N5Default"]
 
 _DEFAULT_MODE: Final = 0
-_MOST_CODECS: Final = 3
+_MAX_CODECS: Final = 3
 _SLACK_ITEMS: Final = 1 << 20
 _TYPES: Final = frozenset(
     [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -63,7 +63,7 @@ class N5Default(ArrayBytesCodec):
     codecs: Chain
 
     def __init__(self, codecs: Iterable[CodecLike] | Chain = ()) -> None:
-        chain = codecs if isinstance(codecs, Chain) else _chain(codecs)
+        chain = codecs if isinstance(codecs, Chain) else _complete_chain(codecs)
         object.__setattr__(self, "codecs", chain)
 
     @classmethod
@@ -92,7 +92,7 @@ class N5Default(ArrayBytesCodec):
             problems.add(at, "the second codec is not 'bytes'", "mismatch")
         elif chain.codecs[1].endian != "big" and spec.data_type.unit_bytes > 1:
             problems.add(f"{at}/1", "the byte order is not 'big'", "mismatch")
-        elif len(chain.codecs) > _MOST_CODECS:
+        elif len(chain.codecs) > _MAX_CODECS:
             problems.add(f"{at}/3", "more than one compressor", "mismatch")
         if rank >= 1 << 16 or any(length >= 1 << 32 for length in spec.shape):
             problems.add(loc, "the chunk is too large for a block of N5", "too_large")
@@ -103,11 +103,11 @@ class N5Default(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         header = np.array([_DEFAULT_MODE, array.ndim], ">u2").tobytes()
         lengths = np.array(array.shape, ">u4").tobytes()
-        spec = ArraySpec(array.shape, dtypes.of(array.dtype))
-        return header + lengths + flat(self.codecs.encode(array, spec)).tobytes()
+        spec = ArraySpec(array.shape, dtypes.to_data_type(array.dtype))
+        return header + lengths + to_flat_array(self.codecs.encode(array, spec)).tobytes()
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        data, rank = flat(data), len(spec.shape)
+        data, rank = to_flat_array(data), len(spec.shape)
         size = 4 + 4 * rank
         mode, dimensions = np.frombuffer(data[:4], ">u2") if data.size >= size else (None, None)
         if mode != _DEFAULT_MODE or dimensions != rank:
@@ -128,7 +128,7 @@ class N5Default(ArrayBytesCodec):
         return array
 
 
-def _chain(codecs: Iterable[CodecLike]) -> Chain:
+def _complete_chain(codecs: Iterable[CodecLike]) -> Chain:
     """Return the codecs that a user means, with those that are always the same."""
     codecs = list(codecs)
     given = Chain.of(codecs)
@@ -137,6 +137,6 @@ def _chain(codecs: Iterable[CodecLike]) -> Chain:
     if not given.array_array:
         codecs = [Transpose("F"), *codecs]
     chain = Chain.of(codecs)
-    if len(chain.codecs) > _MOST_CODECS:
+    if len(chain.codecs) > _MAX_CODECS:
         raise ArgumentError("n5_default: at most one compressor", codec=N5Default.name)
     return chain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tessarr.codec.base import BytesBytesCodec, deliver, flat
+from tessarr.codec.base import BytesBytesCodec, deliver, to_memoryview
 
 if TYPE_CHECKING:
     from tessarr.types import BytesLike
@@ -25,7 +25,7 @@ class NativeCodec(BytesBytesCodec):
         """Encode bytes."""
         from tessarr import _engine  # here, so that metadata can be read without the extension
 
-        return _engine.encode(self.engine(), flat(data))
+        return _engine.encode(self.engine(), to_memoryview(data))
 
     def decode(self, data: BytesLike, /, out: BytesLike | None = None) -> BytesLike:
         """Decode bytes, into the buffer `out` where one is given."""

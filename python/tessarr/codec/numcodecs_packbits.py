@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayArrayCodec, deliver, register_codec
-from tessarr.codec.items import as_array, viewed
+from tessarr.codec.items import as_array, view_items
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ class PackBitsV2(ArrayArrayCodec):
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
         shape = (1 + -(-spec.size_bytes // 8),)
-        return replace(spec, shape=shape, data_type=dtypes.of(np.uint8), fill=None)
+        return replace(spec, shape=shape, data_type=dtypes.to_data_type(np.uint8), fill=None)
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         """Encode an array of booleans, or a buffer of bytes that are 0 or 1."""
-        bits = viewed(as_array(array), np.dtype(bool))
+        bits = view_items(as_array(array), np.dtype(bool))
         unused = np.array([-bits.size % 8], dtype=np.uint8)
         return np.concatenate([unused, np.packbits(bits)])
 
@@ -55,7 +55,7 @@ class PackBitsV2(ArrayArrayCodec):
         self, array: np.ndarray[Any, Any], spec: ArraySpec | None = None, /, out: Any = None
     ) -> np.ndarray[Any, Any]:
         """Decode to an array of `spec`; without one, a buffer to booleans in a row, or to `out`."""
-        data = viewed(as_array(array), np.dtype(np.uint8))
+        data = view_items(as_array(array), np.dtype(np.uint8))
         count = 8 * (data.size - 1) - int(data[0]) if data.size else -1
         expected = count if spec is None else spec.size_bytes
         if count != expected or not 0 <= count <= 8 * data.size or data[0] > 7:

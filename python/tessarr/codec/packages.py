@@ -7,10 +7,10 @@ from typing import Any
 
 from tessarr.errors import UnsupportedError
 
-__all__ = ["imported"]
+__all__ = ["import_package"]
 
 
-def imported(package: str, *, codec: str) -> Any:
+def import_package(package: str, *, codec: str) -> Any:
     """Return a package that a codec is made of.
 
     Raises

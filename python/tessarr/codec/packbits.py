@@ -70,7 +70,7 @@ class PackBits(ArrayBytesCodec):
         return config
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        bits = _bits(spec.data_type)
+        bits = _number_bits(spec.data_type)
         if bits is None:
             problems.add(loc, f"the bits of {spec.data_type.name} cannot be packed", "mismatch")
             return
@@ -81,17 +81,17 @@ class PackBits(ArrayBytesCodec):
                 problems.add(f"{loc}/{name}", what, "mismatch")
 
     def encoded_bytes(self, spec: ArraySpec) -> int:
-        bits = self._kept(spec.data_type) * _parts(spec.data_type) * math.prod(spec.shape)
+        bits = self._kept(spec.data_type) * _count_numbers(spec.data_type) * math.prod(spec.shape)
         return -(-bits // 8) + (self.padding_encoding != "none")
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         from tessarr import dtype as dtypes
 
-        data_type = dtypes.of(array.dtype)
+        data_type = dtypes.to_data_type(array.dtype)
         first, kept = self.first_bit or 0, self._kept(data_type)
         little = data_type.ordered("little").numpy
         items = np.ascontiguousarray(array.astype(little, copy=False))
-        width = 8 * array.itemsize // _parts(data_type)
+        width = 8 * array.itemsize // _count_numbers(data_type)
         if data_type.name == "bool":
             bits = items.reshape(-1)
         else:
@@ -109,12 +109,12 @@ class PackBits(ArrayBytesCodec):
             message = f"{packed.size} bytes instead of {self.encoded_bytes(spec)}"
             raise DataError(message, kind="wrong_size", codec=self.name)
         first, kept = self.first_bit or 0, self._kept(data_type)
-        count = math.prod(spec.shape) * _parts(data_type) * kept
+        count = math.prod(spec.shape) * _count_numbers(data_type) * kept
         packed = self._without_padding(packed, -count % 8)
         bits = np.unpackbits(packed, count=count, bitorder="little").reshape(-1, kept)
         if data_type.name == "bool":
             return bits.reshape(spec.shape).view(bool)
-        width = 8 * data_type.item_bytes // _parts(data_type)
+        width = 8 * data_type.item_bytes // _count_numbers(data_type)
         every = np.zeros((bits.shape[0], width), dtype=np.uint8)
         every[:, first : first + kept] = bits
         if data_type.name.startswith("int"):
@@ -124,7 +124,7 @@ class PackBits(ArrayBytesCodec):
         return data_type.canonical(array)
 
     def _kept(self, data_type: DataType) -> int:
-        last = (_bits(data_type) or 1) - 1 if self.last_bit is None else self.last_bit
+        last = (_number_bits(data_type) or 1) - 1 if self.last_bit is None else self.last_bit
         return last - (self.first_bit or 0) + 1
 
     def _without_padding(
@@ -140,7 +140,7 @@ class PackBits(ArrayBytesCodec):
         return packed[1:] if at_start else packed[:-1]
 
 
-def _bits(data_type: DataType) -> int | None:
+def _number_bits(data_type: DataType) -> int | None:
     """Return how many bits a number has, or None where the type is not one of numbers."""
     if data_type.name == "bool":
         return 1
@@ -150,6 +150,6 @@ def _bits(data_type: DataType) -> int | None:
     return int(match[2]) // 2 if match[1] == "complex" else int(match[2])
 
 
-def _parts(data_type: DataType) -> int:
+def _count_numbers(data_type: DataType) -> int:
     """Return how many numbers an element is."""
     return 2 if data_type.name.startswith("complex") else 1

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from tessarr.codec.base import ArrayBytesCodec, register_codec
-from tessarr.codec.chain import flat
-from tessarr.codec.packages import imported
+from tessarr.codec.chain import to_flat_array
+from tessarr.codec.packages import import_package
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer
 from tessarr.errors import DataError
 
@@ -77,7 +77,7 @@ class PCodec(ArrayBytesCodec):
             problems.add(loc, f"pcodec has no data type {spec.data_type.name}", "mismatch")
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
-        pcodec = imported("pcodec", codec="pcodec")
+        pcodec = import_package("pcodec", codec="pcodec")
         order = self.delta_encoding_order
         if order is not None or self.delta_spec == "try_consecutive":
             delta = pcodec.DeltaSpec.try_consecutive(1 if order is None else order)
@@ -96,12 +96,12 @@ class PCodec(ArrayBytesCodec):
         return data
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        pcodec = imported("pcodec", codec="pcodec")
+        pcodec = import_package("pcodec", codec="pcodec")
         native = spec.data_type.numpy.newbyteorder("=")
         array = np.empty(spec.shape, native)
         try:
             progress = pcodec.standalone.simple_decompress_into(
-                flat(data).tobytes(), array.reshape(-1)
+                to_flat_array(data).tobytes(), array.reshape(-1)
             )
         except Exception as error:
             raise DataError(f"damaged: {error}", codec="pcodec") from error

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from tessarr.codec.base import (
     Codec,
     Ignored,
-    all_names,
-    codec_of_id,
-    codec_of_name,
-    plain_codec,
+    find_codec,
+    find_codec_by_id,
+    find_plain_codec,
+    list_codec_names,
 )
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format.validation import ABSENT, Members, describe, read_extension
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tessarr.format.validation import Problems
     from tessarr.types import ZarrFormat
 
-__all__ = ["CodecLike", "class_of", "listed", "of", "read_v2", "read_v3"]
+__all__ = ["CodecLike", "find_codec_class", "read_v2", "read_v3", "to_codec", "to_list"]
 
 CodecLike = Codec | str | Mapping[str, Any] | Any
 """A codec, its name, its JSON in either format, or a codec of numcodecs."""
@@ -44,14 +44,14 @@ def read_v3(value: Any, loc: str, problems: Problems) -> Codec | None:
     if extension is None:
         return None
     name = extension.name
-    if name in _DRAFT_NAMES and codec_of_name(name) is None:
+    if name in _DRAFT_NAMES and find_codec(name) is None:
         problems.tolerate(loc, f"the codec {_DRAFT_NAMES[name]!r} is called {name!r}")
         name = _DRAFT_NAMES[name]
-    codec = codec_of_name(name)
+    codec = find_codec(name)
     if codec is not None:
         alias = name in codec.aliases
         rules: ZarrFormat = 2 if alias and name.startswith(_NUMCODECS) else 3
-        return _spelt(codec.read(extension.configuration, rules), name if alias else "")
+        return _with_spelling(codec.read(extension.configuration, rules), name if alias else "")
     if not extension.must_understand:
         document = {"name": value} if isinstance(value, str) else value
         return Ignored(json.dumps(document))
@@ -85,12 +85,12 @@ def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec |
     if not isinstance(codec_id, str) or not codec_id:
         problems.add(members.at("id"), f"{describe(codec_id)} is not a name", "wrong_type")
         return None
-    codec = codec_of_id(codec_id)
+    codec = find_codec_by_id(codec_id)
     try:
         if codec is not None:
             configuration = {name: item for name, item in value.items() if name != "id"}
             return codec.read(Members(configuration, loc, problems, ignores_unknown=True), 2)
-        return _numcodec(value, first=first)
+        return _read_numcodec(value, first=first)
     except UnsupportedError as error:
         hint = f": {error.__notes__[0]}" if getattr(error, "__notes__", None) else ""
         problems.unsupported(loc, "codec", codec_id, kind=error.kind, hint=hint)
@@ -99,7 +99,7 @@ def read_v2(value: Any, loc: str, problems: Problems, *, first: bool) -> Codec |
     return None
 
 
-def of(value: CodecLike) -> Codec:
+def to_codec(value: CodecLike) -> Codec:
     """Return the codec that a user means.
 
     Parameters
@@ -118,31 +118,31 @@ def of(value: CodecLike) -> Codec:
 
     Examples
     --------
-    >>> of("zstd"), of({"name": "gzip", "configuration": {"level": 3}}), of({"id": "zlib"})
+    >>> to_codec("zstd"), to_codec({"name": "gzip", "configuration": {"level": 3}}), to_codec({"id": "zlib"})
     (Zstd(level=0, checksum=False), GZip(level=3), Zlib(level=1))
     """
     if isinstance(value, Codec) and hasattr(value, "kind"):
         return value
     stated = _to_json(value)
-    name, configuration = _name_and_configuration(stated)
+    name, configuration = _split_json(stated)
     by_id = "id" in stated
-    codec = codec_of_id(name) if by_id else codec_of_name(name) or codec_of_id(name)
+    codec = find_codec_by_id(name) if by_id else find_codec(name) or find_codec_by_id(name)
     if codec is None:
         from tessarr.format import install_hints
         from tessarr.format.suggestions import did_you_mean
 
         try:
-            if by_id or plain_codec(name) is not None:
-                return _numcodec({"id": name, **configuration}, first=True)
-            message = f"codec {name!r} is not supported{install_hints.hint(name)}"
+            if by_id or find_plain_codec(name) is not None:
+                return _read_numcodec({"id": name, **configuration}, first=True)
+            message = f"codec {name!r} is not supported{install_hints.extension_hint(name)}"
         except UnsupportedError as error:
             message = error.message
-        others = (known for known in all_names() if known != name)
+        others = (known for known in list_codec_names() if known != name)
         message += did_you_mean(name.removeprefix(_NUMCODECS), others)
         raise UnsupportedError(message, kind=_UNSUPPORTED, extension=name, codec=name)
     alias = name if not by_id and name in codec.aliases else ""
     try:
-        return _spelt(codec.from_config(dict(configuration)), alias)
+        return _with_spelling(codec.from_config(dict(configuration)), alias)
     except (TypeError, ValueError) as error:
         from tessarr.format.suggestions import did_you_mean
 
@@ -153,25 +153,25 @@ def of(value: CodecLike) -> Codec:
         raise ArgumentError(f"codec {name!r}: {why}{hint}", codec=name) from error
 
 
-def class_of(value: CodecLike) -> type[Codec] | None:
+def find_codec_class(value: CodecLike) -> type[Codec] | None:
     """Return the class of the codec that a user means, or None where there is none.
 
     Examples
     --------
-    >>> class_of("sharding_indexed"), class_of("unheard-of")
+    >>> find_codec_class("sharding_indexed"), find_codec_class("unheard-to_codec")
     (<class 'tessarr.codecs.ShardingIndexed'>, None)
     """
     if isinstance(value, Codec):
         return type(value)
     try:
         stated = _to_json(value)
-        name, _ = _name_and_configuration(stated)
+        name, _ = _split_json(stated)
     except ArgumentError:
         return None
-    return codec_of_id(name) if "id" in stated else codec_of_name(name) or codec_of_id(name)
+    return find_codec_by_id(name) if "id" in stated else find_codec(name) or find_codec_by_id(name)
 
 
-def listed(value: Any) -> list[Any]:
+def to_list(value: Any) -> list[Any]:
     """Return one codec, or several, or none, as a list."""
     if value is None:
         return []
@@ -180,7 +180,7 @@ def listed(value: Any) -> list[Any]:
     return list(value)
 
 
-def _spelt(codec: _Read, alias: str) -> _Read:
+def _with_spelling(codec: _Read, alias: str) -> _Read:
     """Return a codec that is written by its alias again, if its class can tell it."""
     made: Any = codec
     if alias and "spelling" in getattr(codec, "__dataclass_fields__", ()):
@@ -189,7 +189,7 @@ def _spelt(codec: _Read, alias: str) -> _Read:
     return spelt
 
 
-def _numcodec(config: dict[str, Any], *, first: bool) -> Codec:
+def _read_numcodec(config: dict[str, Any], *, first: bool) -> Codec:
     from tessarr.codec.fallback import numcodec_from_config
 
     return numcodec_from_config(config, first=first)
@@ -209,7 +209,7 @@ def _to_json(value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _name_and_configuration(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _split_json(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
     if "id" in value:
         name, configuration = value["id"], {k: item for k, item in value.items() if k != "id"}
     else:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from tessarr.codec.base import codec_ids, codec_of_id, plain_codec, register_codec
-from tessarr.codec.read import of
+from tessarr.codec.base import find_codec_by_id, find_plain_codec, list_codec_ids, register_codec
+from tessarr.codec.read import to_codec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ class _Registry(Mapping[str, type[Any]]):
     __slots__ = ()
 
     def __getitem__(self, codec_id: str) -> type[Any]:
-        found = plain_codec(codec_id) or codec_of_id(codec_id)
+        found = find_plain_codec(codec_id) or find_codec_by_id(codec_id)
         if found is None:
             raise KeyError(codec_id)
         return found
@@ -31,10 +31,10 @@ class _Registry(Mapping[str, type[Any]]):
         register_codec(codec, codec_id)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(codec_ids())
+        return iter(list_codec_ids())
 
     def __len__(self) -> int:
-        return len(codec_ids())
+        return len(list_codec_ids())
 
     def __repr__(self) -> str:
         return f"<codec_registry: {', '.join(self)}>"
@@ -64,4 +64,4 @@ def get_codec(config: Mapping[str, Any]) -> Codec:
     >>> get_codec({"id": "zlib", "level": 1})
     Zlib(level=1)
     """
-    return of(config)
+    return to_codec(config)

@@ -52,7 +52,7 @@ class Reshape(ArrayArrayCodec):
         shape: Any = self.shape
         if not isinstance(shape, Sequence) or isinstance(shape, str):
             raise WrongParameter("shape", shape, "a list of lengths and of axes", right_type=False)
-        object.__setattr__(self, "shape", tuple(map(_length, shape)))
+        object.__setattr__(self, "shape", tuple(map(_normalize_length, shape)))
         if self.shape.count(_REST) > 1:
             raise WrongParameter("shape", shape, "a shape with at most one -1", right_type=True)
         axes = [axis for length in self.shape if isinstance(length, tuple) for axis in length]
@@ -127,7 +127,7 @@ class Reshape(ArrayArrayCodec):
         return tuple(lengths)
 
 
-def _length(value: object) -> Length:
+def _normalize_length(value: object) -> Length:
     """Return one entry of a shape: a length, or axes."""
     if is_integer(value) and (0 < value <= INT64_MAX or value == _REST):
         return int(value)

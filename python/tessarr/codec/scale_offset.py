@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr.codec.base import ArrayArrayCodec, register_codec
-from tessarr.codec.casting import carried, integer_limits, is_real
+from tessarr.codec.casting import integer_limits, is_real, to_builtin_type
 from tessarr.codec.parameters import WrongParameter
 from tessarr.errors import ArgumentError, DataError
 from tessarr.format.validation import Problems, is_integer
@@ -92,7 +92,7 @@ class ScaleOffset(ArrayArrayCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         from tessarr import dtype as dtypes
 
-        data_type = dtypes.of(array.dtype)
+        data_type = dtypes.to_data_type(array.dtype)
         offset, scale = self._number("offset", data_type), self._number("scale", data_type)
         limits = integer_limits(data_type)
         if limits is None:
@@ -100,14 +100,16 @@ class ScaleOffset(ArrayArrayCodec):
                 result: np.ndarray[Any, Any] = (array - offset) * scale
                 return result.astype(array.dtype, copy=False)
         if array.size:
-            numbers = carried(array)
+            numbers = to_builtin_type(array)
             # Both steps are monotonous: where the extremes fit, all elements do.
             for extreme in (int(numbers.min()), int(numbers.max())):
                 for number in (extreme - offset, (extreme - offset) * scale):
                     if not limits[0] <= number <= limits[1]:
                         message = f"{number}, of {extreme}, does not fit {data_type.name}"
                         raise ArgumentError(message, codec=self.name)
-        result = _wrapped(_wrapped(carried(array), np.subtract, offset), np.multiply, scale)
+        result = _apply_modulo(
+            _apply_modulo(to_builtin_type(array), np.subtract, offset), np.multiply, scale
+        )
         return result.astype(array.dtype, copy=False)
 
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
@@ -120,10 +122,10 @@ class ScaleOffset(ArrayArrayCodec):
                 return result.astype(array.dtype, copy=False)
         if array.size == 0:
             return array
-        stored = carried(array)
+        stored = to_builtin_type(array)
         with np.errstate(all="ignore"):
             whole = stored // stored.dtype.type(scale)
-        if (_wrapped(whole, np.multiply, scale) != stored).any():
+        if (_apply_modulo(whole, np.multiply, scale) != stored).any():
             message = f"an element is no multiple of the scale, {scale}"
             raise DataError(message, codec=self.name)
         for extreme in (int(stored.min()), int(stored.max())):
@@ -131,7 +133,7 @@ class ScaleOffset(ArrayArrayCodec):
             if not limits[0] <= number <= limits[1]:
                 message = f"{number}, of {extreme}, does not fit {data_type.name}"
                 raise DataError(message, codec=self.name)
-        return _wrapped(whole, np.add, offset).astype(spec.data_type.numpy, copy=False)
+        return _apply_modulo(whole, np.add, offset).astype(spec.data_type.numpy, copy=False)
 
     def _number(self, name: str, data_type: DataType) -> Any:
         """Return a parameter as a number of the data type; integers as those of Python."""
@@ -151,7 +153,9 @@ class ScaleOffset(ArrayArrayCodec):
         return self.encode(np.frombuffer(spec.fill, spec.data_type.numpy)).tobytes()
 
 
-def _wrapped(array: np.ndarray[Any, Any], ufunc: np.ufunc, number: int) -> np.ndarray[Any, Any]:
+def _apply_modulo(
+    array: np.ndarray[Any, Any], ufunc: np.ufunc, number: int
+) -> np.ndarray[Any, Any]:
     """Return the result modulo the size of the integers, which is checked to be no loss."""
     bits = 8 * array.dtype.itemsize
     operand = np.array(number % (1 << bits), dtype=f"u{array.dtype.itemsize}")

@@ -16,7 +16,7 @@ import numpy as np
 from tessarr import dtype
 from tessarr.codec.base import ArrayBytesCodec, ArraySpec, register_codec
 from tessarr.codec.bytes import Bytes
-from tessarr.codec.chain import Chain, flat
+from tessarr.codec.chain import Chain, to_flat_array
 from tessarr.codec.parameters import check_choice
 from tessarr.errors import ArgumentError, DataError
 from tessarr.format.validation import ABSENT
@@ -35,7 +35,7 @@ MAX_SUBCHUNKS: Final = 1 << 30
 """Of a shard, as TensorStore has it. An index of that size takes memory only where it is stored or
 written."""
 
-_NOTHING: Final = 2**64 - 1
+_ABSENT_SUBCHUNK: Final = 2**64 - 1
 _LOCATIONS: Final = ("start", "end")
 _INDEX_CODECS: Final = (Bytes("little"), "crc32c")
 
@@ -160,7 +160,7 @@ class ShardingIndexed(ArrayBytesCodec):
 
     def _index_spec(self, shard: Shape) -> ArraySpec:
         grid = (length // part for length, part in zip(shard, self.chunk_shape, strict=False))
-        return ArraySpec((*grid, 2), _offsets())
+        return ArraySpec((*grid, 2), _index_data_type())
 
     def engine_array(self, spec: ArraySpec, zarr_format: ZarrFormat) -> dict[str, object]:
         index = self._index_spec(spec.shape)
@@ -174,22 +174,22 @@ class ShardingIndexed(ArrayBytesCodec):
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         # Only after a codec that the engine lacks: it makes shards otherwise.
-        spec = ArraySpec(array.shape, dtype.of(array.dtype))
+        spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
         parts, index = self._parts(array), np.empty(self._index_spec(array.shape).shape, np.uint64)
         size = self.index_codecs.encoded_bytes(self._index_spec(array.shape)) or 0
         body = bytearray(size if self.index_location == "start" else 0)
         for cell, part in parts:
-            data = flat(self.codecs.encode(part.copy(), self.subchunk_spec(spec)))
+            data = to_flat_array(self.codecs.encode(part.copy(), self.subchunk_spec(spec)))
             index[cell] = len(body), data.nbytes
             body += data.data
-        encoded = flat(self.index_codecs.encode(index, self._index_spec(array.shape)))
+        encoded = to_flat_array(self.index_codecs.encode(index, self._index_spec(array.shape)))
         if self.index_location == "end":
             return bytes(body + encoded.data)
         body[:size] = encoded.data
         return bytes(body)
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        data, index_spec = flat(data), self._index_spec(spec.shape)
+        data, index_spec = to_flat_array(data), self._index_spec(spec.shape)
         size = self.index_codecs.encoded_bytes(index_spec) or 0
         if data.nbytes < size:
             message = f"{data.nbytes} bytes have no room for the index of {size} bytes"
@@ -202,7 +202,7 @@ class ShardingIndexed(ArrayBytesCodec):
         array[...] = np.frombuffer(fill, spec.data_type.numpy)[0]
         for cell, part in self._parts(array):
             start, length = (int(number) for number in index[cell])
-            if start == length == _NOTHING:
+            if start == length == _ABSENT_SUBCHUNK:
                 continue
             if start + length > data.nbytes:
                 message = f"subchunk {cell} is outside of its shard of {data.nbytes} bytes"
@@ -238,6 +238,6 @@ def _read_chain(members: Members, name: str) -> Chain | None:
 
 
 @cache
-def _offsets() -> dtype.DataType:
+def _index_data_type() -> dtype.DataType:
     """Return the data type of the index."""
-    return dtype.of("uint64")
+    return dtype.to_data_type("uint64")

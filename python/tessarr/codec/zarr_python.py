@@ -17,7 +17,7 @@ from tessarr.codec.transpose import Transpose
 from tessarr.codec.vlen_bytes import VLenBytes
 from tessarr.codec.vlen_utf8 import VLenUTF8
 from tessarr.codec.zstd import Zstd
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -121,4 +121,4 @@ def GzipCodec(*, level: int = 5) -> GZip:  # noqa: N802 (zarr-python's name)
     return GZip(level)
 
 
-call_public("tessarr.codecs", BloscCname, BloscShuffle, Endian, ShardingCodecIndexLocation)
+set_public_module("tessarr.codecs", BloscCname, BloscShuffle, Endian, ShardingCodecIndexLocation)

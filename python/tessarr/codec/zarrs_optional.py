@@ -15,7 +15,7 @@ import numpy as np
 
 from tessarr import dtype as dtypes
 from tessarr.codec.base import ArrayBytesCodec, ArraySpec, register_codec
-from tessarr.codec.chain import Chain, flat
+from tessarr.codec.chain import Chain, to_flat_array
 from tessarr.dtype.optional import Optional
 from tessarr.errors import DataError
 from tessarr.format.validation import ABSENT
@@ -85,14 +85,14 @@ class ZarrsOptional(ArrayBytesCodec):
             what = f"elements of {spec.data_type.name} are never missing"
             problems.add(loc, what, "mismatch")
             return
-        mask, values = _specs(spec.data_type, spec.shape, 1)
+        mask, values = _mask_and_value_specs(spec.data_type, spec.shape, 1)
         self.mask_codecs.check(mask, f"{loc}/mask_codecs", problems)
         self._data_codecs(spec.data_type).check(values, f"{loc}/data_codecs", problems)
 
     def resolve(self, spec: ArraySpec, zarr_format: ZarrFormat) -> ZarrsOptional:
         if not isinstance(spec.data_type, Optional):
             return self
-        mask, values = _specs(spec.data_type, spec.shape, 1)
+        mask, values = _mask_and_value_specs(spec.data_type, spec.shape, 1)
         data_codecs = self._data_codecs(spec.data_type).resolve(values)
         return ZarrsOptional(self.mask_codecs.resolve(mask), data_codecs)
 
@@ -104,16 +104,18 @@ class ZarrsOptional(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         valid = array["valid"].view(np.uint8) != 0
         values = np.ascontiguousarray(array["value"][valid])
-        mask = flat(self.mask_codecs.encode(valid, ArraySpec(valid.shape, dtypes.of(bool))))
-        data = flat(b"")
+        mask = to_flat_array(
+            self.mask_codecs.encode(valid, ArraySpec(valid.shape, dtypes.to_data_type(bool)))
+        )
+        data = to_flat_array(b"")
         if values.size:
-            spec = ArraySpec(values.shape, dtypes.of(values.dtype))
-            data = flat(self.data_codecs.encode(values, spec))
+            spec = ArraySpec(values.shape, dtypes.to_data_type(values.dtype))
+            data = to_flat_array(self.data_codecs.encode(values, spec))
         sizes = np.array([mask.size, data.size], "<u8")
         return sizes.tobytes() + mask.tobytes() + data.tobytes()
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
-        data, data_type = flat(data), spec.data_type
+        data, data_type = to_flat_array(data), spec.data_type
         assert isinstance(data_type, Optional)
         if data.size < _HEADER_BYTES:
             message = f"{data.size} bytes have no room for the header"
@@ -123,7 +125,7 @@ class ZarrsOptional(ArrayBytesCodec):
             message = f"parts of {mask_bytes} and {data_bytes} bytes in {data.size}"
             raise DataError(message, kind="wrong_size", codec=self.name)
         middle = _HEADER_BYTES + mask_bytes
-        mask_spec, _ = _specs(data_type, spec.shape, 0)
+        mask_spec, _ = _mask_and_value_specs(data_type, spec.shape, 0)
         valid = self.mask_codecs.decode(data[_HEADER_BYTES:middle], mask_spec)
         if (valid.view(np.uint8) > 1).any():
             raise DataError("a boolean of the mask is stored as neither 0 nor 1", codec=self.name)
@@ -131,11 +133,13 @@ class ZarrsOptional(ArrayBytesCodec):
         found["valid"] = valid
         count = int(np.count_nonzero(valid))
         if count:
-            _, values_spec = _specs(data_type, spec.shape, count)
+            _, values_spec = _mask_and_value_specs(data_type, spec.shape, count)
             found["value"][valid] = self.data_codecs.decode(data[middle:], values_spec)
         return found
 
 
-def _specs(data_type: Optional, shape: tuple[int, ...], count: int) -> tuple[ArraySpec, ArraySpec]:
+def _mask_and_value_specs(
+    data_type: Optional, shape: tuple[int, ...], count: int
+) -> tuple[ArraySpec, ArraySpec]:
     """Return what the codecs of the mask, and of `count` values, are given."""
-    return ArraySpec(shape, dtypes.of(bool)), ArraySpec((count,), data_type.inner)
+    return ArraySpec(shape, dtypes.to_data_type(bool)), ArraySpec((count,), data_type.inner)

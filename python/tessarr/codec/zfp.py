@@ -10,7 +10,7 @@ import numpy as np
 
 from tessarr.codec.base import ArrayBytesCodec, register_codec
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer, check_number
-from tessarr.codec.zfp_stream import MOST_AXES, Expert, compress, decompress
+from tessarr.codec.zfp_stream import MAX_AXES, Expert, compress, decompress
 from tessarr.errors import ArgumentError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ _PARAMETERS: Final[dict[str, tuple[str, ...]]] = {
     "fixed_rate": ("rate",),
     "fixed_precision": ("precision",),
 }
-_MOST_BITS: Final = 16658
-_LEAST_EXPONENT: Final = -1074
-_MOST_PRECISION: Final = 64
+_MAX_BITS: Final = 16658
+_MIN_EXPONENT: Final = -1074
+_MAX_PRECISION: Final = 64
 
-_STORED: Final = {
+_STORED_TYPES: Final = {
     **dict.fromkeys(("i1", "u1", "i2", "u2", "i4", "u4"), "i4"),
     "i8": "i8",
     "u8": "i8",
@@ -91,7 +91,7 @@ class ZFP(ArrayBytesCodec):
                     raise WrongParameter(name, value, text, right_type=True)
             elif name in ("tolerance", "rate"):
                 check_number(name, value)
-                if value <= 0 or (name == "rate" and value > _MOST_PRECISION + 2):
+                if value <= 0 or (name == "rate" and value > _MAX_PRECISION + 2):
                     raise WrongParameter(name, value, "possible", right_type=True)
             elif name == "minexp":
                 check_integer(name, value, -(2**31), 2**31 - 1)
@@ -106,22 +106,22 @@ class ZFP(ArrayBytesCodec):
         return {"id": self.name, **self.configuration()}
 
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
-        if spec.data_type.numpy.str[1:] not in _STORED:
+        if spec.data_type.numpy.str[1:] not in _STORED_TYPES:
             problems.add(loc, f"zfp has no data type {spec.data_type.name}", "mismatch")
-        if len(spec.shape) > MOST_AXES:
+        if len(spec.shape) > MAX_AXES:
             what = f"zfp takes at most 4 axes, chunks have {len(spec.shape)}"
             problems.add(loc, what, "mismatch")
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         values = 4 ** max(array.ndim, 1)
-        return compress(_promoted(array), header=False, codec=self.name, **self._simple(values))
+        return compress(_promote(array), header=False, codec=self.name, **self._simple(values))
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         dtype = spec.data_type.numpy
-        stored = np.dtype(_STORED[dtype.str[1:]])
+        stored = np.dtype(_STORED_TYPES[dtype.str[1:]])
         mode = self._expert(stored, max(len(spec.shape), 1))
         array = decompress(data, spec.shape, stored, mode, self.name)
-        numbers: np.ndarray[Any, Any] = _demoted(array, dtype.newbyteorder("="))
+        numbers: np.ndarray[Any, Any] = _demote(array, dtype.newbyteorder("="))
         return numbers.reshape(spec.shape).astype(dtype, copy=False)
 
     def _simple(self, values: int) -> dict[str, float]:
@@ -133,13 +133,13 @@ class ZFP(ArrayBytesCodec):
         assert maxbits is not None
         assert maxprec is not None
         assert minexp is not None
-        all_bits = minbits <= 1 and maxbits >= _MOST_BITS
-        all_values = maxprec >= _MOST_PRECISION and minexp <= _LEAST_EXPONENT
+        all_bits = minbits <= 1 and maxbits >= _MAX_BITS
+        all_values = maxprec >= _MAX_PRECISION and minexp <= _MIN_EXPONENT
         if minbits == maxbits and all_values:
             return {"rate": maxbits / values}
-        if all_bits and minexp == _LEAST_EXPONENT:
+        if all_bits and minexp == _MIN_EXPONENT:
             return {"precision": maxprec}
-        if all_bits and maxprec >= _MOST_PRECISION and minexp > _LEAST_EXPONENT:
+        if all_bits and maxprec >= _MAX_PRECISION and minexp > _MIN_EXPONENT:
             return {"tolerance": 2.0**minexp}
         raise UnsupportedError(
             "the package zfpy cannot write in this expert mode",
@@ -150,9 +150,9 @@ class ZFP(ArrayBytesCodec):
 
     def _expert(self, stored: np.dtype[Any], rank: int) -> Expert:
         """Return the mode by its four parameters, as zfp makes them (src/zfp.c)."""
-        minbits, maxbits, maxprec, minexp = 1, _MOST_BITS, _MOST_PRECISION, _LEAST_EXPONENT
+        minbits, maxbits, maxprec, minexp = 1, _MAX_BITS, _MAX_PRECISION, _MIN_EXPONENT
         if self.mode == "reversible":
-            minexp = _LEAST_EXPONENT - 1
+            minexp = _MIN_EXPONENT - 1
         elif self.tolerance is not None:
             minexp = math.frexp(self.tolerance)[1] - 1
         elif self.precision is not None:
@@ -168,10 +168,10 @@ class ZFP(ArrayBytesCodec):
         return minbits, maxbits, maxprec, minexp
 
 
-def _promoted(array: Any) -> Any:
+def _promote(array: Any) -> Any:
     """Return numbers of a type that zfp has."""
     kind, size = array.dtype.kind, array.dtype.itemsize
-    stored = np.dtype(_STORED[array.dtype.str[1:]])
+    stored = np.dtype(_STORED_TYPES[array.dtype.str[1:]])
     if kind == "u" and size >= 4:
         limit = np.iinfo(stored).max
         if array.size and int(array.max()) > limit:
@@ -186,8 +186,8 @@ def _promoted(array: Any) -> Any:
     return wide << (31 - 8 * size)
 
 
-def _demoted(array: Any, dtype: np.dtype[Any]) -> Any:
-    """Return numbers of a smaller type: the inverse of `_promoted`."""
+def _demote(array: Any, dtype: np.dtype[Any]) -> Any:
+    """Return numbers of a smaller type: the inverse of `_promote`."""
     kind, size = dtype.kind, dtype.itemsize
     if kind == "f" or (kind == "i" and size >= 4):
         with np.errstate(over="ignore"):

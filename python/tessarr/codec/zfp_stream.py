@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tessarr.codec.chain import flat
-from tessarr.codec.packages import imported
+from tessarr.codec.chain import to_flat_array
+from tessarr.codec.packages import import_package
 from tessarr.errors import DataError
 
 if TYPE_CHECKING:
     from tessarr.types import BytesLike, Shape
 
-__all__ = ["MOST_AXES", "TYPES", "compress", "decompress", "zfpy"]
+__all__ = ["MAX_AXES", "TYPES", "compress", "decompress", "import_zfpy"]
 
 TYPES: Final = ("i4", "i8", "f4", "f8")
 """The types of numbers that zfp compresses, in the order of its own numbers."""
 
-MOST_AXES: Final = 4
+MAX_AXES: Final = 4
 
 _HEADER_BITS: Final = 148
 _MAGIC: Final = int.from_bytes(b"zfp\x05", "little")
@@ -41,16 +41,16 @@ Expert = tuple[int, int, int, int]
 """minbits, maxbits, maxprec, minexp."""
 
 
-def zfpy(codec: str) -> Any:
+def import_zfpy(codec: str) -> Any:
     """Return the package zfpy."""
-    return imported("zfpy", codec=codec)
+    return import_package("zfpy", codec=codec)
 
 
 def compress(array: np.ndarray[Any, Any], *, header: bool, codec: str, **mode: float) -> bytes:
     """Return the stream of an array of up to 4 axes."""
     native = np.ascontiguousarray(array.astype(array.dtype.newbyteorder("="), copy=False))
     native = native.reshape(array.shape or (1,))
-    data: bytes = zfpy(codec).compress_numpy(native, write_header=header, **mode)
+    data: bytes = import_zfpy(codec).compress_numpy(native, write_header=header, **mode)
     return data
 
 
@@ -77,11 +77,11 @@ def decompress(
     DataError
         Where the stream has another shape or type, or a mode that zfp has not.
     """
-    shape, library = shape or (1,), zfpy(codec)
-    stream = flat(data)
+    shape, library = shape or (1,), import_zfpy(codec)
+    stream = to_flat_array(data)
     if mode is not None:
         bits = np.unpackbits(stream, bitorder="little")
-        header = _bits(_header(shape, dtype, mode), _HEADER_BITS)
+        header = _unpack_bits(_pack_header(shape, dtype, mode), _HEADER_BITS)
         stream = np.packbits(np.concatenate([header, bits]), bitorder="little")
     start = stream[:32].tobytes().ljust(32, b"\0")
     try:
@@ -111,7 +111,7 @@ def decompress(
     return array
 
 
-def _header(shape: Shape, dtype: np.dtype[Any], mode: Expert) -> int:
+def _pack_header(shape: Shape, dtype: np.dtype[Any], mode: Expert) -> int:
     """Return the header of a stream as one number, its lowest bit first."""
     meta = 0
     for length in shape:
@@ -126,6 +126,6 @@ def _header(shape: Shape, dtype: np.dtype[Any], mode: Expert) -> int:
     return _MAGIC | meta << 32 | number << 84
 
 
-def _bits(number: int, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+def _unpack_bits(number: int, count: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     data = number.to_bytes(-(-count // 8), "little")
     return np.unpackbits(np.frombuffer(data, np.uint8), count=count, bitorder="little")

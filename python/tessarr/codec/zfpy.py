@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.codec.base import ArrayBytesCodec, register_codec
 from tessarr.codec.parameters import WrongParameter, check_choice, check_integer, check_number
-from tessarr.codec.zfp_stream import MOST_AXES, TYPES, compress, decompress
+from tessarr.codec.zfp_stream import MAX_AXES, TYPES, compress, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,7 @@ class ZFPY(ArrayBytesCodec):
     def check(self, spec: ArraySpec, loc: str, problems: Problems) -> None:
         if spec.data_type.numpy.str[1:] not in TYPES:
             problems.add(loc, f"zfp has no data type {spec.data_type.name}", "mismatch")
-        if len(spec.shape) > MOST_AXES:
+        if len(spec.shape) > MAX_AXES:
             what = f"zfp takes at most 4 axes, chunks have {len(spec.shape)}"
             problems.add(loc, what, "mismatch")
 

@@ -385,7 +385,7 @@ def as_json(value: Any, *, in_netcdf: bool = False) -> Any:
     if in_netcdf and isinstance(value, np.ndarray) and value.shape == (1,):
         return as_json(value[0], in_netcdf=True)
     text = as_text(value)
-    json.plain(text, "", _refuse, note_non_finite=_allow)
+    json.to_plain(text, "", _refuse, note_non_finite=_allow)
     return text
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tessarr.dtype.base import DataType, register
 from tessarr.dtype.boolean import Boolean
-from tessarr.dtype.names import from_json, of
+from tessarr.dtype.names import from_json, to_data_type
 from tessarr.dtype.numeric import Float, Integer
 
 __all__ = [
@@ -18,6 +18,6 @@ __all__ = [
     "Float",
     "Integer",
     "from_json",
-    "of",
     "register",
+    "to_data_type",
 ]

@@ -28,10 +28,10 @@ __all__ = [
     "OBJECT",
     "DataType",
     "Elements",
-    "all_names",
     "find_family",
     "find_kind",
     "is_known",
+    "list_type_names",
     "register",
 ]
 
@@ -255,7 +255,7 @@ def register(family: F) -> F:
     return family
 
 
-def all_names() -> list[str]:
+def list_type_names() -> list[str]:
     """Return the names of all data types in format 3; their modules are imported, for messages."""
     for module in _MODULES:
         import_module(f"tessarr.dtype.{module}")
@@ -264,13 +264,13 @@ def all_names() -> list[str]:
 
 def is_known(name: str) -> bool:
     """Tell whether `name` is one of Tessarr's own names in format 3, or registered."""
-    _import_for(name)
+    _import_family(name)
     return name in _families
 
 
 def find_family(name: str) -> type[DataType] | None:
     """Return the family that has the name `name` in format 3, or None."""
-    _import_for(name)
+    _import_family(name)
     return _families.find(name)
 
 
@@ -281,7 +281,7 @@ def find_kind(kind: str) -> type[DataType] | None:
     return _kinds.get(kind)
 
 
-def _import_for(name: str) -> None:
+def _import_family(name: str) -> None:
     if name not in _families:
         for module, pattern in _MODULES.items():
             if re.fullmatch(pattern, name):

@@ -57,9 +57,9 @@ class Complex(DataType):
         """The data type of the real and of the imaginary part."""
         dtype = self.numpy
         if dtype.names is not None:
-            return names.of(dtype["real"])
+            return names.to_data_type(dtype["real"])
         if dtype.type.__name__ == _ML_DTYPES["complex_bfloat16"]:
-            return names.of("bfloat16")
+            return names.to_data_type("bfloat16")
         order = dtype.byteorder if dtype.kind == "c" else "="
         return Float(np.dtype(f"{order}f{dtype.itemsize // 2}"))
 
@@ -94,12 +94,12 @@ class Complex(DataType):
         name = _CORE.get(name, name)
         if not name.startswith(_PREFIX):
             return cls(np.dtype(name))
-        from tessarr.dtype.small import numpy_type
+        from tessarr.dtype.small import find_numpy_type
 
         loc, problems = configuration.loc, configuration.problems
         whole = name in _ML_DTYPES
         found = _ML_DTYPES[name] if whole else name.removeprefix(_PREFIX)
-        dtype = numpy_type(found, name, loc, problems)
+        dtype = find_numpy_type(found, name, loc, problems)
         if dtype is None:
             return None
         return cls(dtype if whole else np.dtype([("real", dtype), ("imag", dtype)]))

@@ -40,7 +40,7 @@ class Optional(DataType):
 
     Examples
     --------
-    >>> maybe = Optional.of(names.of("uint8"))
+    >>> maybe = Optional.of(names.to_data_type("uint8"))
     >>> maybe.numpy
     dtype([('value', 'u1'), ('valid', '?')])
     >>> maybe.cast_fill(7), maybe.cast_fill(None)
@@ -97,7 +97,7 @@ class Optional(DataType):
         if isinstance(value, np.ndarray) and value.dtype.kind != "O":
             return self._records(value, np.ones(value.shape, np.bool_))
         listed = np.asarray(value, dtype=object)
-        valid = np.asarray(np.frompyfunc(_is_there, 1, 1)(listed), dtype=np.bool_)
+        valid = np.asarray(np.frompyfunc(_is_present, 1, 1)(listed), dtype=np.bool_)
         return self._records(np.where(valid, listed, 0), valid)
 
     def _records(self, values: Any, valid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -152,7 +152,7 @@ class Optional(DataType):
         return self.inner.cast_fill(value) + b"\1"
 
 
-def _is_there(value: object) -> bool:
+def _is_present(value: object) -> bool:
     pandas = sys.modules.get("pandas")
     if pandas is not None and (value is pandas.NA or value is pandas.NaT):
         return False

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tessarr.format.validation import Members, Problems
     from tessarr.types import JSON, ZarrFormat
 
-__all__ = ["SmallFloat", "SmallInteger", "numpy_type"]
+__all__ = ["SmallFloat", "SmallInteger", "find_numpy_type"]
 
 _BITS: Final = {
     "int2": 2,
@@ -61,7 +61,7 @@ class _Small(DataType):
 
     @classmethod
     def from_v2(cls, value: Any, loc: str, problems: Problems) -> Self | None:
-        dtype = numpy_type(value, value, loc, problems)
+        dtype = find_numpy_type(value, value, loc, problems)
         return None if dtype is None else cls(dtype)
 
     @classmethod
@@ -208,7 +208,7 @@ class SmallFloat(_Small):
         return self.canonical(np.frombuffer(fill, dtype=self.numpy)).tobytes()
 
 
-def numpy_type(name: str, of_whom: str, loc: str, problems: Problems) -> np.dtype[Any] | None:
+def find_numpy_type(name: str, of_whom: str, loc: str, problems: Problems) -> np.dtype[Any] | None:
     """Return the dtype called `name` in ml_dtypes, or None and a problem with `of_whom`."""
     try:
         found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), name))

@@ -23,8 +23,8 @@ from tessarr.format.validation import (
     Problems,
     describe,
     is_integer,
-    lengths,
     pointer,
+    read_lengths,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Struct(DataType):
 
     Examples
     --------
-    >>> point = Struct.of([Field("x", names.of("f4")), Field("y", names.of("f4"))])
+    >>> point = Struct.of([Field("x", names.to_data_type("f4")), Field("y", names.to_data_type("f4"))])
     >>> point.numpy, point.unit_bytes
     (dtype([('x', '<f4'), ('y', '<f4')]), 4)
     >>> point.to_json(2)
@@ -97,13 +97,13 @@ class Struct(DataType):
     @classmethod
     def from_numpy(cls, dtype: np.dtype[Any]) -> Self:
         fields: list[Field] = []
-        if _count(dtype) > MAX_FIELDS:
+        if _count_fields(dtype) > MAX_FIELDS:
             message = f"a data type of more than {MAX_FIELDS} fields cannot be stored"
             raise ArgumentError(message, kind="too_large")
         for name in dtype.names or ():
             of_field = dtype[name]
             base, shape = of_field.subdtype or (of_field, ())
-            fields.append(Field(name, names.of(base), tuple(map(int, shape))))
+            fields.append(Field(name, names.to_data_type(base), tuple(map(int, shape))))
         return cls.of(fields)
 
     @property
@@ -188,9 +188,9 @@ class Struct(DataType):
             return None
         loc = configuration.at("fields")
         fields: list[Field] = []
-        for item, at in _listed(value, loc, problems):
+        for item, at in _read_items(value, loc, problems):
             legacy = name == _LEGACY and isinstance(item, list)
-            found = _pair(item, at, problems) if legacy else _object(item, at, problems)
+            found = _read_pair(item, at, problems) if legacy else _read_object(item, at, problems)
             if found is None:
                 continue
             (field_name, name_loc), (type_json, type_loc) = found
@@ -207,14 +207,14 @@ class Struct(DataType):
         """Return the data type of a list of fields of format 2, or None and problems."""
         before = len(problems)
         fields: list[Field] = []
-        for item, at in _listed(value, loc, problems):
+        for item, at in _read_items(value, loc, problems):
             if not isinstance(item, list) or not 2 <= len(item) <= 3:
                 what = f"{describe(item)} is not a field: a name, a type and perhaps a shape"
                 problems.add(at, what)
                 continue
             named = _is_field_name(item[0], pointer(at, 0), problems)
             data_type = names.from_json(item[1], 2, pointer(at, 1), problems)
-            shape = _field_shape(item[2], pointer(at, 2), problems) if len(item) == 3 else ()
+            shape = _read_shape(item[2], pointer(at, 2), problems) if len(item) == 3 else ()
             if named and data_type is not None and shape is not None:
                 fields.append(Field(item[0], data_type, shape))
         return cls._checked(fields, loc, problems) if len(problems) == before else None
@@ -230,7 +230,7 @@ class Struct(DataType):
             if field.data_type.numpy.kind in "OT":
                 what = f"field {describe(field.name)} has no fixed number of bytes"
                 problems.add(pointer(loc, i), what)
-            if _depth(field.data_type) >= _MAX_DEPTH:
+            if _measure_depth(field.data_type) >= _MAX_DEPTH:
                 what = f"more than {_MAX_DEPTH} records within each other"
                 problems.add(pointer(loc, i), what, "too_large")
                 return None
@@ -313,7 +313,7 @@ class Struct(DataType):
         if not isinstance(value, Mapping | list | tuple) and value == 0:
             return self.default_fill()
         return b"".join(
-            _cast_field(field, inner)
+            _cast_field_fill(field, inner)
             for field, inner in zip(self.fields, self._values(value), strict=True)
         )
 
@@ -329,7 +329,7 @@ class Struct(DataType):
         return list(value)
 
 
-def _cast_field(field: Field, value: Any) -> bytes:
+def _cast_field_fill(field: Field, value: Any) -> bytes:
     if not field.shape:
         return field.data_type.cast_fill(value)
     values = np.empty(field.shape, dtype=object)
@@ -337,19 +337,19 @@ def _cast_field(field: Field, value: Any) -> bytes:
     return b"".join(field.data_type.cast_fill(item) for item in values.reshape(-1).tolist())
 
 
-def _count(dtype: np.dtype[Any]) -> int:
+def _count_fields(dtype: np.dtype[Any]) -> int:
     """Return how many fields a record has, those within them included."""
     names = dtype.base.names or ()
-    return len(names) + sum(_count(dtype.base[name]) for name in names)
+    return len(names) + sum(_count_fields(dtype.base[name]) for name in names)
 
 
-def _depth(data_type: DataType) -> int:
+def _measure_depth(data_type: DataType) -> int:
     if not isinstance(data_type, Struct):
         return 0
-    return 1 + max(_depth(field.data_type) for field in data_type.fields)
+    return 1 + max(_measure_depth(field.data_type) for field in data_type.fields)
 
 
-def _listed(value: Any, loc: str, problems: Problems) -> list[tuple[Any, str]]:
+def _read_items(value: Any, loc: str, problems: Problems) -> list[tuple[Any, str]]:
     """Return the items of a list that must not be empty, with their places."""
     if not isinstance(value, list):
         problems.add(loc, f"{describe(value)} is not a list of fields", "wrong_type")
@@ -375,10 +375,10 @@ def _has_too_many(value: list[Any]) -> bool:
     return count > MAX_FIELDS
 
 
-_Placed = tuple[Any, str]
+_Located = tuple[Any, str]
 
 
-def _object(value: Any, loc: str, problems: Problems) -> tuple[_Placed, _Placed] | None:
+def _read_object(value: Any, loc: str, problems: Problems) -> tuple[_Located, _Located] | None:
     if not isinstance(value, dict):
         what = f"{describe(value)} is not an object with 'name' and 'data_type'"
         problems.add(loc, what, "wrong_type")
@@ -392,7 +392,7 @@ def _object(value: Any, loc: str, problems: Problems) -> tuple[_Placed, _Placed]
     return (name, members.at("name")), (data_type, members.at("data_type"))
 
 
-def _pair(value: list[Any], loc: str, problems: Problems) -> tuple[_Placed, _Placed] | None:
+def _read_pair(value: list[Any], loc: str, problems: Problems) -> tuple[_Located, _Located] | None:
     if len(value) != 2:
         problems.add(loc, f"{describe(value)} is not a name and a data type")
         return None
@@ -407,10 +407,10 @@ def _is_field_name(value: Any, loc: str, problems: Problems) -> bool:
     return False
 
 
-def _field_shape(value: Any, loc: str, problems: Problems) -> Shape | None:
+def _read_shape(value: Any, loc: str, problems: Problems) -> Shape | None:
     if is_integer(value):
         value = [value]  # NumPy writes lists, but takes both
-    shape = lengths(value, 1, loc, problems)
+    shape = read_lengths(value, 1, loc, problems)
     if shape is not None and len(shape) > _MAX_AXES:
         problems.add(loc, f"a field has more than {_MAX_AXES} axes", "too_large")
     return shape

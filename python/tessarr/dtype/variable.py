@@ -98,7 +98,7 @@ class Text(DataType):
         return fill.decode()
 
     def cast_fill(self, value: Any) -> bytes:
-        value = _plain(value)
+        value = _unwrap_0d(value)
         if is_integer(value) and value == 0:
             return b""  # as `zeros` asks for it
         return self.element(value)
@@ -177,7 +177,7 @@ class VariableBytes(DataType):
         return binascii.b2a_base64(fill, newline=False).decode("ascii")
 
     def cast_fill(self, value: Any) -> bytes:
-        value = _plain(value)
+        value = _unwrap_0d(value)
         return b"" if is_integer(value) and value == 0 else self.element(value)
 
     def element(self, value: Any) -> bytes:
@@ -192,5 +192,5 @@ class VariableBytes(DataType):
         return fill
 
 
-def _plain(value: Any) -> Any:
+def _unwrap_0d(value: Any) -> Any:
     return value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value

@@ -17,7 +17,7 @@ from tessarr.errors import ExistsError, Problem, TessarrError
 from tessarr.flow import consolidate, walk
 from tessarr.flow.open import find, missing, parse, prefix_of
 from tessarr.flow.run import Delete, Flow, Get, List, Put, Replace
-from tessarr.format.chunk_key_encoding import cells_of
+from tessarr.format.chunk_key_encoding import select_chunk_keys
 from tessarr.format.node_path import ancestors
 from tessarr.metadata import v2, v3
 from tessarr.metadata.consolidated import MEMBER, ZMETADATA, without_copies
@@ -266,5 +266,5 @@ def chunk_keys(step: Step) -> Flow[list[tuple[str, str]]]:
     prefix = prefix_of(step.path)
     found = yield List(prefix)
     encode = new.chunk_key_encoding.encode
-    cells = cells_of(found, prefix, old.chunk_key_encoding, old.rank)
+    cells = select_chunk_keys(found, prefix, old.chunk_key_encoding, old.rank)
     return [(key, prefix + encode(cell)) for key, cell in cells]

@@ -15,7 +15,7 @@ from operator import attrgetter
 from threading import Condition, get_ident, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.fsspec.event_loop import take
 
 __all__ = ["Future"]
@@ -145,6 +145,6 @@ class Future(concurrent.futures.Future[T]):
         return asyncio.wrap_future(self).__await__()
 
 
-call_public("tessarr", Future)
+set_public_module("tessarr", Future)
 # `tessarr` loads it late: doctest finds the examples here.
 __test__ = {"Future": Future}

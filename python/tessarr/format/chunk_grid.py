@@ -43,14 +43,14 @@ __all__ = [
     "RectilinearGrid",
     "RegularGrid",
     "find_grid",
-    "grid_of",
+    "grid_from_lengths",
     "register",
 ]
 
 Run = tuple[int, int]
 """The length of a chunk, and how many of it follow each other."""
 
-MOST_LISTED: Final = 1 << 24
+MAX_LISTED: Final = 1 << 24
 """So many chunks along one axis may have lengths that differ; more are a mistake or an attack."""
 
 
@@ -103,19 +103,19 @@ class Cuts:
         """Return the number of the chunk that holds `index`."""
         if len(self.runs) == 1:  # by far the most
             return index // self.runs[0][0]
-        run = _place(self._starts, index)
+        run = _find_run(self._starts, index)
         return self._cells[run] + (index - self._starts[run]) // self.runs[run][0]
 
     def start(self, cell: int) -> int:
         """Return where chunk `cell` begins."""
         if len(self.runs) == 1:
             return cell * self.runs[0][0]
-        run = _place(self._cells, cell)
+        run = _find_run(self._cells, cell)
         return self._starts[run] + (cell - self._cells[run]) * self.runs[run][0]
 
     def length(self, cell: int) -> int:
         """Return the length of chunk `cell`, also where it reaches over the edge."""
-        return self.runs[_place(self._cells, cell)][0]
+        return self.runs[_find_run(self._cells, cell)][0]
 
     def count(self, size: int) -> int:
         """Return how many chunks an axis of `size` has."""
@@ -135,7 +135,7 @@ class Cuts:
         return tuple(whole)
 
 
-def _place(firsts: tuple[int, ...], value: int) -> int:
+def _find_run(firsts: tuple[int, ...], value: int) -> int:
     """Return the number of the run that holds `value`, given what each begins with."""
     from bisect import bisect_right
 
@@ -226,7 +226,7 @@ class ChunkGrid(ABC):
 
 
 @lru_cache(1024)
-def _evenly(length: int) -> Cuts:
+def _regular_cuts(length: int) -> Cuts:
     return Cuts(((length, 1),))
 
 
@@ -269,7 +269,7 @@ class RegularGrid(ChunkGrid):
 
     @property
     def cuts(self) -> tuple[Cuts, ...]:
-        return tuple(map(_evenly, self.chunk_shape))
+        return tuple(map(_regular_cuts, self.chunk_shape))
 
     def shapes(self) -> Iterator[Shape]:
         yield self.chunk_shape
@@ -335,7 +335,7 @@ class RectilinearGrid(ChunkGrid):
             Where an axis is neither.
         """
         problems = Problems()
-        plain = [_plain(axis) for axis in chunk_shapes]
+        plain = [_to_plain(axis) for axis in chunk_shapes]
         grid = cls.from_json(Members({"kind": "inline", "chunk_shapes": plain}, "", problems))
         if grid is None or problems.defects:  # what is read leniently is not taken from users
             faults = [*map(str, problems.found), *problems.defects]
@@ -366,14 +366,14 @@ class RectilinearGrid(ChunkGrid):
         for axis, (length, runs) in enumerate(zip(shape, self.chunk_shapes, strict=False)):
             if isinstance(runs, int):
                 continue
-            covered, at = _sum(runs), pointer(loc, axis)
+            covered, at = _total_length(runs), pointer(loc, axis)
             if covered < length:
                 what = f"chunks of {covered} in sum do not cover {length}, the length of the array"
                 problems.add(at, what, "mismatch")
             elif covered > INT64_MAX:
                 problems.add(at, "chunks of more than 2**63 - 1 in sum", "too_large")
-            elif len(runs) > 1 and sum(count for _, count in runs) > MOST_LISTED:
-                what = f"more than {MOST_LISTED} chunks of different lengths"
+            elif len(runs) > 1 and sum(count for _, count in runs) > MAX_LISTED:
+                what = f"more than {MAX_LISTED} chunks of different lengths"
                 problems.add(at, what, "too_large")
         if len(problems) > before:
             return None
@@ -387,11 +387,11 @@ class RectilinearGrid(ChunkGrid):
         """
         axes: list[int | tuple[Run, ...]] = []
         for length, part, runs in zip(shape, parts, self.chunk_shapes, strict=True):
-            more = 0 if isinstance(runs, int) else length - _sum(runs)
+            more = 0 if isinstance(runs, int) else length - _total_length(runs)
             if isinstance(runs, int) or more <= 0:
                 axes.append(runs)
             else:
-                axes.append(_joined([*runs, (-(-more // part) * part, 1)]))
+                axes.append(_merge_runs([*runs, (-(-more // part) * part, 1)]))
         return RectilinearGrid(tuple(axes))
 
 
@@ -409,7 +409,7 @@ def _read_axes(configuration: Members, name: str) -> tuple[int | tuple[Run, ...]
         if isinstance(axis, list):
             if not axis:
                 problems.add(at, "no chunks")
-            axes.append(_joined(_read_runs(axis, at, problems)))
+            axes.append(_merge_runs(_read_runs(axis, at, problems)))
         elif _check_length(axis, at, problems):
             axes.append(axis)
     return tuple(axes)
@@ -422,17 +422,17 @@ def _read_runs(axis: list[Any], loc: str, problems: Problems) -> Iterator[Run]:
             if len(item) != 2:
                 problems.add(at, f"{describe(item)} is not a length and a number of chunks")
             else:
-                length = _mended(item[0], pointer(at, 0), problems)
+                length = _repair_length(item[0], pointer(at, 0), problems)
                 good = _check_length(length, pointer(at, 0), problems)
                 if _check_length(item[1], pointer(at, 1), problems) and good:
                     yield length, item[1]
         else:
-            length = _mended(item, at, problems)
+            length = _repair_length(item, at, problems)
             if _check_length(length, at, problems):
                 yield length, 1
 
 
-def _mended(value: Any, loc: str, problems: Problems) -> Any:
+def _repair_length(value: Any, loc: str, problems: Problems) -> Any:
     """Return a length as an integer, where zarr-python stored true or 4.0."""
     if value is True or (isinstance(value, float) and value >= 1 and value.is_integer()):
         problems.tolerate(loc, f"{describe(value)}, taken for {int(value)}")
@@ -452,7 +452,7 @@ def _check_length(value: object, loc: str, problems: Problems) -> bool:
     return False
 
 
-def _joined(runs: Iterator[Run] | Sequence[Run]) -> tuple[Run, ...]:
+def _merge_runs(runs: Iterator[Run] | Sequence[Run]) -> tuple[Run, ...]:
     """Return runs of which no two in a row have the same length."""
     joined: list[Run] = []
     for length, count in runs:
@@ -463,7 +463,7 @@ def _joined(runs: Iterator[Run] | Sequence[Run]) -> tuple[Run, ...]:
     return tuple(joined)
 
 
-def _sum(runs: tuple[Run, ...]) -> int:
+def _total_length(runs: tuple[Run, ...]) -> int:
     return sum(length * count for length, count in runs)
 
 
@@ -473,22 +473,22 @@ def _axis_to_json(axis: int | tuple[Run, ...]) -> Any:
     return [length if count == 1 else [length, count] for length, count in axis]
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return a user's integers and sequences as those of JSON; others as they are."""
     if isinstance(value, bool | str | bytes):
         return value
     try:
         return operator.index(value)
     except TypeError:
-        return [_plain(item) for item in value] if isinstance(value, Iterable) else value
+        return [_to_plain(item) for item in value] if isinstance(value, Iterable) else value
 
 
-def grid_of(lengths: ChunkLengths) -> ChunkGrid:
+def grid_from_lengths(lengths: ChunkLengths) -> ChunkGrid:
     """Return the grid of one chunk length per axis, or of lists of them.
 
     Examples
     --------
-    >>> grid_of((10, 5))
+    >>> grid_from_lengths((10, 5))
     RegularGrid(chunk_shape=(10, 5))
     """
     if all(isinstance(length, int) for length in lengths):

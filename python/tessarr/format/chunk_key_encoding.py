@@ -25,9 +25,9 @@ __all__ = [
     "DefaultKeys",
     "Separator",
     "V2Keys",
-    "cells_of",
     "find_key_encoding",
     "register",
+    "select_chunk_keys",
 ]
 
 Separator = Literal[".", "/"]
@@ -71,7 +71,7 @@ class ChunkKeyEncoding(ABC):
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,18}")
 
 
-def _decode(parts: list[str], rank: int) -> tuple[int, ...] | None:
+def _decode_indices(parts: list[str], rank: int) -> tuple[int, ...] | None:
     if len(parts) != rank or not all(_INDEX.fullmatch(part) for part in parts):
         return None
     return tuple(int(part) for part in parts)
@@ -106,7 +106,7 @@ class DefaultKeys(ChunkKeyEncoding):
 
     def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
         first, *parts = key.split(self.separator)
-        return _decode(parts, rank) if first == "c" else None
+        return _decode_indices(parts, rank) if first == "c" else None
 
     def description(self) -> dict[str, object]:
         return {"kind": "default", "separator": self.separator}
@@ -142,7 +142,7 @@ class V2Keys(ChunkKeyEncoding):
     def decode(self, key: str, rank: int) -> tuple[int, ...] | None:
         if rank == 0:
             return () if key == "0" else None
-        return _decode(key.split(self.separator), rank)
+        return _decode_indices(key.split(self.separator), rank)
 
     def description(self) -> dict[str, object]:
         return {"kind": "v2", "separator": self.separator}
@@ -164,7 +164,7 @@ def find_key_encoding(name: str) -> type[ChunkKeyEncoding] | None:
     return _encodings.find(name)
 
 
-def cells_of(
+def select_chunk_keys(
     keys: Iterable[str], prefix: str, encoding: ChunkKeyEncoding, rank: int
 ) -> list[tuple[str, tuple[int, ...]]]:
     """Return which of some keys are those of chunks, each with its position in the grid.
@@ -186,14 +186,14 @@ def cells_of(
 
     Examples
     --------
-    >>> cells_of(["a/.zarray", "a/0.1", "a/1.0"], "a/", V2Keys("."), 2)
+    >>> select_chunk_keys(["a/.zarray", "a/0.1", "a/1.0"], "a/", V2Keys("."), 2)
     [('a/0.1', (0, 1)), ('a/1.0', (1, 0))]
-    >>> cells_of(["a/.zarray", "a/0.1"], "a/", V2Keys("/"), 2)
+    >>> select_chunk_keys(["a/.zarray", "a/0.1"], "a/", V2Keys("/"), 2)
     Traceback (most recent call last):
     tessarr.errors.StoreError: no chunk is stored under 'a/0/1', but one is under 'a/0.1': ...
     """
     known = list(keys)
-    others = _NUMBERED if type(encoding) in {DefaultKeys, V2Keys} else ()
+    others = _ENGINE_ENCODINGS if type(encoding) in {DefaultKeys, V2Keys} else ()
     found, strays = [], []
     for key in known:
         name = key[len(prefix) :]
@@ -211,18 +211,18 @@ def cells_of(
             if wanted not in there:
                 raise StoreError(
                     f"no chunk is stored under {wanted!r}, but one is under {key!r}: by the "
-                    f"metadata, keys have {_described(encoding)}, this key has "
-                    f"{_described(other)}; correct the metadata, or rename or delete the files",
+                    f"metadata, keys have {_describe(encoding)}, this key has "
+                    f"{_describe(other)}; correct the metadata, or rename or delete the files",
                     key=wanted,
                 )
     return found
 
 
-_NUMBERED: Final = (DefaultKeys("/"), DefaultKeys("."), V2Keys("/"), V2Keys("."))
+_ENGINE_ENCODINGS: Final = (DefaultKeys("/"), DefaultKeys("."), V2Keys("/"), V2Keys("."))
 """The encodings that the engine has, too."""
 
 
-def _described(encoding: ChunkKeyEncoding) -> str:
+def _describe(encoding: ChunkKeyEncoding) -> str:
     separator = getattr(encoding, "separator", None)
     return f'the encoding "{encoding.name}" with the separator {separator!r}'
 

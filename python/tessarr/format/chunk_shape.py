@@ -18,7 +18,7 @@ __all__ = [
     "chunk_shape",
     "guess_chunk_shape",
     "guess_shard_shape",
-    "is_open",
+    "is_unspecified",
     "normalize_shape",
     "subchunk_shape",
 ]
@@ -88,12 +88,12 @@ def chunk_lengths(chunks: Any, shape: Shape, item_bytes: int) -> ChunkLengths:
     >>> chunk_lengths([[5, 10, 5], -1], (20, 30), 4)
     ((5, 10, 5), 30)
     """
-    if is_open(chunks):
+    if is_unspecified(chunks):
         return guess_chunk_shape(shape, item_bytes)
     whole = tuple(max(length, 1) for length in shape)
     if chunks is False:
         return whole
-    entries: tuple[Any, ...] = (chunks,) * len(shape) if _is_index(chunks) else _entries(chunks)
+    entries: tuple[Any, ...] = (chunks,) * len(shape) if _is_index(chunks) else _to_entries(chunks)
     if len(entries) > len(shape):
         message = f"chunks {chunks!r} has more lengths than the {len(shape)} axes of the array"
         raise ArgumentError(message, kind="invalid_argument")
@@ -131,7 +131,7 @@ def chunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
     return lengths
 
 
-def is_open(chunks: object) -> bool:
+def is_unspecified(chunks: object) -> bool:
     """Tell whether a user leaves the chunks to Tessarr: by None, True or "auto"."""
     return chunks is None or chunks is True or (isinstance(chunks, str) and chunks == "auto")
 
@@ -151,7 +151,7 @@ def subchunk_shape(chunks: Any, shape: Shape, item_bytes: int) -> Shape:
     >>> subchunk_shape("auto", (10000, 10000, 100), 4), subchunk_shape((10, 10), (100, 100), 4)
     ((157, 313, 4), (10, 10))
     """
-    if is_open(chunks):
+    if is_unspecified(chunks):
         return guess_chunk_shape(shape, item_bytes, _MIB)
     return chunk_shape(chunks, shape, item_bytes)
 
@@ -227,7 +227,7 @@ def _has_axes(value: object) -> bool:
     return bool(getattr(value, "shape", ()))
 
 
-def _entries(chunks: Any) -> tuple[Any, ...]:
+def _to_entries(chunks: Any) -> tuple[Any, ...]:
     if not isinstance(chunks, str | bytes):
         with suppress(TypeError):
             return tuple(chunks)

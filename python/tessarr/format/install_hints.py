@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["for_scheme", "hint"]
+__all__ = ["extension_hint", "scheme_hint"]
 
 _PACKAGES: Final = {
     "flac": "flac-numcodecs",
@@ -21,12 +21,12 @@ _PACKAGES: Final = {
 _PREFIXES: Final = {"imagecodecs_": "imagecodecs-numcodecs"}
 
 
-def hint(name: str) -> str:
+def extension_hint(name: str) -> str:
     """Return the end of a message that says what to install, where that is known.
 
     Examples
     --------
-    >>> hint("flac"), hint("imagecodecs_jpegxl"), hint("unheard-of")
+    >>> extension_hint("flac"), extension_hint("imagecodecs_jpegxl"), extension_hint("unheard-of")
     (': pip install flac-numcodecs', ': pip install imagecodecs-numcodecs', '')
     """
     package = _PACKAGES.get(name)
@@ -57,12 +57,12 @@ _FILE_SYSTEMS: Final = {
 }
 
 
-def for_scheme(scheme: str) -> str:
+def scheme_hint(scheme: str) -> str:
     """Return the end of a message that says what to install for URLs of a scheme.
 
     Examples
     --------
-    >>> for_scheme("s3"), for_scheme("unheard-of")
+    >>> scheme_hint("s3"), scheme_hint("unheard-of")
     (': pip install fsspec s3fs', ': pip install fsspec')
     """
     package = _FILE_SYSTEMS.get(scheme)

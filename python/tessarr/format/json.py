@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tessarr.types import JSON
 
-__all__ = ["MAX_DEPTH", "dump", "load", "non_finite", "plain"]
+__all__ = ["MAX_DEPTH", "dump", "find_non_finite", "load", "to_plain"]
 
 MAX_DEPTH: Final = 200
 """The most levels of lists and objects in a document."""
@@ -87,7 +87,9 @@ def load(
         reason = str(error)
     else:
         if has_tokens and not tokens:
-            defects += [f"the token {token} is not JSON" for token in non_finite(value, tokens_in)]
+            defects += [
+                f"the token {token} is not JSON" for token in find_non_finite(value, tokens_in)
+            ]
         return value, defects
     problem = Problem("", f"not JSON: {reason}", "invalid_json")
     raise MetadataError(f"invalid {what}: {problem}", problems=[problem], path=path, key=key)
@@ -108,7 +110,7 @@ def _load(document: bytes) -> tuple[Any, list[str], bool]:
         return _WITH_TOKENS.decode(text), defects, True
 
 
-def non_finite(value: JSON, skipped: str | None = None) -> list[str]:
+def find_non_finite(value: JSON, skipped: str | None = None) -> list[str]:
     """Return the tokens of a JSON value that JSON lacks, each once.
 
     Parameters
@@ -120,7 +122,7 @@ def non_finite(value: JSON, skipped: str | None = None) -> list[str]:
 
     Examples
     --------
-    >>> non_finite({"a": [float("nan"), 1.0, float("nan")], "b": float("-inf")})
+    >>> find_non_finite({"a": [float("nan"), 1.0, float("nan")], "b": float("-inf")})
     ['NaN', '-Infinity']
     """
     found: dict[str, None] = {}
@@ -148,7 +150,7 @@ def _check_depth(document: bytes) -> None:
             depth -= 1
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         seen: set[str] = set()
@@ -159,7 +161,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _float(text: str) -> float:
+def _parse_float(text: str) -> float:
     value = float(text)
     if math.isinf(value):
         raise ValueError(f"the number {text[:40]} is too large for a float of 64 bits")
@@ -176,10 +178,10 @@ def _refuse_token(token: str) -> float:
 
 # Made once: making a decoder costs as much as decoding a small document.
 _STRICT: Final = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=_refuse_token, parse_float=_float
+    object_pairs_hook=_build_object, parse_constant=_refuse_token, parse_float=_parse_float
 )
 _WITH_TOKENS: Final = json.JSONDecoder(
-    object_pairs_hook=_object, parse_constant=float, parse_float=_float
+    object_pairs_hook=_build_object, parse_constant=float, parse_float=_parse_float
 )
 
 
@@ -200,14 +202,14 @@ def dump(value: JSON, *, indent: int, sort_keys: bool = False) -> bytes:
     >>> dump({"b": 1, "a": [1.0]}, indent=2, sort_keys=True)
     b'{\n  "a": [\n    1.0\n  ],\n  "b": 1\n}'
     """
-    return json_text(value, indent, sort_keys, _other)
+    return json_text(value, indent, sort_keys, _encode_other)
 
 
-_other: Final = json.JSONEncoder().encode
+_encode_other: Final = json.JSONEncoder().encode
 """Makes the JSON of what is no string, number, list, object and so on."""
 
 
-def plain(
+def to_plain(
     value: object,
     loc: str,
     complain: Callable[[str, str], None],
@@ -230,9 +232,9 @@ def plain(
 
     Examples
     --------
-    >>> plain({"a": (1, np.float32(0.5))}, "", print, note_non_finite=print)
+    >>> to_plain({"a": (1, np.float32(0.5))}, "", print, note_non_finite=print)
     {'a': [1, 0.5]}
-    >>> plain({"a": 1j}, "/attributes", print, note_non_finite=print)
+    >>> to_plain({"a": 1j}, "/attributes", print, note_non_finite=print)
     /attributes/a a value of type complex cannot be stored as JSON
     {'a': None}
     """
@@ -254,7 +256,7 @@ def plain(
         return float(value)
     if isinstance(value, list | tuple):
         return [
-            plain(item, f"{loc}/{i}", complain, note_non_finite=note_non_finite, depth=depth + 1)
+            to_plain(item, f"{loc}/{i}", complain, note_non_finite=note_non_finite, depth=depth + 1)
             for i, item in enumerate(value)
         ]
     if isinstance(value, dict):
@@ -264,7 +266,7 @@ def plain(
                 complain(loc, f"the name {name!r} of a member is not a string")
                 continue
             at = f"{loc}/{name.replace('~', '~0').replace('/', '~1')}"
-            members[name] = plain(
+            members[name] = to_plain(
                 item, at, complain, note_non_finite=note_non_finite, depth=depth + 1
             )
         return members

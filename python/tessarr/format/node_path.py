@@ -20,10 +20,10 @@ __all__ = [
     "STAGED",
     "ancestors",
     "check_path",
+    "find_reserved_names",
     "is_node_name",
     "join",
-    "node_path",
-    "reserved",
+    "normalize_path",
     "split",
 ]
 
@@ -40,7 +40,7 @@ STAGED: Final = ".__new.__lock"
 """Ends the name of a folder in which a node is built: no node, and in no listing."""
 
 
-def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
+def normalize_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
     r"""Return a path in its one normal form, or refuse it.
 
     Slashes at both ends are dropped and runs of them collapsed. In format 2 a
@@ -60,9 +60,9 @@ def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
 
     Examples
     --------
-    >>> node_path("/foo//bar/"), node_path("a\\b", 2), node_path("/")
+    >>> normalize_path("/foo//bar/"), normalize_path("a\\b", 2), normalize_path("/")
     ('foo/bar', 'a/b', '')
-    >>> node_path("a/../b")
+    >>> normalize_path("a/../b")
     Traceback (most recent call last):
     tessarr.errors.ArgumentError: path 'a/../b' is not allowed: '..' is not a name
     """
@@ -70,7 +70,7 @@ def node_path(path: str, zarr_format: ZarrFormat | None = None) -> str:
     text = path.replace("\\", "/") if zarr_format == 2 else path
     names = [name for name in text.split("/") if name]
     for name in names:
-        reason = _refuse(name, zarr_format)
+        reason = _invalid_reason(name, zarr_format)
         if reason is not None:
             message = f"path {path!r} is not allowed: {reason}"
             raise ArgumentError(message, kind="invalid_path", path=path)
@@ -97,23 +97,23 @@ def is_node_name(name: str, zarr_format: ZarrFormat) -> bool:
     >>> is_node_name("a", 3), is_node_name("...", 3), is_node_name("zarr.json", 3)
     (True, False, False)
     """
-    return bool(name) and "/" not in name and _refuse(name, zarr_format) is None
+    return bool(name) and "/" not in name and _invalid_reason(name, zarr_format) is None
 
 
-def reserved(path: str) -> list[str]:
+def find_reserved_names(path: str) -> list[str]:
     """Return the names in a path that format 3 reserves; there are nodes of such names.
 
     xarray stores an array without a name as ``__xarray_dataarray_variable__``.
 
     Examples
     --------
-    >>> reserved("a/__b")
+    >>> find_reserved_names("a/__b")
     ['__b']
     """
     return [name for name in path.split("/") if name.startswith("__")]
 
 
-def _refuse(name: str, zarr_format: ZarrFormat | None) -> str | None:
+def _invalid_reason(name: str, zarr_format: ZarrFormat | None) -> str | None:
     if name in {".", ".."} or (zarr_format == 3 and _PERIODS.fullmatch(name)):
         return f"{name!r} is not a name"
     if zarr_format is not None and name in _RESERVED[zarr_format]:

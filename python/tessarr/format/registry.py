@@ -20,7 +20,7 @@ from tessarr.errors import UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Registry", "call_public"]
+__all__ = ["Registry", "set_public_module"]
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class Registry(Generic[T]):
             return self._entry_points
 
 
-def call_public(module: str, *given: Any) -> None:
+def set_public_module(module: str, *given: Any) -> None:
     """Say that classes, with those inside of them, and functions are of a module.
 
     Parameters
@@ -116,7 +116,7 @@ def call_public(module: str, *given: Any) -> None:
     --------
     >>> class Shown:
     ...     class Inner: ...
-    >>> call_public("tessarr", Shown)
+    >>> set_public_module("tessarr", Shown)
     >>> Shown, Shown.Inner
     (<class 'tessarr.Shown'>, <class 'tessarr.Shown.Inner'>)
     """
@@ -124,14 +124,14 @@ def call_public(module: str, *given: Any) -> None:
         if isinstance(one, FunctionType | TypeVar):
             one.__module__ = module
         elif isinstance(one, type):
-            _call(one, module, one.__name__)
+            _set_class_module(one, module, one.__name__)
 
 
-def _call(one: type, module: str, name: str) -> None:
+def _set_class_module(one: type, module: str, name: str) -> None:
     one.__module__, one.__qualname__ = module, name
     for inner, found in vars(one).items():
         if isinstance(found, type) and found.__module__.startswith("tessarr."):
-            _call(found, module, f"{name}.{inner}")
+            _set_class_module(found, module, f"{name}.{inner}")
         method = getattr(found, "__func__", found)  # of a class method
         if isinstance(method, FunctionType):
             method.__module__ = module  # examples of a class are looked for by it

@@ -89,7 +89,7 @@ class StorageTransformer(ABC):
 
         By default it keeps each value, as `encode` makes it, under the key that `key` gives.
         """
-        return _OneToOne(store, self)
+        return _TransformedStore(store, self)
 
     def key(self, key: str) -> str:
         """Return under which key the value of `key` is kept; by default the same."""
@@ -108,7 +108,7 @@ class StorageTransformer(ABC):
         return data
 
 
-class _OneToOne:
+class _TransformedStore:
     """Keeps each value under one key of another store."""
 
     def __init__(self, store: ChunkStore, transformer: StorageTransformer) -> None:

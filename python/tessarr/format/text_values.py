@@ -7,9 +7,9 @@ import math
 import re
 from typing import Final, Literal, TypeAlias
 
-__all__ = ["Wanted", "parse_text"]
+__all__ = ["ScalarKind", "parse_text"]
 
-Wanted: TypeAlias = Literal["integer", "number", "boolean"]
+ScalarKind: TypeAlias = Literal["integer", "number", "boolean"]
 """What a member or a parameter has to be."""
 
 _INTEGER: Final = re.compile(r"-?[0-9]{1,40}")
@@ -20,7 +20,7 @@ _BOOLEANS: Final = {
 }
 
 
-def parse_text(text: str, wanted: Wanted) -> bool | float | None:
+def parse_text(text: str, wanted: ScalarKind) -> bool | float | None:
     """Return the number or boolean that a text says, or None.
 
     Examples

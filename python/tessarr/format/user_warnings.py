@@ -16,7 +16,7 @@ __all__ = ["remember_caller", "warn_user"]
 
 _PACKAGE: Final = __file__[: -len("format/user_warnings.py")]
 
-_BETWEEN: Final = frozenset(
+_CALLBACK_PACKAGES: Final = frozenset(
     {"asyncio", "collections", "concurrent", "contextlib", "functools", "threading"}
 )
 """Packages of the standard library that call back into Tessarr: their frames are not the user's."""
@@ -48,7 +48,7 @@ def warn_user(message: str, category: type[Warning] = TessarrWarning) -> None:
     call took; ``skip_file_prefixes`` needs Python 3.12. A worker thread has no frame of the user:
     there the line counts that `remember_caller` has found.
     """
-    caller = _caller() or _remembered.get()
+    caller = _find_caller() or _remembered.get()
     if caller is None:
         warnings.warn(message, category, stacklevel=2)
         return
@@ -60,10 +60,10 @@ def warn_user(message: str, category: type[Warning] = TessarrWarning) -> None:
 
 def remember_caller() -> None:
     """Keep the line of the user for warnings in this context, such as that of a new thread."""
-    _remembered.set(_caller() or _remembered.get())
+    _remembered.set(_find_caller() or _remembered.get())
 
 
-def _caller() -> _Caller | None:
+def _find_caller() -> _Caller | None:
     """Return the innermost line outside of Tessarr, or None where all frames are its own."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _is_inside(frame):
@@ -77,4 +77,4 @@ def _is_inside(frame: FrameType) -> bool:
     if frame.f_code.co_filename.startswith(_PACKAGE):
         return True
     name = str(frame.f_globals.get("__name__", ""))
-    return name.partition(".")[0] in _BETWEEN
+    return name.partition(".")[0] in _CALLBACK_PACKAGES

@@ -16,7 +16,7 @@ from tessarr.errors import ArgumentError, MetadataError, Problem, UnsupportedErr
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from tessarr.format.text_values import Wanted
+    from tessarr.format.text_values import ScalarKind
 
 __all__ = [
     "ABSENT",
@@ -28,14 +28,14 @@ __all__ = [
     "describe",
     "is_integer",
     "is_number",
-    "lengths",
     "pointer",
     "read_extension",
+    "read_lengths",
     "read_text",
 ]
 
 INT64_MAX: Final = 2**63 - 1
-_TOLD: Final = 20
+_MAX_SHOWN: Final = 20
 """How many faults a message tells; the error has them all."""
 
 
@@ -89,7 +89,7 @@ class Problems:
         """
         from tessarr.format import install_hints
 
-        hint = hint or install_hints.hint(name)
+        hint = hint or install_hints.extension_hint(name)
         self.found.append(Problem(loc, f"{what} {name[:60]!r} is not supported{hint}", kind))
         self._extensions.append(name)
 
@@ -180,7 +180,7 @@ class Problems:
 
     def told(self, between: str) -> str:
         """Return what was found, as a message has it: of very many faults the first ones."""
-        told = [str(problem) for problem in self.found[:_TOLD]]
+        told = [str(problem) for problem in self.found[:_MAX_SHOWN]]
         more = len(self.found) - len(told)
         return between.join([*told, f"and {more} more"] if more else told)
 
@@ -274,7 +274,7 @@ class Members:
         self._refuse(name, value, "true or false", right_type=False)
         return None
 
-    def _read_scalar(self, name: str, wanted: Wanted, default: object) -> Any:
+    def _read_scalar(self, name: str, wanted: ScalarKind, default: object) -> Any:
         """Return a member, a number or boolean in text as such."""
         value = self.require(name) if default is ABSENT else self.get(name)
         return read_text(value, wanted, self.at(name), self.problems)
@@ -307,10 +307,10 @@ class Members:
         value = self.require(name)
         if value is ABSENT:
             return None
-        return lengths(value, low, self.at(name), self.problems)
+        return read_lengths(value, low, self.at(name), self.problems)
 
     def chunk_lengths(self, name: str, low: int) -> tuple[int, ...] | None:
-        """Return lengths of a chunk like `lengths`; true is 1, as zarr-python stored it."""
+        """Return lengths of a chunk like `read_lengths`; true is 1, as zarr-python stored it."""
         value = self.require(name)
         if value is ABSENT:
             return None
@@ -320,7 +320,7 @@ class Members:
                 if item is True:
                     self.problems.tolerate(pointer(loc, position), "true, taken for 1")
             value = [1 if item is True else item for item in value]
-        return lengths(value, low, loc, self.problems)
+        return read_lengths(value, low, loc, self.problems)
 
     def done(self) -> None:
         """Note every member that was not asked for."""
@@ -396,7 +396,7 @@ def read_extension(value: Any, what: str, loc: str, problems: Problems) -> Exten
     return Extension(name, inner, must_understand is not False)
 
 
-def read_text(value: Any, wanted: Wanted, loc: str, problems: Problems) -> Any:
+def read_text(value: Any, wanted: ScalarKind, loc: str, problems: Problems) -> Any:
     """Return the number or boolean that a text says, as a defect; any other value unchanged.
 
     Parameters
@@ -428,7 +428,7 @@ def read_text(value: Any, wanted: Wanted, loc: str, problems: Problems) -> Any:
     return value
 
 
-def lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int, ...] | None:
+def read_lengths(value: object, low: int, loc: str, problems: Problems) -> tuple[int, ...] | None:
     """Return a JSON list of integers of `low` to 2**63 - 1 as a tuple."""
     if not isinstance(value, list):
         problems.add(loc, f"{describe(value)} is not a list of integers", "wrong_type")

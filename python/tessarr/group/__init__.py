@@ -16,7 +16,7 @@ from tessarr.errors import ArgumentError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.format.node_path import split
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.group.create import Making
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
@@ -446,4 +446,4 @@ def bind(
     return found
 
 
-call_public("tessarr", Group)
+set_public_module("tessarr", Group)

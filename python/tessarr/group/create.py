@@ -11,7 +11,7 @@ from tessarr.array import Array
 from tessarr.errors import ArgumentError, ExistsError, NotFoundError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
-from tessarr.format.node_path import join, node_path
+from tessarr.format.node_path import join, normalize_path
 from tessarr.group.members import Members
 from tessarr.metadata.node import GroupMeta
 
@@ -460,7 +460,7 @@ def metas_of(
     if not isinstance(nodes, Mapping):
         raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
     for name, value in nodes.items():
-        below = node_path(name, zarr_format)
+        below = normalize_path(name, zarr_format)
         path = join(base, below) if below else base
         if path in metas:
             raise ArgumentError(f"{path!r} is there twice", path=path)
@@ -503,7 +503,7 @@ def _fits(array: Array, dtype: DataTypeLike, *, exact: bool) -> bool:
     has = array.metadata.data_type
     if dtype is object or dtype == np.dtype(object):
         return has.numpy == np.dtype(object)
-    wanted = dtypes.of(dtype)
+    wanted = dtypes.to_data_type(dtype)
     if has.elements is not None or wanted.elements is not None:
         return has.name == wanted.name
     same = array.dtype == wanted.numpy

@@ -11,7 +11,7 @@ from tessarr.array.description import check_pickles
 from tessarr.errors import ArgumentError, MetadataError, NotFoundError, UnsupportedError
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
-from tessarr.format.node_path import check_path, join, node_path
+from tessarr.format.node_path import check_path, join, normalize_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.node.node import Node, Unreadable
 
@@ -405,7 +405,7 @@ class Members(Node[GroupMeta]):
                 message = f"the name of a member is text, not {name!r}: {error}"
                 raise ArgumentError(message, kind="invalid_path") from error
         check_path(name)
-        below = node_path(name, self._meta.zarr_format)
+        below = normalize_path(name, self._meta.zarr_format)
         if name.startswith("/"):
             return below
         return join(self._path, below) if below else self._path

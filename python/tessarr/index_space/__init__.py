@@ -8,7 +8,7 @@ the engine of a view.
 from __future__ import annotations
 
 from tessarr._engine import Behind, Blocks, Cells, Layers, Seen, View
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.index_space.dim_expression import DimExpression, DimSelection, d
 from tessarr.index_space.index_domain import IndexDomain
 from tessarr.index_space.index_transform import IndexTransform
@@ -46,7 +46,7 @@ __all__ = [
     "lower",
 ]
 
-call_public(
+set_public_module(
     "tessarr.tensorstore",
     Dim,
     DimExpression,

@@ -85,7 +85,7 @@ def plain_attributes(
         tokens.append((loc, value))
 
     before = len(problems)
-    plain: Any = json.plain(changed, "", complain, note_non_finite=note)
+    plain: Any = json.to_plain(changed, "", complain, note_non_finite=note)
     if tokens:
         _check_tokens(tokens, old, problems, warn=len(problems) == before)
     return {name: plain.get(name, value) for name, value in new.items()}
@@ -131,4 +131,4 @@ def _check_tokens(
 
 
 def _holds_tokens(value: Any) -> bool:
-    return bool(json.non_finite(value))
+    return bool(json.find_non_finite(value))

@@ -19,12 +19,12 @@ from tessarr.codec import (
     Chain,
     ShardingIndexed,
     Transpose,
-    listed,
-    of,
+    to_codec,
+    to_list,
 )
 from tessarr.codec.default import default_codecs, default_serializer
 from tessarr.codec.elements import ElementsCodec
-from tessarr.codec.read import class_of
+from tessarr.codec.read import find_codec_class
 from tessarr.dtype.base import OBJECT, DataType
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format import chunk_key_encoding as keys
@@ -199,7 +199,7 @@ class _Request:
     def read_object_codec(self, given: Any, others: Iterable[Any]) -> None:
         """Find the codec that says what objects are, wherever it was given."""
         if given is not None:
-            codec = self.attempt("object_codec", lambda: of(given))
+            codec = self.attempt("object_codec", lambda: to_codec(given))
             if codec is not None and codec.object_type() is None:
                 what = f"codec {codec.label!r} does not make bytes of objects"
                 self.problems.add("object_codec", what, "mismatch")
@@ -208,7 +208,7 @@ class _Request:
         for values in others:
             if self.object_codec is None and not is_auto(values):
                 with suppress(ValueError, TypeError, UnsupportedError):  # told where it is read
-                    codecs = [of(value) for value in listed(values)]
+                    codecs = [to_codec(value) for value in to_list(values)]
                     takes = (codec for codec in codecs if codec.object_type() is not None)
                     self.object_codec = next(takes, None)
 
@@ -216,7 +216,7 @@ class _Request:
         found = None
         if self.object_codec is not None and _is_object(type_like):
             found = self.object_codec.object_type()
-        return (found or dtype.of(type_like)).in_format(self.zarr_format)
+        return (found or dtype.to_data_type(type_like)).in_format(self.zarr_format)
 
     def read_elements(self, shape: Any, type_like: Any, fill_value: Any) -> None:
         self.shape = self.attempt("shape", lambda: chunk_shape.normalize_shape(shape))
@@ -250,30 +250,30 @@ class _Request:
             for name, value in others.items():
                 if not is_auto(value):
                     self.problems.add(name, "cannot be given together with codecs", "mismatch")
-            chain = self.attempt("codecs", lambda: Chain.of(listed(codecs)))
+            chain = self.attempt("codecs", lambda: Chain.of(to_list(codecs)))
             if chain is not None and self.data_type is not None:
                 chain = fitted(chain, self.data_type)
             self.whole_chain = chain
             return
         if not is_auto(filters):
-            self.arrays = self._read_for("filters", listed(filters))
+            self.arrays = self._read_for("filters", to_list(filters))
         if not is_auto(serializer):
             found: Any = self._read_for("serializer", [serializer])
             self.serializer = found[0] if found else None
         if is_auto(compressors):
             self.rest = list(default_codecs(self.data_type)) if self.data_type else []
         else:
-            self.rest = self._read_for("compressors", listed(compressors))
+            self.rest = self._read_for("compressors", to_list(compressors))
 
     def _read_for(self, argument: str, values: list[CodecLike]) -> list[Codec]:
         """Return the codecs that an argument takes, and note the others: they have another one."""
         found: list[Codec] = []
         for value in values:
-            misplaced = _misplaced(argument, class_of(value), self.zarr_format)
+            misplaced = _misplaced(argument, find_codec_class(value), self.zarr_format)
             if misplaced:
                 self.problems.add(argument, misplaced, "mismatch")
                 continue
-            codec = self.attempt(argument, lambda value=value: of(value))  # type: ignore[misc]
+            codec = self.attempt(argument, lambda value=value: to_codec(value))  # type: ignore[misc]
             found += [] if codec is None else [codec]
         return found
 
@@ -355,7 +355,7 @@ class _Request:
             self.names = tuple(names)
 
     def read_transformers(self, transformers: Any) -> None:
-        given = listed(transformers)
+        given = to_list(transformers)
         if self.zarr_format == 2 and given:
             what = "format 2 has no storage transformers"
             self.problems.add("storage_transformers", what, "mismatch")

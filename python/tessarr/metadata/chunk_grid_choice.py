@@ -32,12 +32,12 @@ def grid_of(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
     if isinstance(chunks, Mapping):
         stated: ChunkGrid = extension_of(chunks, chunk_grid.find_grid, "chunk grid")
         return stated
-    return chunk_grid.grid_of(chunk_shape.chunk_lengths(chunks, shape, item_bytes))
+    return chunk_grid.grid_from_lengths(chunk_shape.chunk_lengths(chunks, shape, item_bytes))
 
 
 def subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int) -> Shape:
     """Return the shape of the subchunks of shards; where it is left open, one that divides them."""
-    if not chunk_shape.is_open(chunks):
+    if not chunk_shape.is_unspecified(chunks):
         return chunk_shape.chunk_shape(chunks, shape, item_bytes)
     guess = chunk_shape.guess_chunk_shape(next(shards.shapes()), item_bytes)
     return tuple(
@@ -90,7 +90,7 @@ def extension_of(value: Any, find: Callable[[str], Any], what: str) -> Any:
     extension = find(name)
     if extension is None:
         kind = f"unsupported_{what.replace(' ', '_')}"
-        message = f"{name!r} is not supported{install_hints.hint(name)}"
+        message = f"{name!r} is not supported{install_hints.extension_hint(name)}"
         raise UnsupportedError(message, kind=kind, extension=name)
     problems = Problems(strict=True)
     read = extension.from_json(Members(configuration, "", problems))

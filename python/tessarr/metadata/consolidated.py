@@ -295,7 +295,7 @@ def _leave_out(entries: list[str], kind: str, problems: Problems) -> None:
 
 def _is_path(path: str, zarr_format: ZarrFormat) -> bool:
     try:
-        return bool(path) and node_paths.node_path(path, zarr_format) == path
+        return bool(path) and node_paths.normalize_path(path, zarr_format) == path
     except ArgumentError:
         return False
 

@@ -92,12 +92,12 @@ def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted
     """
     found = Converted()
     try:
-        if node_paths.node_path(path, to) != path:
+        if node_paths.normalize_path(path, to) != path:
             found.lacks("", f"path {path!r} means another node in format {to}")
     except ArgumentError as error:
         found.lacks("", str(error))
-    if to == 3 and node_paths.reserved(path):
-        name = node_paths.reserved(path)[0]
+    if to == 3 and node_paths.find_reserved_names(path):
+        name = node_paths.find_reserved_names(path)[0]
         found.notes.append(f"format 3 reserves names that begin with '__', such as {name!r}")
     with copied_attributes():
         problems = Problems()
@@ -265,7 +265,7 @@ def _filtered(codec: ItemFilter, elements: DataType, loc: str, found: Converted)
     Such filters see bytes as items of their own types; in format 3 elements have no
     byte order before they become bytes, so that of the two has to be the same.
     """
-    taken, made = (dtype.of(type_) for type_ in codec.types(elements.numpy))
+    taken, made = (dtype.to_data_type(type_) for type_ in codec.types(elements.numpy))
     orders = _byte_order(elements), _byte_order(taken)
     same_size = elements.unit_bytes == taken.unit_bytes
     if (None not in orders and orders[0] != orders[1]) or (not same_size and "big" in orders):

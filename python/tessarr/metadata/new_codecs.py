@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.codec import Bytes, Chain, ShardingIndexed, Transpose
-from tessarr.codec.base import codec_of_id
+from tessarr.codec.base import find_codec_by_id
 from tessarr.codec.blosc import MAX_BUFFER_BYTES, Blosc
 from tessarr.codec.default import default_serializer
 from tessarr.metadata import v2
@@ -68,7 +68,7 @@ def check_storable(
         order = codec is chain.codecs[0] and _is_fortran(codec, len(spec.shape))
         stated = codec.codec_id is not None or order or isinstance(codec, Bytes)
         if zarr_format == 2 and not stated:
-            other = codec_of_id(codec.name)
+            other = find_codec_by_id(codec.name)
             hint = f"; what it calls so is tessarr.codecs.{other.__name__}" if other else ""
             what = f"format 2 has no codec {codec.label!r}{hint}"
             problems.add("codecs", what, "mismatch")

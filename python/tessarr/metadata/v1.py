@@ -22,7 +22,7 @@ from tessarr.format.validation import (
     Problems,
     describe,
     is_integer,
-    lengths,
+    read_lengths,
     read_text,
 )
 from tessarr.metadata import v2
@@ -210,7 +210,7 @@ def _fill(fill: Any, raw_type: Any) -> Any:
 
 
 def _check_order(value: Mapping[str, Any], problems: Problems) -> None:
-    chunks = lengths(value["chunks"], 0, "/chunks", Problems())
+    chunks = read_lengths(value["chunks"], 0, "/chunks", Problems())
     if value["order"] != "F" or value["compression"] == "blosc" or chunks is None:
         return
     if sum(length > 1 for length in chunks) > 1:

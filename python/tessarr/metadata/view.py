@@ -14,10 +14,10 @@ import numpy as np
 from tessarr import dtype as dtypes
 from tessarr.codec import ArrayArrayCodec, ArraySpec, Bytes, Chain, ShardingIndexed
 from tessarr.codec.items import ItemFilter
-from tessarr.codec.read import of as codec_of
+from tessarr.codec.read import to_codec as codec_of
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format import chunk_shape
-from tessarr.format.chunk_grid import grid_of
+from tessarr.format.chunk_grid import grid_from_lengths
 from tessarr.format.validation import Problems
 from tessarr.metadata import v2
 from tessarr.metadata.build import fill_bytes
@@ -67,7 +67,7 @@ def view(
     if chunks is not None:
         if meta.is_sharded:
             raise ArgumentError("cannot view shards with other chunks")
-        grid = grid_of(chunk_shape.chunk_lengths(chunks, lengths, data_type.item_bytes))
+        grid = grid_from_lengths(chunk_shape.chunk_lengths(chunks, lengths, data_type.item_bytes))
     if fill_value is not None:
         fill: bytes | None = fill_bytes(data_type, fill_value)
     else:
@@ -137,7 +137,7 @@ class _Cast(ItemFilter):
 
 
 def _data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:
-    data_type = dtypes.of(dtype).in_format(meta.zarr_format)
+    data_type = dtypes.to_data_type(dtype).in_format(meta.zarr_format)
     if data_type.numpy == meta.data_type.numpy:
         return meta.data_type
     return data_type

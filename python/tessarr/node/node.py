@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from tessarr.errors import ReadOnlyError
 from tessarr.format.node_path import join
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import LocalStore
 from tessarr.store.adapt import close, given, given_for_chunks
@@ -287,6 +287,6 @@ class Unreadable:
         return f"Unreadable({self.name}, {self.error})"
 
 
-call_public("tessarr", Unreadable)
+set_public_module("tessarr", Unreadable)
 # `tessarr` loads it late: doctest finds the examples here.
 __test__ = {"Unreadable": Unreadable}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -135,4 +135,4 @@ class FileSystemPath(Protocol):
         ...
 
 
-call_public("tessarr.stores", StoreProtocol)
+set_public_module("tessarr.stores", StoreProtocol)

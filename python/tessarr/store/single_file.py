@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tessarr.errors import ArgumentError
-from tessarr.format.node_path import node_path
+from tessarr.format.node_path import normalize_path
 from tessarr.store.file_signatures import is_zip
 from tessarr.store.paths import expand_user, is_writable
 
@@ -63,9 +63,9 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
     if not file:
         raise ArgumentError(f"cannot open {url!r}: it names no file of this machine")
     if database:
-        return _database(file, mode=mode, durable=durable), node_path(path)
+        return _database(file, mode=mode, durable=durable), normalize_path(path)
     store, folder = _zip(file, mode=mode, durable=durable)
-    return store, node_path(path) or folder
+    return store, normalize_path(path) or folder
 
 
 def completed(place: object, *, wanted: bool) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, TypeAlias
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import StoreError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.repr_mixin import DescribedStore
 
 __all__ = ["DictStore", "KVStore"]
@@ -188,4 +188,4 @@ def _below(found: Mapping[str, Any], prefix: str) -> Iterator[str]:
                 yield path + name
 
 
-call_public("tessarr.stores", DictStore, KVStore)
+set_public_module("tessarr.stores", DictStore, KVStore)

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.index_space import (
     INFINITE,
     Dim,
@@ -204,7 +204,7 @@ inf: Final = INFINITE
 newaxis: Final = None
 """Adds a dimension of size 1, whose bounds are implicit, where it stands in an index."""
 
-call_public(__name__, *map(globals().get, __all__))
+set_public_module(__name__, *map(globals().get, __all__))
 
 
 def __dir__() -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tessarr.flow.open import prefix_of
-from tessarr.format.chunk_key_encoding import cells_of
+from tessarr.format.chunk_key_encoding import select_chunk_keys
 from tessarr.metadata.convert import convert
 from tessarr.metadata.node import ArrayMeta
 from tessarr.transfer.execute import most_at_once, work_off
@@ -49,7 +49,7 @@ def chunk_keys(
     prefix, shape = prefix_of(path), meta.grid_shape
     return [
         (key, cell)
-        for key, cell in cells_of(keys, prefix, meta.chunk_key_encoding, meta.rank)
+        for key, cell in select_chunk_keys(keys, prefix, meta.chunk_key_encoding, meta.rank)
         if all(at < count for at, count in zip(cell, shape, strict=True))
     ]
 

@@ -152,7 +152,7 @@ def test_cast_value_maps_scalars_first():
     array = np.array([np.nan, np.inf, 3.0, 255.0])
     made = CastValue("uint8", scalar_map=NAN_MAP)
     np.testing.assert_array_equal(made.encode(array), [0, 1, 3, 255])
-    back = made.decode(made.encode(array), ArraySpec(array.shape, dtype.of(array.dtype)))
+    back = made.decode(made.encode(array), ArraySpec(array.shape, dtype.to_data_type(array.dtype)))
     np.testing.assert_array_equal(back, [np.nan, 1, 3, 255])
     document = made.to_json(3)
     assert document["configuration"]["scalar_map"] == NAN_MAP
@@ -160,13 +160,13 @@ def test_cast_value_maps_scalars_first():
     with pytest.raises(ArgumentError, match="does not fit uint8"):
         made.encode(np.array([256.0]))
     with pytest.raises(DataError, match="does not fit int8"):
-        CastValue("int16").decode(np.array([300], "i2"), ArraySpec((1,), dtype.of("i1")))
+        CastValue("int16").decode(np.array([300], "i2"), ArraySpec((1,), dtype.to_data_type("i1")))
 
 
 def test_the_example_of_numpy_compatibility():
     chain = {"data_type": "uint8", "rounding": "towards-zero", "out_of_range": "wrap"}
     chain["scalar_map"] = {"encode": [["NaN", 0], ["-Infinity", 0]]}
-    made = codec.of({"name": "cast_value", "configuration": chain})
+    made = codec.to_codec({"name": "cast_value", "configuration": chain})
     array = np.array([1.9, 256.5, -1.0, np.nan, -np.inf])
     np.testing.assert_array_equal(made.encode(array), [1, 0, 255, 0, 0])
 
@@ -184,7 +184,7 @@ SMALL_FLOATS = (
 )
 def test_cast_to_floats_of_few_bits(array, name, rounding):
     pytest.importorskip("ml_dtypes")
-    target = dtype.of(name).numpy
+    target = dtype.to_data_type(name).numpy
     patterns = np.arange(2 ** (8 * target.itemsize), dtype=f"u{target.itemsize}")
     with np.errstate(invalid="ignore"):
         every = patterns.view(target).astype("f8")

@@ -93,12 +93,12 @@ def test_numcodecs_reads_the_bytes():
     ],
 )
 def test_what_users_give(value, expected):
-    assert codec.of(value) == expected
+    assert codec.to_codec(value) == expected
 
 
 def test_sharding_from_json():
     json = ShardingIndexed((2, 2), ["gzip"], index_location="start").to_json(3)
-    assert codec.of(json).to_json(3) == json
+    assert codec.to_codec(json).to_json(3) == json
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_sharding_from_json():
 )
 def test_what_is_no_codec_is_refused(value):
     with pytest.raises(ArgumentError):
-        codec.of(value)
+        codec.to_codec(value)
 
 
 def test_an_unknown_codec_is_named():
     with pytest.raises(UnsupportedError) as caught:
-        codec.of("nope")
+        codec.to_codec("nope")
     assert caught.value.extension == "nope"
 
 
@@ -154,7 +154,7 @@ def test_parameters_are_checked(make):
 @pytest.mark.parametrize("order", [(1, 2, 0), (2, 0, 1), (0, 2, 1)])
 def test_transpose_is_undone(order):
     array = np.arange(24).reshape(2, 3, 4)
-    spec = ArraySpec(array.shape, dtype.of(array.dtype))
+    spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
     codec_ = Transpose(order)
     encoded = codec_.encode(array)
     assert encoded.shape == codec_.encoded(spec).shape == tuple(array.shape[i] for i in order)
@@ -198,7 +198,7 @@ class Text(codec.ArrayBytesCodec):
 
 def run(chain, array):
     """Encode and decode an array as the engine does with foreign codecs."""
-    spec = ArraySpec(array.shape, dtype.of(array.dtype))
+    spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
     compiled = chain.resolve(spec).compile(spec)
     order = compiled["order"] or range(array.ndim)
     stage = compiled["array_bytes"]["codec"]
@@ -231,7 +231,7 @@ def test_codecs_written_in_python(codecs):
 
 
 def test_a_foreign_codec_is_one_stage_up_to_the_bytes():
-    spec = ArraySpec((2, 3), dtype.of("i4"))
+    spec = ArraySpec((2, 3), dtype.to_data_type("i4"))
     chain = Chain.of([Transpose((1, 0)), AddOne(), Bytes("little"), Zstd(1), Xor()])
     compiled = chain.compile(spec)
     assert compiled["order"] == (1, 0)
@@ -242,7 +242,7 @@ def test_a_foreign_codec_is_one_stage_up_to_the_bytes():
 
 def test_a_codec_that_decodes_to_the_wrong_size_is_an_error():
     chain = Chain.of([AddOne(), "bytes"])
-    spec = ArraySpec((2, 3), dtype.of("i4"))
+    spec = ArraySpec((2, 3), dtype.to_data_type("i4"))
     stage = chain.resolve(spec).compile(spec)["array_bytes"]["codec"]
     with pytest.raises(DataError):
         stage.decode(b"123", 24)
@@ -264,7 +264,7 @@ class Widening(AddOne):
 
 @pytest.mark.parametrize("broken", [Halving(), Widening()])
 def test_what_a_codec_encodes_to_is_checked_before_it_is_stored(broken):
-    spec = ArraySpec((2, 3), dtype.of("i4"))
+    spec = ArraySpec((2, 3), dtype.to_data_type("i4"))
     stage = Chain.of([broken, "bytes"]).resolve(spec).compile(spec)["array_bytes"]["codec"]
     with pytest.raises(ArgumentError, match="promises int32 of shape") as caught:
         stage.encode(bytes(24))
@@ -280,9 +280,9 @@ def test_configuration_of_a_dataclass_is_its_fields():
 
 def test_a_registered_codec_is_read_by_name():
     codec.register_codec(Xor)
-    assert codec.of({"name": "test.xor", "configuration": {"mask": 3}}) == Xor(3)
+    assert codec.to_codec({"name": "test.xor", "configuration": {"mask": 3}}) == Xor(3)
     with pytest.raises(ArgumentError):
-        codec.of({"name": "test.xor", "configuration": {"no": 3}})
+        codec.to_codec({"name": "test.xor", "configuration": {"no": 3}})
     with pytest.raises(TypeError, match="name"):
 
         @codec.register_codec
@@ -291,7 +291,7 @@ def test_a_registered_codec_is_read_by_name():
 
 
 def test_fixed_sizes_are_known():
-    spec = ArraySpec((3,), dtype.of("uint64"))
+    spec = ArraySpec((3,), dtype.to_data_type("uint64"))
     assert Chain.of(["crc32c", "crc32c"]).encoded_bytes(spec) == 32
     assert Chain.of(["zstd"]).encoded_bytes(spec) is None
     assert Chain.of([ShardingIndexed((1,))]).encoded_bytes(spec) is None
@@ -305,9 +305,9 @@ def test_shards_after_a_python_codec_run_in_python(location):
     _, decoded = run(Chain.of([AddOne(), sharding]), array)
     np.testing.assert_array_equal(decoded, array)
     fill = np.array(7, "<i4").tobytes()
-    spec = ArraySpec((4, 6), dtype.of("i4"), fill)
+    spec = ArraySpec((4, 6), dtype.to_data_type("i4"), fill)
     index = np.full((2, 3, 2), 2**64 - 1, "<u8")
-    encoded = sharding.index_codecs.encode(index, ArraySpec(index.shape, dtype.of("u8")))
+    encoded = sharding.index_codecs.encode(index, ArraySpec(index.shape, dtype.to_data_type("u8")))
     assert (sharding.decode(encoded, spec) == 7).all()
     for damaged in (b"", encoded[:-1], sharding.index_codecs.encode(index * 0 + 1000, spec)):
         with pytest.raises(DataError):
@@ -315,9 +315,9 @@ def test_shards_after_a_python_codec_run_in_python(location):
 
 
 def test_the_default():
-    assert default_codecs(dtype.of("f8")) == (Blosc("lz4", 5, 1),)
+    assert default_codecs(dtype.to_data_type("f8")) == (Blosc("lz4", 5, 1),)
 
 
 def test_parameters_beside_the_name_of_a_codec_are_told_where_they_belong() -> None:
     with pytest.raises(ArgumentError, match=r"'level'; parameters stand in the member .configura"):
-        codec.of({"name": "zstd", "level": 3})
+        codec.to_codec({"name": "zstd", "level": 3})

@@ -75,7 +75,7 @@ def arrays(dtypes, **elements):
 
 def in_the_engine(ours, array):
     """Return what an array is stored as, with only one codec; check that it comes back."""
-    data_type = dtype.of(array.dtype)
+    data_type = dtype.to_data_type(array.dtype)
     spec = ArraySpec(array.shape, data_type)
     chain = Chain((ours, codec.Bytes())).resolve(spec, 2)
     stages = chain.compile(spec, 2)["bytes_bytes"]
@@ -166,7 +166,7 @@ def check_items(ours, array):
     encoded = ours.encode(array)
     assert encoded.dtype == np.dtype(expected.dtype) or isinstance(ours, BitRound)
     assert encoded.tobytes() == expected.tobytes()
-    spec = ArraySpec(array.shape, dtype.of(array.dtype))
+    spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
     assert ours.encoded(spec).shape == encoded.shape
     decoded = ours.decode(encoded, spec)
     assert (decoded.dtype, decoded.shape) == (array.dtype, array.shape)
@@ -219,7 +219,7 @@ def test_packbits(array):
 
 
 def test_packbits_of_damaged_bytes():
-    spec = ArraySpec((10,), dtype.of(bool))
+    spec = ArraySpec((10,), dtype.to_data_type(bool))
     for damaged in ([], [0, 1, 2], [7, 1, 2], [200, 0, 0]):
         with pytest.raises(DataError):
             PackBitsV2().decode(np.array(damaged, "u1"), spec)
@@ -269,7 +269,7 @@ def test_faults_of_configurations_have_their_place(config, where):
     assert read(config, "/filters/0", problems, first=True) is None
     assert [problem.loc for problem in problems.found] == [f"/filters/0{where}"]
     with pytest.raises(ArgumentError):
-        codec.of(config)
+        codec.to_codec(config)
 
 
 def test_defaults_are_numcodecs_defaults():
@@ -281,7 +281,7 @@ def test_defaults_are_numcodecs_defaults():
         ({"id": "jenkins_lookup3", "initval": 0, "prefix": None}, JenkinsLookup3()),
         ({"id": "delta", "dtype": "i4"}, Delta("<i4", "<i4")),
     ]:
-        assert codec.of(config) == expected
+        assert codec.to_codec(config) == expected
 
 
 @pytest.mark.parametrize(
@@ -301,6 +301,6 @@ def test_a_document_keeps_its_spelling(name, configuration, expected):
     document = {"name": name, "configuration": configuration}
     read = importlib.import_module("tessarr.codec.read").read_v3(document, "", problems)
     assert read == expected
-    spec = ArraySpec((4,), dtype.of("f4"))
+    spec = ArraySpec((4,), dtype.to_data_type("f4"))
     assert read.resolve(spec, 3).to_json(3) == document
     assert expected.resolve(spec, 2).to_json(2)["id"] == name.removeprefix("numcodecs.")

@@ -40,7 +40,7 @@ from tessarr.metadata import v3
 
 
 def spec_of(array, fill=None):
-    return ArraySpec(array.shape, dtype.of(array.dtype), fill)
+    return ArraySpec(array.shape, dtype.to_data_type(array.dtype), fill)
 
 
 def stored(array, *codecs, **arguments):
@@ -119,7 +119,7 @@ def test_packbits_of_all_bits_are_the_bytes(name):
 
 
 def test_packbits_of_damaged_bytes():
-    spec = ArraySpec((3,), dtype.of(bool))
+    spec = ArraySpec((3,), dtype.to_data_type(bool))
     for made, damaged in [
         (PackBits(), b""),
         (PackBits(), b"\1\2"),
@@ -131,8 +131,10 @@ def test_packbits_of_damaged_bytes():
 
 
 def test_the_two_packbits_are_told_apart():
-    assert codec.of("packbits") == PackBits()
-    assert codec.of({"id": "packbits"}) == codec.of("numcodecs.packbits") == PackBitsV2()
+    assert codec.to_codec("packbits") == PackBits()
+    assert (
+        codec.to_codec({"id": "packbits"}) == codec.to_codec("numcodecs.packbits") == PackBitsV2()
+    )
     assert PackBitsV2().to_json(3) == {"name": "numcodecs.packbits", "configuration": {}}
 
 
@@ -196,11 +198,13 @@ def test_reshape(shape, given_shape, expected):
     ],
 )
 def test_reshape_that_does_not_fit(shape, where):
-    assert problems_of(Reshape(shape), ArraySpec((2, 3, 4), dtype.of("i4")))[:1] == [where]
+    assert problems_of(Reshape(shape), ArraySpec((2, 3, 4), dtype.to_data_type("i4")))[:1] == [
+        where
+    ]
 
 
 def test_reshape_costs_the_engine_nothing():
-    spec = ArraySpec((4, 6), dtype.of("i4"))
+    spec = ArraySpec((4, 6), dtype.to_data_type("i4"))
     for endian in ("little", "big"):
         compiled = Chain.of([Transpose((1, 0)), Reshape([-1]), Bytes(endian)]).compile(spec)
         assert compiled["array_bytes"]["kind"] == "bytes"
@@ -231,7 +235,7 @@ def test_text_of_any_length_can_be_reshaped():
     st.sampled_from(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")).flatmap(
         lambda name: st.tuples(
             hnp.arrays(name, st.integers(0, 5)),
-            *[st.integers(*tessarr.codec.casting.integer_limits(dtype.of(name)))] * 2,
+            *[st.integers(*tessarr.codec.casting.integer_limits(dtype.to_data_type(name)))] * 2,
         )
     )
 )
@@ -254,7 +258,7 @@ def test_scale_offset_of_integers(drawn):
 
 
 def test_scale_offset_of_what_cannot_be_decoded():
-    spec = ArraySpec((2,), dtype.of("i1"))
+    spec = ArraySpec((2,), dtype.to_data_type("i1"))
     for made, data in [(ScaleOffset(0, 2), [2, 3]), (ScaleOffset(100, 1), [0, 100])]:
         with pytest.raises(DataError):
             made.decode(np.array(data, "i1"), spec)
@@ -288,7 +292,7 @@ def test_fill_values_are_transformed_for_the_codecs_that_follow():
     array[1:3] = [20.0, 2540.0]
     np.testing.assert_array_equal(array[:], [np.nan, 20, 2540, *[np.nan] * 5])
     empty = codecs[2].index_codecs.encode(
-        np.full((2, 2), 2**64 - 1, "<u8"), ArraySpec((2, 2), dtype.of("u8"))
+        np.full((2, 2), 2**64 - 1, "<u8"), ArraySpec((2, 2), dtype.to_data_type("u8"))
     )
     chunk = meta.codecs.decode(empty, meta.chunk_spec)
     np.testing.assert_array_equal(chunk, [np.nan] * 4)
@@ -447,7 +451,7 @@ def test_a_block_of_n5():
 
 
 def test_blocks_at_the_edge_may_be_shorter_or_longer():
-    spec = ArraySpec((3, 2), dtype.of("i4"), np.array(7, "i4").tobytes())
+    spec = ArraySpec((3, 2), dtype.to_data_type("i4"), np.array(7, "i4").tobytes())
     block = np.arange(1, 5, dtype="i4").reshape(2, 2)
     found = N5Default().decode(N5Default().encode(block), spec)
     np.testing.assert_array_equal(found, [[1, 2], [3, 4], [7, 7]])
@@ -458,7 +462,7 @@ def test_blocks_at_the_edge_may_be_shorter_or_longer():
 
 
 def test_damaged_blocks_of_n5():
-    spec = ArraySpec((2,), dtype.of("i4"))
+    spec = ArraySpec((2,), dtype.to_data_type("i4"))
     good = N5Default().encode(np.arange(2, dtype="i4"))
     huge = struct.pack(">HHI", 0, 1, 2**32 - 1)
     for damaged in (b"", good[:7], b"\0\1" + good[2:], b"\0\0\0\2" + good[4:], huge, good[:-1]):
@@ -526,7 +530,7 @@ def test_damaged_streams_of_zfp(made):
     pytest.importorskip("zfpy")
     array = np.random.default_rng(5).random((9, 9))
     encoded = made.encode(array)
-    other = ArraySpec((9, 8), dtype.of("f8"))
+    other = ArraySpec((9, 8), dtype.to_data_type("f8"))
     for damaged in (b"", encoded[:5], b"\xff" * len(encoded)):
         try:
             assert made.decode(damaged, spec_of(array)).shape == (9, 9)
@@ -553,7 +557,7 @@ def test_pcodec(name):
                 made.decode(damaged, spec_of(array))
         for shape in ((59,), (61,)):
             with pytest.raises(DataError):
-                made.decode(encoded, ArraySpec(shape, dtype.of(name)))
+                made.decode(encoded, ArraySpec(shape, dtype.to_data_type(name)))
 
 
 def test_a_missing_package_is_named(monkeypatch):
@@ -572,7 +576,7 @@ def test_a_missing_package_is_named(monkeypatch):
 )
 def test_packbits_of_types_of_few_bits(name):
     pytest.importorskip("ml_dtypes")
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     bits = int("".join(c for c in name.split("_")[0] if c.isdigit()))
     patterns = np.random.default_rng(1).integers(0, 2**bits, (3, 5), "u1")
     array = patterns.view(data_type.numpy)
@@ -594,7 +598,7 @@ def test_codecs_of_types_of_few_bits():
         ("float32", [CastValue("float8_e5m2"), Bytes()]),
         ("complex_bfloat16", [BitRound(4), PackBits("first_byte")]),
     ]:
-        array = np.array([-3, -2, 0, 0], dtype.of(name).numpy)
+        array = np.array([-3, -2, 0, 0], dtype.to_data_type(name).numpy)
         assert stored(array, *codecs).tobytes() == array.tobytes()
 
 
@@ -607,7 +611,7 @@ def test_each_file_is_called_like_its_codec():
     import sys
 
     from tessarr import codecs
-    from tessarr.codec.base import codec_of_id, codec_of_name
+    from tessarr.codec.base import find_codec, find_codec_by_id
 
     classes = [
         value
@@ -617,11 +621,11 @@ def test_each_file_is_called_like_its_codec():
     assert len(classes) >= 32
     for cls in classes:
         for name in (cls.name, *cls.aliases):
-            assert codec_of_name(name) is cls
+            assert find_codec(name) is cls
         if cls.codec_id is not None:
-            assert codec_of_id(cls.codec_id or cls.name) is cls
+            assert find_codec_by_id(cls.codec_id or cls.name) is cls
         else:
-            assert codec_of_id(cls.name) in (None, PackBitsV2)
+            assert find_codec_by_id(cls.name) in (None, PackBitsV2)
     code = (
         "import sys; from tessarr.codec.base import codec_of_name, codec_of_id; "
         f"names = {[cls.name for cls in classes]!r}; "
@@ -650,7 +654,7 @@ def test_ours_do_not_replace_what_others_registered(monkeypatch):
     try:
         codec.register_codec(Theirs)
         codec.register_codec(Delta)
-        assert base.codec_of_name("numcodecs.delta") is base.codec_of_id("delta") is Theirs
+        assert base.find_codec("numcodecs.delta") is base.find_codec_by_id("delta") is Theirs
     finally:
         base._names.add(Delta.name, before[0])
         base._ids["delta"] = before[1]

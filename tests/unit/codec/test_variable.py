@@ -11,7 +11,7 @@ import pytest
 import tessarr
 from tessarr import codec, codecs, dtype
 from tessarr.codec import ArraySpec
-from tessarr.codec.elements import document, from_document, join, split
+from tessarr.codec.elements import from_document, join_elements, split_elements, to_document
 from tessarr.errors import ArgumentError, DataError, MetadataError, UnsupportedError
 from tessarr.format.validation import Members, Problems
 from tessarr.metadata import v2
@@ -52,7 +52,7 @@ def test_configurations_survive(codec_id):
     found = cls.read(Members(GOOD[codec_id], "", problems), 2)
     assert not problems.found
     assert {**found.get_config(), **GOOD[codec_id]} == found.get_config()
-    assert codec.of(found.get_config()) == found
+    assert codec.to_codec(found.get_config()) == found
     assert json.loads(json.dumps(found.to_json(2))) == found.to_json(2)
 
 
@@ -65,13 +65,13 @@ def test_wrong_parameters_are_told_with_their_place(codec_id, configuration, loc
 
 
 def test_the_layout_is_checked_to_its_last_byte():
-    good = join([b"a", b""])
-    assert split(good) == split(good, 2) == [b"a", b""]
+    good = join_elements([b"a", b""])
+    assert split_elements(good) == split_elements(good, 2) == [b"a", b""]
     for bad in (b"", good[:-1], good + b"x", good[:5], b"\xff\xff\xff\xff"):
         with pytest.raises(DataError):
-            split(bad)
+            split_elements(bad)
     with pytest.raises(DataError, match="2 elements instead of 3"):
-        split(good, 3)
+        split_elements(good, 3)
 
 
 DOCUMENTS = [
@@ -98,11 +98,11 @@ def test_other_documents_are_damage(found):
 def test_documents_say_how_deep_arrays_go():
     values = np.empty((2, 1), object)
     values[0, 0], values[1, 0] = [1], []
-    assert document(values) == [[[1]], [[]], "|O", (2, 1)]
-    assert from_document(document(values), (2, 1)).tolist() == values.tolist()
+    assert to_document(values) == [[[1]], [[]], "|O", (2, 1)]
+    assert from_document(to_document(values), (2, 1)).tolist() == values.tolist()
     single = np.empty((), object)
     single[()] = {"a": 1}
-    assert from_document(document(single), ()).tolist() == {"a": 1}
+    assert from_document(to_document(single), ()).tolist() == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_documents_say_how_deep_arrays_go():
         (codecs.Pickle(), b"nothing"),
         (codecs.Pickle(), pickle.dumps([1])),
         (codecs.Pickle(), pickle.dumps(np.zeros(3))),
-        (codecs.VLenUTF8(), join([b"\xff", b""])),
-        (codecs.VLenArray("<i4"), join([b"abc", b""])),
+        (codecs.VLenUTF8(), join_elements([b"\xff", b""])),
+        (codecs.VLenArray("<i4"), join_elements([b"abc", b""])),
     ],
 )
 def test_damage_is_a_data_error(maker, data):
@@ -206,14 +206,14 @@ def test_a_missing_package_is_named(monkeypatch):
     ],
 )
 def test_what_users_call_them(value, expected):
-    assert dtype.of(value).name == expected
+    assert dtype.to_data_type(value).name == expected
 
 
 def test_objects_need_a_codec():
     with pytest.raises(ArgumentError, match="object_codec"):
-        dtype.of(object)
+        dtype.to_data_type(object)
     with pytest.raises(ArgumentError, match="differ in length"):
-        dtype.of("array:string")
+        dtype.to_data_type("array:string")
     with pytest.raises(ArgumentError, match="does not make bytes of objects"):
         tessarr.create_array(None, shape=(1,), dtype=object, object_codec=codecs.Zstd())
     with pytest.raises(UnsupportedError, match="format 3 has no type for such objects"):

@@ -67,7 +67,7 @@ def named(name, **configuration):
 )
 def test_names_of_format_3_are_these_types_of_numpy(value, expected):
     assert read(value).numpy == np.dtype(expected)
-    assert dtype.of(value) == read(value)
+    assert dtype.to_data_type(value) == read(value)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_records_do_not_nest_without_end():
     ],
 )
 def test_forms_of_fill_values(name, zarr_format, value, expected, defects):
-    assert fill(dtype.of(name), value, zarr_format) == (expected, defects)
+    assert fill(dtype.to_data_type(name), value, zarr_format) == (expected, defects)
 
 
 @pytest.mark.parametrize(
@@ -210,15 +210,20 @@ def test_forms_of_fill_values(name, zarr_format, value, expected, defects):
     ],
 )
 def test_what_is_no_fill_value_is_refused_in_place(name, zarr_format, value, loc):
-    assert fill(dtype.of(name), value, zarr_format)[0][0] == "/f" + loc
+    assert fill(dtype.to_data_type(name), value, zarr_format)[0][0] == "/f" + loc
 
 
 def test_not_a_time_is_what_dates_are_filled_with():
     for name in ("M8[s]", ">m8[D]"):
-        data_type = dtype.of(name)
+        data_type = dtype.to_data_type(name)
         assert np.isnat(data_type.scalar(data_type.default_fill()))
-    assert dtype.of("M8[s]").fill_to_json(dtype.of("M8[s]").default_fill(), 3) == "NaT"
-    assert dtype.of("M8[s]").fill_to_json(dtype.of("M8[s]").default_fill(), 2) == -(2**63)
+    assert (
+        dtype.to_data_type("M8[s]").fill_to_json(dtype.to_data_type("M8[s]").default_fill(), 3)
+        == "NaT"
+    )
+    assert dtype.to_data_type("M8[s]").fill_to_json(
+        dtype.to_data_type("M8[s]").default_fill(), 2
+    ) == -(2**63)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +246,7 @@ def test_not_a_time_is_what_dates_are_filled_with():
     ],
 )
 def test_users_fill_values_are_taken(name, value, expected):
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     found = data_type.scalar(data_type.cast_fill(value))
     assert found == expected or (np.isnat(found) and np.isnat(expected))
     assert found.dtype.kind == data_type.numpy.kind
@@ -271,7 +276,7 @@ def test_users_fill_values_are_taken(name, value, expected):
 )
 def test_a_fill_value_that_would_change_is_refused(name, value):
     with pytest.raises(ValueError, match=r"."):
-        dtype.of(name).cast_fill(value)
+        dtype.to_data_type(name).cast_fill(value)
 
 
 @pytest.mark.parametrize(
@@ -285,7 +290,7 @@ def test_a_fill_value_that_would_change_is_refused(name, value):
 )
 def test_users_give_records_in_many_forms(value):
     record = [("a", "u1"), ("b", [("c", ">f4"), ("d", "S2")]), ("e", "<i2", (2,))]
-    data_type = dtype.of(record)
+    data_type = dtype.to_data_type(record)
     if isinstance(value, np.void):
         value = {"a": value["a"], "b": tuple(value["b"].tolist()), "e": value["e"]}
     expected = np.array((1, (2.5, b"xy"), [1, 2]), record)
@@ -296,7 +301,7 @@ def test_users_give_records_in_many_forms(value):
 
 def test_records_of_numpy_are_packed():
     aligned = np.dtype([("a", "u1"), ("b", "f8")], align=True)
-    data_type = dtype.of(aligned)
+    data_type = dtype.to_data_type(aligned)
     assert (aligned.itemsize, data_type.item_bytes) == (16, 9)
     one = np.array((1, 2.0), aligned)
     assert data_type.cast_fill(one) == np.array((1, 2.0), data_type.numpy).tobytes()
@@ -314,7 +319,7 @@ def test_records_of_numpy_are_packed():
     ],
 )
 def test_byte_order_of_records(record, unit_bytes, big):
-    data_type = dtype.of(record)
+    data_type = dtype.to_data_type(record)
     assert (data_type.unit_bytes, data_type.big_endian) == (unit_bytes, big)
     items = np.arange(3 * data_type.item_bytes, dtype=np.uint8)
     if unit_bytes != 1:
@@ -325,18 +330,18 @@ def test_byte_order_of_records(record, unit_bytes, big):
 
 
 def test_what_a_format_lacks_is_known():
-    assert dtype.of("M8").refusal(3) is None
-    assert "without a unit" in dtype.of([("a", "M8")]).refusal(2)
-    assert "'a'" in dtype.of([("a", "i4", 2)]).refusal(3)
+    assert dtype.to_data_type("M8").refusal(3) is None
+    assert "without a unit" in dtype.to_data_type([("a", "M8")]).refusal(2)
+    assert "'a'" in dtype.to_data_type([("a", "i4", 2)]).refusal(3)
 
 
 def test_objects_that_are_no_types_are_refused():
     with pytest.raises(ArgumentError, match="length_bytes"):
-        dtype.of({"name": "raw_bytes"})
+        dtype.to_data_type({"name": "raw_bytes"})
     with pytest.raises(UnsupportedError):
-        dtype.of({"name": "nonsense"})
+        dtype.to_data_type({"name": "nonsense"})
     with pytest.raises(UnsupportedError):
-        dtype.of("S")
+        dtype.to_data_type("S")
     with pytest.raises(UnsupportedError):
-        dtype.of(f"S{2**25}")
-    assert math.isnan(dtype.of([("a", "f4")]).scalar(b"\0\0\xc0\x7f")["a"])
+        dtype.to_data_type(f"S{2**25}")
+    assert math.isnan(dtype.to_data_type([("a", "f4")]).scalar(b"\0\0\xc0\x7f")["a"])

@@ -30,7 +30,9 @@ def parse(data_type, value, zarr_format=3):
 
 
 def of(data_type):
-    return dtype.of(RECORD if isinstance(data_type, str) and data_type == "record" else data_type)
+    return dtype.to_data_type(
+        RECORD if isinstance(data_type, str) and data_type == "record" else data_type
+    )
 
 
 def orders(name):
@@ -143,7 +145,7 @@ def test_format_2_has_no_hexadecimal_form(value):
 )
 def test_what_old_writers_meant_is_read_and_reported(name, value, expected):
     problems = Problems()
-    fill = dtype.of(name).fill_from_json(value, 2, "/fill_value", problems)
+    fill = dtype.to_data_type(name).fill_from_json(value, 2, "/fill_value", problems)
     assert fill == expected
     assert len(problems) == 0
     assert len(problems.defects) == 1
@@ -202,7 +204,7 @@ def test_scalars_of_the_type_are_cast_bit_for_bit(name):
 )
 def test_a_fill_value_that_would_change_is_refused(name, value):
     with pytest.raises(ValueError, match=r"."):
-        dtype.of(name).cast_fill(value)
+        dtype.to_data_type(name).cast_fill(value)
 
 
 @pytest.mark.parametrize(
@@ -228,9 +230,9 @@ def test_a_fill_value_that_would_change_is_refused(name, value):
     ],
 )
 def test_values_that_fit_are_taken(name, value, expected):
-    assert dtype.of(name).cast_fill(value) == expected
+    assert dtype.to_data_type(name).cast_fill(value) == expected
 
 
 def test_the_payload_of_a_nan_scalar_is_kept():
     value = np.frombuffer(b"\1\0\xc0\x7f", dtype="<f4")[0]
-    assert dtype.of("float32").cast_fill(value) == b"\1\0\xc0\x7f"
+    assert dtype.to_data_type("float32").cast_fill(value) == b"\1\0\xc0\x7f"

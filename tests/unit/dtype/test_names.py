@@ -95,26 +95,26 @@ def test_unknown_configuration_is_refused():
     [(int, "int64"), (bool, "bool"), ("f4", "float32"), (np.dtype(">u2"), "uint16"), ("r8", "r8")],
 )
 def test_users_give_what_numpy_takes(value, name):
-    assert dtype.of(value).name == name
+    assert dtype.to_data_type(value).name == name
 
 
 def test_other_arguments_are_refused():
     with pytest.raises(ArgumentError):
-        dtype.of("nonsense")
+        dtype.to_data_type("nonsense")
     with pytest.raises(UnsupportedError) as caught:
-        dtype.of("g")
+        dtype.to_data_type("g")
     assert caught.value.extension == "float128"
     with pytest.raises(UnsupportedError):
-        dtype.of([("a", "g")])
+        dtype.to_data_type([("a", "g")])
     with pytest.raises(UnsupportedError):
-        dtype.of("(2,)i4")
+        dtype.to_data_type("(2,)i4")
     with pytest.raises(ArgumentError):
-        dtype.of("r7")
+        dtype.to_data_type("r7")
 
 
 def test_byte_order_is_known_and_dropped():
-    big = dtype.of(">c16")
+    big = dtype.to_data_type(">c16")
     assert big.big_endian
     assert big.unit_bytes == 8
     assert big.ordered("native").numpy.isnative
-    assert dtype.of("uint8").big_endian is False
+    assert dtype.to_data_type("uint8").big_endian is False

@@ -34,8 +34,8 @@ def test_the_document_says_what_zarrs_says():
             "configuration": {"mask_codecs": [{"name": "bytes"}], "data_codecs": [little]},
         }
     ]
-    assert dtype.of(NESTED).to_json(3) == NESTED
-    assert dtype.of(NESTED).inner == dtype.of(MAYBE)
+    assert dtype.to_data_type(NESTED).to_json(3) == NESTED
+    assert dtype.to_data_type(NESTED).inner == dtype.to_data_type(MAYBE)
 
 
 def test_a_chunk_is_the_mask_and_what_is_there():
@@ -94,7 +94,7 @@ def test_appending_and_creating_take_masks():
 
 def fill(value, stated=MAYBE):
     problems = Problems()
-    data_type = dtype.of(stated)
+    data_type = dtype.to_data_type(stated)
     found = data_type.fill_from_json(value, 3, "/f", problems)
     if found is not None:
         assert data_type.fill_to_json(found, 3) == value
@@ -108,7 +108,7 @@ def test_fill_values():
     assert fill([[1]], NESTED) == b"\1\0\1\1"
     assert fill(1) == fill([1, 2]) == fill([]) == "/f"
     assert fill([2**40]) == "/f/0"
-    maybe = dtype.of(MAYBE)
+    maybe = dtype.to_data_type(MAYBE)
     assert maybe.cast_fill(np.ma.masked) == maybe.cast_fill(None) == bytes(3)
     assert maybe.cast_fill(maybe.scalar(b"\7\7\0")) == bytes(3)
     with pytest.raises(ValueError, match="not fit"):
@@ -123,9 +123,9 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(UnsupportedError, match="format 2"):
         created(zarr_format=2)
     with pytest.raises(UnsupportedError, match="string"):
-        dtype.of({"name": "zarrs.optional", "configuration": {"name": "string"}})
+        dtype.to_data_type({"name": "zarrs.optional", "configuration": {"name": "string"}})
     with pytest.raises(ArgumentError):
-        dtype.of({"name": "zarrs.optional", "configuration": {"a": 1}})
+        dtype.to_data_type({"name": "zarrs.optional", "configuration": {"a": 1}})
 
 
 @pytest.mark.parametrize(

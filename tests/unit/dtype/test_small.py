@@ -39,7 +39,7 @@ NAMES = [*INTEGERS, *FLOATS, *COMPLEX, "complex_float16"]
 
 def fill(name, value):
     problems = Problems()
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     found = data_type.fill_from_json(value, 3, "/f", problems)
     assert (found is None) == bool(problems.found)
     return None if found is None else found[::-1].hex()
@@ -47,9 +47,9 @@ def fill(name, value):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_survive(name):
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     assert data_type.to_json(3) == data_type.name == name
-    assert dtype.of(data_type.numpy) == data_type or name.startswith("complex_float")
+    assert dtype.to_data_type(data_type.numpy) == data_type or name.startswith("complex_float")
     assert data_type.ordered("big") == data_type
     assert not data_type.big_endian
     lacks = name.startswith(("uint", "float6", "complex")) or name == "float8_e4m3"
@@ -60,7 +60,7 @@ def test_names_survive(name):
     ("alias", "name"), [("complex_float32", "complex64"), ("complex_float64", "complex128")]
 )
 def test_other_names_of_core_types(alias, name):
-    assert dtype.of(alias) == dtype.of(name)
+    assert dtype.to_data_type(alias) == dtype.to_data_type(name)
 
 
 @pytest.mark.parametrize("name", FLOATS)
@@ -68,7 +68,7 @@ def test_nan_has_the_bits_that_the_type_says(name):
     bits, _ = FLOATS[name]
     assert fill(name, "NaN") == bits
     if bits is not None:
-        data_type = dtype.of(name)
+        data_type = dtype.to_data_type(name)
         assert data_type.fill_to_json(bytes.fromhex(bits)[::-1], 3) == "NaN"
         assert data_type.cast_fill(math.nan)[::-1].hex() == bits
 
@@ -83,7 +83,7 @@ def test_infinity_is_only_where_the_type_has_it(name):
 @pytest.mark.parametrize("name", FLOATS)
 def test_numbers_beyond_the_greatest_are_refused(name):
     _, greatest = FLOATS[name]
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     assert float(data_type.scalar(data_type.cast_fill(greatest))) == greatest
     assert fill(name, greatest) is not None
     for value in (greatest * 2, 1e39):
@@ -100,7 +100,7 @@ def test_a_type_without_zero_and_sign_has_none():
 
 @pytest.mark.parametrize("name", FLOATS)
 def test_bits_of_fill_values_survive(name):
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     size = data_type.item_bytes
     for number in range(0, 256**size, 251 if size > 1 else 1):
         item = number.to_bytes(size, "little")
@@ -117,7 +117,7 @@ def test_bits_of_fill_values_survive(name):
 @pytest.mark.parametrize("name", INTEGERS)
 def test_integers_have_their_limits(name):
     low, high = INTEGERS[name]
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     for number in range(low, high + 1):
         item = data_type.cast_fill(number)
         assert fill(name, number) == item.hex()
@@ -137,11 +137,11 @@ def test_complex_fill_values():
     assert fill("complex_float4_e2m1fn", [6, 7]) is None
     assert fill("complex_float4_e2m1fn", [6, 1, 1]) is None
     assert fill("complex_float4_e2m1fn", True) is None
-    pair = dtype.of("complex_float8_e5m2")
+    pair = dtype.to_data_type("complex_float8_e5m2")
     assert pair.fill_to_json(b"\x7c\x01", 3) == ["Infinity", 1.52587890625e-05]
     assert pair.cast_fill(1 + 2j) == pair.cast_fill((1, 2)) == pair.cast_fill([1.0, 2.0])
     assert pair.cast_fill(pair.scalar(b"\1\2")) == b"\1\2"
-    half = dtype.of("complex_float16")
+    half = dtype.to_data_type("complex_float16")
     assert half.cast_fill(half.scalar(b"\1\2\3\4")) == b"\1\2\3\4"
 
 
@@ -155,7 +155,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_elements_are_stored_and_read(name, layout):
-    data_type = dtype.of(name)
+    data_type = dtype.to_data_type(name)
     a = tessarr.create_array(None, shape=(7, 9), dtype=name, **LAYOUTS[layout])
     assert a.dtype == data_type.numpy
     raw = np.random.default_rng(1).bytes(63 * data_type.item_bytes)
@@ -176,7 +176,7 @@ def test_bits_that_mean_nothing_are_ignored_on_reading(name):
     a = tessarr.create_array(store, shape=(4,), dtype=name, compressors=None, fill_value=None)
     item_bytes = a.dtype.itemsize
     store["c/0"] = b"\xff" * (4 * item_bytes)
-    expected = dtype.of(name).canonical(np.frombuffer(store["c/0"], a.dtype))
+    expected = dtype.to_data_type(name).canonical(np.frombuffer(store["c/0"], a.dtype))
     assert expected.tobytes() != store["c/0"]
     assert a[...].tobytes() == expected.tobytes()
     assert a[1:3].tobytes() == expected[1:3].tobytes()
@@ -214,7 +214,7 @@ def test_format_2_has_those_of_tensorstore(name):
     assert document["dtype"] == name
     assert document["fill_value"] == ("Ag==" if name == "float4_e2m1fn" else 1)
     again = tessarr.open_array(store)
-    assert again.metadata.data_type == dtype.of(name)
+    assert again.metadata.data_type == dtype.to_data_type(name)
     assert again[...].astype("f4").tolist() == [1, 0, 1]
 
 
@@ -222,6 +222,6 @@ def test_format_2_has_those_of_tensorstore(name):
 def test_without_the_package_its_name_is_told(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     with pytest.raises(UnsupportedError, match=r"tessarr\[dtypes\]") as caught:
-        dtype.of(name)
+        dtype.to_data_type(name)
     assert caught.value.kind == "missing_package"
     assert caught.value.extension == name

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore, LocalStore
 from tessarr.errors import ArgumentError, NotFoundError, TessarrError, UnsupportedError
-from tessarr.format.install_hints import for_scheme
-from tessarr.format.registry import call_public
+from tessarr.format.install_hints import scheme_hint
+from tessarr.format.registry import set_public_module
 from tessarr.format.suggestions import did_you_mean
 from tessarr.store.fsspec.client_errors import hidden_failure, store_error
 from tessarr.store.fsspec.files import Files, protocols
@@ -333,7 +333,7 @@ def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     except ImportError as error:
         raise UnsupportedError(
             f"cannot open {url!r}: URLs with the scheme {scheme!r} need the package fsspec"
-            f"{for_scheme(scheme)}",
+            f"{scheme_hint(scheme)}",
             kind="missing_package",
             extension=scheme,
         ) from error
@@ -351,7 +351,7 @@ def _opening_error(error: Exception, url: str, scheme: str) -> Exception:
     """Return the error to raise where fsspec has made no file system of a URL."""
     if isinstance(error, ImportError):
         return UnsupportedError(
-            f"cannot open {url!r}: {error}{for_scheme(scheme)}",
+            f"cannot open {url!r}: {error}{scheme_hint(scheme)}",
             kind="missing_package",
             extension=scheme,
         )
@@ -456,4 +456,4 @@ class _Itself:
         return id(self._given)
 
 
-call_public("tessarr.stores", FsspecStore, FSStore)
+set_public_module("tessarr.stores", FsspecStore, FSStore)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tessarr.errors import UnsupportedError
-from tessarr.format.install_hints import for_scheme
+from tessarr.format.install_hints import scheme_hint
 
 __all__ = ["session"]
 
@@ -27,7 +27,7 @@ def session(json: dict[str, Any], host: str | None = None) -> Any:
         from aiobotocore.session import AioSession
     except ImportError as error:
         raise UnsupportedError(
-            f"the driver 's3' needs the package s3fs{for_scheme('s3')}",
+            f"the driver 's3' needs the package s3fs{scheme_hint('s3')}",
             kind="missing_package",
             extension="s3",
         ) from error

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from tessarr.errors import UnsupportedError
-from tessarr.format.install_hints import for_scheme
+from tessarr.format.install_hints import scheme_hint
 
 __all__ = ["sought"]
 
@@ -25,7 +25,7 @@ def sought() -> Any:
         from google.auth.credentials import Credentials
     except ImportError as error:
         raise UnsupportedError(
-            f"the driver 'gcs' needs the package gcsfs{for_scheme('gs')}",
+            f"the driver 'gcs' needs the package gcsfs{scheme_hint('gs')}",
             kind="missing_package",
             extension="gs",
         ) from error

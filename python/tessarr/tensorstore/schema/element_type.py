@@ -126,5 +126,5 @@ def stored_type(dtype: DataType) -> data_types.DataType:
             extension=dtype.name,
         )
     if dtype.name in objects:
-        return data_types.of(objects[dtype.name])
-    return data_types.of(dtype.dtype)
+        return data_types.to_data_type(objects[dtype.name])
+    return data_types.to_data_type(dtype.dtype)

@@ -66,7 +66,7 @@ def fill_from_json(value: Any, dtype: DataType | None) -> npt.NDArray[Any]:
                 raise ArgumentError(f"fill_value: {safe_repr(element)} is not a string")
             found[k] = element.encode("utf-8", "surrogatepass") if name == "string" else element
         return unbroadcast(found.reshape(shape))
-    stored = data_types.of(dtype.numpy_dtype)
+    stored = data_types.to_data_type(dtype.numpy_dtype)
     data = b"".join(_element(stored, element) for element in elements)
     return unbroadcast(np.frombuffer(data, stored.numpy).astype(dtype.numpy_dtype).reshape(shape))
 
@@ -292,7 +292,7 @@ def record_fill(fill: npt.NDArray[Any], stored: data_types.DataType) -> bytes:
     record = np.zeros((), stored.numpy)
     field = stored.numpy[names[0]].base
     if fill.dtype == object and field.kind in "biufc":  # JSON, which NumPy would take for true
-        one = data_types.of(field)
+        one = data_types.to_data_type(field)
         data = b"".join(_element(one, value) for value in fill.flat)
         fill = np.frombuffer(data, field).reshape(fill.shape)
     try:

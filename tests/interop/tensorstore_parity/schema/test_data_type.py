@@ -13,7 +13,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from sampling import label
-from tessarr.dtype import of
+from tessarr.dtype import to_data_type
 from tessarr.errors import ArgumentError
 from tessarr.tensorstore.schema.data_type import NAMES, of_stored
 
@@ -129,7 +129,7 @@ def test_data_types_of_stored_arrays() -> None:
         *((np.dtype([("a", "i4")]), "byte"), ("float4_e2m1fn", "float4_e2m1fn"), ("S4", "char")),
     ]
     for stored, name in pairs:
-        assert of_stored(of(stored)).name == name
+        assert of_stored(to_data_type(stored)).name == name
 
 
 def test_they_cannot_be_changed() -> None:

@@ -149,7 +149,7 @@ def _sharding(part: Part, wanted: Wanted) -> JSONObject:
         raise ArgumentError(f"subchunks {list(shape)} in chunks of {wanted.rank} dimensions")
     inner = part.subchunks or Chain()
     index = part.options.get("index_codecs", INDEX)
-    numbers = data_types.of("uint64")
+    numbers = data_types.to_data_type("uint64")
     return _named(
         SHARDING,
         {
