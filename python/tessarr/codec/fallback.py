@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tessarr._safe_repr import safe_repr
-from tessarr.codec.base import BytesBytesCodec, deliver, plain_codec
+from tessarr.codec.base import BytesBytesCodec, deliver, find_plain_codec
 from tessarr.errors import ArgumentError, DataError, UnsupportedError
 from tessarr.format import install_hints
 
@@ -75,7 +75,7 @@ class Numcodec(BytesBytesCodec):
 
     def _numcodec(self) -> Any:
         config = self.get_config()
-        plain = plain_codec(config["id"])
+        plain = find_plain_codec(config["id"])
         if plain is not None:
             return plain.from_config({name: v for name, v in config.items() if name != "id"})
         return importlib.import_module("numcodecs").get_codec(config)
@@ -99,7 +99,7 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
         error.add_note(reason)
         return error
 
-    plain = plain_codec(codec_id)
+    plain = find_plain_codec(codec_id)
     if plain is not None:
         try:
             plain.from_config({name: value for name, value in config.items() if name != "id"})
@@ -120,6 +120,8 @@ def numcodec_from_config(config: JSONObject, *, first: bool) -> Numcodec:
         registry = importlib.import_module("numcodecs.registry")
         if codec_id not in registry.codec_registry:
             reason = "neither Tessarr nor the installed numcodecs knows it"
-            raise refuse("unsupported_codec", reason + install_hints.hint(codec_id)) from error
+            raise refuse(
+                "unsupported_codec", reason + install_hints.extension_hint(codec_id)
+            ) from error
         raise ArgumentError(f"codec {codec_id!r}: {error}", codec=codec_id) from error
     return Numcodec(json.dumps(config, sort_keys=True), first)

@@ -1,4 +1,4 @@
-"""From names and dtypes to data types: `of` what users give, `from_json` of metadata."""
+"""From names and dtypes to data types: `to_data_type` what users give, `from_json` of metadata."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from tessarr.dtype.base import (
     MAX_ITEM_BYTES,
     DataType,
-    all_names,
     find_family,
     find_kind,
     is_known,
+    list_type_names,
 )
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format.validation import Problems, describe, read_extension
@@ -22,7 +22,7 @@ from tessarr.format.validation import Problems, describe, read_extension
 if TYPE_CHECKING:
     from tessarr.types import DTypeLike, JSONObject, ZarrFormat
 
-__all__ = ["DataTypeLike", "from_json", "of"]
+__all__ = ["DataTypeLike", "from_json", "to_data_type"]
 
 _UNSUPPORTED: Final = "unsupported_data_type"
 _TYPESTR: Final = re.compile(r"([<>|=])?([A-Za-z])([0-9]*)(\[.*\])?", re.DOTALL)
@@ -39,7 +39,7 @@ DataTypeLike: TypeAlias = "DTypeLike | JSONObject | DataType"
 """A data type, what NumPy takes for one, or what format 3 states."""
 
 
-def of(value: DataTypeLike) -> DataType:
+def to_data_type(value: DataTypeLike) -> DataType:
     """Return the data type of what a user gives for one.
 
     Parameters
@@ -57,9 +57,9 @@ def of(value: DataTypeLike) -> DataType:
 
     Examples
     --------
-    >>> of("i4").name, of(float).name, of("r16").numpy, of(np.dtype(">f8")).numpy
+    >>> to_data_type("i4").name, to_data_type(float).name, to_data_type("r16").numpy, to_data_type(np.dtype(">f8")).numpy
     ('int32', 'float64', dtype('V2'), dtype('>f8'))
-    >>> of({"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}).numpy
+    >>> to_data_type({"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}).numpy
     dtype('<U2')
     """
     if isinstance(value, DataType):
@@ -67,20 +67,20 @@ def of(value: DataTypeLike) -> DataType:
     if isinstance(value, type | str) and value in _FLEXIBLE:
         value = _FLEXIBLE[value]
     if isinstance(value, str) and value.startswith("array:"):
-        return _ragged(value)
+        return _ragged_type(value)
     named = isinstance(value, str) and (is_known(value) or re.fullmatch("r[0-9]+", value))
     if named or (isinstance(value, Mapping) and "name" in value):
-        return _stated(value)
+        return _parse_json(value)
     try:
         dtype = np.dtype(cast("Any", value))
     except (TypeError, ValueError) as error:
         if isinstance(value, str) and find_family(value) is not None:
-            return _stated(value)  # of a package that is installed
+            return _parse_json(value)  # of a package that is installed
         from tessarr._safe_repr import safe_repr
 
-        hint = _suggestion(value)
+        hint = _suggest_names(value)
         raise ArgumentError(f"{safe_repr(value)} is not a data type: {error}{hint}") from error
-    family = _family_of(dtype)
+    family = _find_numpy_family(dtype)
     known = dtype.isbuiltin == 2 or dtype.kind not in _SIZES or dtype.itemsize in _SIZES[dtype.kind]
     if family is None or not known or not 0 < dtype.itemsize <= MAX_ITEM_BYTES:
         raise UnsupportedError(
@@ -89,38 +89,38 @@ def of(value: DataTypeLike) -> DataType:
     return family.from_numpy(dtype)
 
 
-def _suggestion(value: object) -> str:
+def _suggest_names(value: object) -> str:
     """Return the end of a message that suggests data types like a misspelt one."""
     from tessarr.format.suggestions import did_you_mean
 
     if isinstance(value, list):  # of fields
         types = (item[1] for item in value if isinstance(item, list | tuple) and len(item) > 1)
-        return next((hint for part in types if (hint := _suggestion(part))), "")
-    return did_you_mean(value, [*all_names(), "str", "int", "float", "complex", "object"])
+        return next((hint for part in types if (hint := _suggest_names(part))), "")
+    return did_you_mean(value, [*list_type_names(), "str", "int", "float", "complex", "object"])
 
 
-def _ragged(name: str) -> DataType:
+def _ragged_type(name: str) -> DataType:
     from tessarr.dtype.objects import Ragged
 
-    item = of(name.removeprefix("array:"))
+    item = to_data_type(name.removeprefix("array:"))
     if item.elements is not None:
         raise ArgumentError(f"{name!r}: arrays of items that differ in length cannot be elements")
     return Ragged(item=item.numpy)
 
 
-def _stated(value: Any) -> DataType:
+def _parse_json(value: Any) -> DataType:
     problems = Problems()
     data_type = from_json(value, 3, "", problems)
     try:
         problems.check_arguments(f"use data type {value!r}")
     except UnsupportedError as error:
-        message = f"{error.message}{_suggestion(error.extension)}"
+        message = f"{error.message}{_suggest_names(error.extension)}"
         raise UnsupportedError(message, kind=error.kind, extension=error.extension) from None
     assert data_type is not None
     return data_type
 
 
-def _family_of(dtype: np.dtype[Any]) -> type[DataType] | None:
+def _find_numpy_family(dtype: np.dtype[Any]) -> type[DataType] | None:
     if dtype.subdtype is not None:
         return None
     if dtype.names is not None:

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from tessarr import codec as codecs
 from tessarr._safe_repr import safe_repr
-from tessarr.codec.base import codec_of_name
+from tessarr.codec.base import find_codec
 from tessarr.codec.blosc import COMPRESSORS
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.parse import (
@@ -81,7 +81,7 @@ class Part:
             raise ArgumentError(f"{what}/name: {safe_repr(name)} is not the name of a codec")
         configuration = members_of(members.pop("configuration", {}), f"{what}/configuration")
         nothing_else(members, what)
-        known = codec_of_name(name)
+        known = find_codec(name)
         if known is None or known.kind == "ignored":
             raise ArgumentError(f"{what}: there is no codec {safe_repr(name)}")
         at = f"{what}/configuration"

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from tessarr import codec as codecs
 from tessarr._safe_repr import safe_repr
-from tessarr.codec.base import codec_of_id
+from tessarr.codec.base import find_codec_by_id
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.tensorstore.json.format_json import ordered, shown
 from tessarr.tensorstore.json.integers import check_integers
@@ -82,7 +82,7 @@ def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | N
             members = {**_BLOSC, **without_fractions(members)}
             codecs.of(members)
             return members
-        return codecs.of(members).get_config() if codec_of_id(codec_id) else _foreign(members)
+        return codecs.of(members).get_config() if find_codec_by_id(codec_id) else _foreign(members)
     except UnsupportedError as error:
         raise ArgumentError(f"{what}: {error}") from error
 
