@@ -93,7 +93,7 @@ class ArraySpec:
     Examples
     --------
     >>> from tessarr import dtype
-    >>> ArraySpec((2, 3), dtype.of("int32")).size_bytes
+    >>> ArraySpec((2, 3), dtype.to_data_type("int32")).size_bytes
     24
     """
 

@@ -19,7 +19,7 @@ def default_codecs(data_type: DataType) -> tuple[BytesBytesCodec, ...]:
     Examples
     --------
     >>> from tessarr import dtype
-    >>> default_codecs(dtype.of("int32"))
+    >>> default_codecs(dtype.to_data_type("int32"))
     (Blosc(cname='lz4', clevel=5, shuffle=1),)
     """
     from tessarr.codec.blosc import Blosc
@@ -34,7 +34,7 @@ def default_serializer(data_type: DataType) -> ArrayBytesCodec | None:
     Examples
     --------
     >>> from tessarr import dtype
-    >>> default_serializer(dtype.of(str)), default_serializer(dtype.of("int32"))
+    >>> default_serializer(dtype.to_data_type(str)), default_serializer(dtype.to_data_type("int32"))
     (VLenUTF8(), None)
     """
     if data_type.serializer:

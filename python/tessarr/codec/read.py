@@ -118,8 +118,10 @@ def to_codec(value: CodecLike) -> Codec:
 
     Examples
     --------
-    >>> to_codec("zstd"), to_codec({"name": "gzip", "configuration": {"level": 3}}), to_codec({"id": "zlib"})
-    (Zstd(level=0, checksum=False), GZip(level=3), Zlib(level=1))
+    >>> to_codec("zstd"), to_codec({"id": "zlib"})
+    (Zstd(level=0, checksum=False), Zlib(level=1))
+    >>> to_codec({"name": "gzip", "configuration": {"level": 3}})
+    GZip(level=3)
     """
     if isinstance(value, Codec) and hasattr(value, "kind"):
         return value

@@ -54,7 +54,8 @@ def pieces_for(
     >>> from tessarr import dtype
     >>> from tessarr.transfer import cut_points
     >>> thin, whole = cut_points(1, 1000), cut_points(None, 1000)
-    >>> meta = pieces_for((1000, 1000), dtype.of("f8"), (thin, whole), (whole, thin), 800_000)
+    >>> item = dtype.to_data_type("f8")
+    >>> meta = pieces_for((1000, 1000), item, (thin, whole), (whole, thin), 800_000)
     >>> meta.chunks, meta.shards
     ((64, 50), (64, 1000))
     """

@@ -57,8 +57,10 @@ def to_data_type(value: DataTypeLike) -> DataType:
 
     Examples
     --------
-    >>> to_data_type("i4").name, to_data_type(float).name, to_data_type("r16").numpy, to_data_type(np.dtype(">f8")).numpy
-    ('int32', 'float64', dtype('V2'), dtype('>f8'))
+    >>> to_data_type("i4").name, to_data_type(float).name
+    ('int32', 'float64')
+    >>> to_data_type("r16").numpy, to_data_type(np.dtype(">f8")).numpy
+    (dtype('V2'), dtype('>f8'))
     >>> to_data_type({"name": "fixed_length_utf32", "configuration": {"length_bytes": 8}}).numpy
     dtype('<U2')
     """

@@ -110,7 +110,7 @@ class SmallInteger(_Small):
     Examples
     --------
     >>> from tessarr import dtype
-    >>> dtype.of("int4").cast_fill(-8).hex()
+    >>> dtype.to_data_type("int4").cast_fill(-8).hex()
     '08'
     """
 
@@ -149,7 +149,7 @@ class SmallFloat(_Small):
     Examples
     --------
     >>> from tessarr import dtype
-    >>> dtype.of("bfloat16").cast_fill(1.0)[::-1].hex()
+    >>> dtype.to_data_type("bfloat16").cast_fill(1.0)[::-1].hex()
     '3f80'
     """
 

@@ -77,7 +77,8 @@ class Struct(DataType):
 
     Examples
     --------
-    >>> point = Struct.of([Field("x", names.to_data_type("f4")), Field("y", names.to_data_type("f4"))])
+    >>> single = names.to_data_type("f4")
+    >>> point = Struct.of([Field("x", single), Field("y", single)])
     >>> point.numpy, point.unit_bytes
     (dtype([('x', '<f4'), ('y', '<f4')]), 4)
     >>> point.to_json(2)

@@ -627,9 +627,9 @@ def test_each_file_is_called_like_its_codec():
         else:
             assert find_codec_by_id(cls.name) in (None, PackBitsV2)
     code = (
-        "import sys; from tessarr.codec.base import codec_of_name, codec_of_id; "
+        "import sys; from tessarr.codec.base import find_codec, find_codec_by_id; "
         f"names = {[cls.name for cls in classes]!r}; "
-        "print(all(codec_of_name(n) for n in names), codec_of_name('base'), codec_of_name('a.b'),"
+        "print(all(find_codec(n) for n in names), find_codec('base'), find_codec('a.b'),"
         " 'tessarr.codecs' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -48,7 +48,7 @@ BAD = [
 @pytest.mark.parametrize("codec_id", GOOD)
 def test_configurations_survive(codec_id):
     problems = Problems()
-    cls = codec.base.codec_of_id(codec_id)
+    cls = codec.base.find_codec_by_id(codec_id)
     found = cls.read(Members(GOOD[codec_id], "", problems), 2)
     assert not problems.found
     assert {**found.get_config(), **GOOD[codec_id]} == found.get_config()
@@ -59,7 +59,7 @@ def test_configurations_survive(codec_id):
 @pytest.mark.parametrize(("codec_id", "configuration", "loc"), BAD)
 def test_wrong_parameters_are_told_with_their_place(codec_id, configuration, loc):
     problems = Problems()
-    cls = codec.base.codec_of_id(codec_id)
+    cls = codec.base.find_codec_by_id(codec_id)
     assert cls.read(Members(configuration, "", problems), 2) is None
     assert [problem.loc for problem in problems.found] == [loc]
 

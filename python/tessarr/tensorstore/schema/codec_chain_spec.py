@@ -360,7 +360,7 @@ def whole_configuration(name: str, options: Mapping[str, Any]) -> JSONObject:
         If there is no such codec, or it cannot have them.
     """
     try:
-        stated = codecs.of({"name": name, "configuration": dict(options)}).to_json(3)
+        stated = codecs.to_codec({"name": name, "configuration": dict(options)}).to_json(3)
     except UnsupportedError as error:
         raise ArgumentError(str(error)) from error
     found: JSONObject = stated.get("configuration", {})

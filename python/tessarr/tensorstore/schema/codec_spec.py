@@ -80,15 +80,19 @@ def compressor_from_json(value: Any, what: str = "compressor") -> JSONObject | N
     try:
         if codec_id == "blosc":
             members = {**_BLOSC, **without_fractions(members)}
-            codecs.of(members)
+            codecs.to_codec(members)
             return members
-        return codecs.of(members).get_config() if find_codec_by_id(codec_id) else _foreign(members)
+        return (
+            codecs.to_codec(members).get_config()
+            if find_codec_by_id(codec_id)
+            else _foreign(members)
+        )
     except UnsupportedError as error:
         raise ArgumentError(f"{what}: {error}") from error
 
 
 def _foreign(members: JSONObject) -> JSONObject:
-    codecs.of(members)
+    codecs.to_codec(members)
     return members
 
 

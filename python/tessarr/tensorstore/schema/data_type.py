@@ -227,8 +227,8 @@ def of_stored(data_type: DataType) -> dtype:
     Examples
     --------
     >>> from tessarr.dtype import to_data_type
-    >>> of_stored(to_data_type("string")), of_stored(to_data_type(">i4")), of_stored(to_data_type("r16"))
-    (dtype("ustring"), dtype("int32"), dtype("byte"))
+    >>> [of_stored(to_data_type(name)) for name in ("string", ">i4", "r16")]
+    [dtype("ustring"), dtype("int32"), dtype("byte")]
     """
     match data_type.elements:
         case "text":
