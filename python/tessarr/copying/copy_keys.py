@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr.copying.log import log_to, summary
 from tessarr.errors import ArgumentError, ExistsError
-from tessarr.format.node_path import check_path, node_path
+from tessarr.format.node_path import check_path, normalize_path
 from tessarr.store.resolve import open_store
 
 if TYPE_CHECKING:
@@ -128,4 +128,4 @@ def _place(store: StoreLike, path: str, mode: Any) -> tuple[Store, str]:
     check_path(path)
     opened, at = open_store(store, mode)
     whole = "/".join(part for part in (at, path.strip("/")) if part)
-    return opened, f"{node_path(whole)}/" if whole else ""
+    return opened, f"{normalize_path(whole)}/" if whole else ""

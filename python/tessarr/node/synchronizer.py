@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakValueDictionary
 
 from tessarr.flow.open import prefix_of
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.paths import expand_user
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ def _lock(file: int, start: int, length: int, *, release: bool = False) -> None:
     fcntl.fcntl(file, ranged, struct.pack("hhqqi4x", kind, os.SEEK_SET, start, length, 0))
 
 
-call_public("tessarr", ThreadSynchronizer, ProcessSynchronizer)
+set_public_module("tessarr", ThreadSynchronizer, ProcessSynchronizer)
 # `tessarr` loads them late: doctest finds the examples here.
 __test__ = {
     "ThreadSynchronizer": ThreadSynchronizer,

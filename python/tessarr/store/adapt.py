@@ -6,7 +6,7 @@ from typing import Any
 
 from tessarr import _engine
 from tessarr._engine import SplitStore, Store
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.mapping import StoreMapping
 
 __all__ = ["ForeignStore", "adapt", "close", "given", "given_for_chunks", "separator", "split"]
@@ -132,4 +132,4 @@ def separator(store: Store) -> Any:
     return getattr(chunks, "_dimension_separator", None) if found is None else found
 
 
-call_public("tessarr.stores", ForeignStore)
+set_public_module("tessarr.stores", ForeignStore)

@@ -6,7 +6,7 @@ from os import PathLike, fspath
 from typing import Any, Self
 
 from tessarr import _engine
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.mapping import StoreMapping
 
 __all__ = ["LocalStore"]
@@ -72,4 +72,4 @@ class LocalStore(_engine.LocalStore, StoreMapping):
         return self.path
 
 
-call_public("tessarr.stores", LocalStore)
+set_public_module("tessarr.stores", LocalStore)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError, NotFoundError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 
 if TYPE_CHECKING:
     from tessarr._engine import Store
@@ -162,4 +162,4 @@ def _prefix(path: str) -> str:
     return "".join(f"{name}/" for name in names)
 
 
-call_public("tessarr.stores", _engine.Store, StoreMapping)
+set_public_module("tessarr.stores", _engine.Store, StoreMapping)

@@ -6,7 +6,7 @@ from os import getpid
 from typing import Any
 
 from tessarr import _engine
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.mapping import StoreMapping
 
 __all__ = ["MemoryStore"]
@@ -49,4 +49,4 @@ class MemoryStore(_engine.MemoryStore, StoreMapping):
         return _engine.unpickle_memory_store(cls, name, process)
 
 
-call_public("tessarr.stores", MemoryStore)
+set_public_module("tessarr.stores", MemoryStore)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from tessarr._engine import Store
 from tessarr.errors import ArgumentError
-from tessarr.format.node_path import check_path, join, node_path
+from tessarr.format.node_path import check_path, join, normalize_path
 from tessarr.format.registry import Registry
 from tessarr.options import current
 from tessarr.store.adapt import adapt, split
@@ -100,7 +100,7 @@ def locate(
         check_path(path)
     if path:
         at = _below(opened, at, path.strip("/"))
-    return opened, node_path(at, zarr_format) if at else ""
+    return opened, normalize_path(at, zarr_format) if at else ""
 
 
 def _below(store: Store, at: str, path: str) -> str:
@@ -252,7 +252,7 @@ def _open_registered(
         raise _takes_none(url)
     found = opener(url, read_only=read_only)
     opened, path = found if isinstance(found, tuple) else (found, "")
-    return adapt(opened, read_only=read_only), node_path(path)
+    return adapt(opened, read_only=read_only), normalize_path(path)
 
 
 def register_store(scheme: str) -> Callable[[Opener], Opener]:

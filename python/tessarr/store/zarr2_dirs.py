@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -172,4 +172,4 @@ class _Removal:
             shutil.rmtree(self._path, ignore_errors=True)
 
 
-call_public("tessarr.stores", DirectoryStore, NestedDirectoryStore, TempStore)
+set_public_module("tessarr.stores", DirectoryStore, NestedDirectoryStore, TempStore)

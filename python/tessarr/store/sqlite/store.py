@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Self
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.paths import check_path, expand_user
 from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.sqlite.database import Database
@@ -113,4 +113,4 @@ def is_sqlite(path: str) -> bool:
         return False
 
 
-call_public("tessarr.stores", SQLiteStore)
+set_public_module("tessarr.stores", SQLiteStore)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.wrappers.prefix import opened
 from tessarr.store.wrappers.wrapper import WrapperStore
 
@@ -222,4 +222,4 @@ class CachePool:
         self._pool.forget()
 
 
-call_public("tessarr.stores", LRUStoreCache)
+set_public_module("tessarr.stores", LRUStoreCache)

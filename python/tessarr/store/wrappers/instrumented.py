@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.errors import ArgumentError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.mapping import StoreMapping
 from tessarr.store.wrappers.prefix import opened
 from tessarr.store.wrappers.wrapper import WrapperStore
@@ -140,4 +140,4 @@ class _Log:
             self._logger.log(self._level + 10, "%s %r failed: %s", call, key, error)
 
 
-call_public("tessarr.stores", LatencyStore, LoggingStore)
+set_public_module("tessarr.stores", LatencyStore, LoggingStore)

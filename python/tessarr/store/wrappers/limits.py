@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.wrappers.prefix import opened
 from tessarr.store.wrappers.wrapper import WrapperStore
 
@@ -95,4 +95,4 @@ class LimitedStore(WrapperStore):
         return cls._make({"store": found, "limits": limits}, limits._engine.store(found))
 
 
-call_public("tessarr.stores", Limits, LimitedStore)
+set_public_module("tessarr.stores", Limits, LimitedStore)

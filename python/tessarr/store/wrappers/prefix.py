@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from tessarr import _engine
-from tessarr.format.node_path import join, node_path
-from tessarr.format.registry import call_public
+from tessarr.format.node_path import join, normalize_path
+from tessarr.format.registry import set_public_module
 from tessarr.store.resolve import open_store
 from tessarr.store.wrappers.wrapper import WrapperStore
 
@@ -46,9 +46,9 @@ class PrefixStore(WrapperStore):
 
     def __new__(cls, store: StoreLike, prefix: str) -> Self:
         found, path = open_store(store)
-        whole = node_path(join(path, prefix))
+        whole = normalize_path(join(path, prefix))
         engine = _engine.prefixed(found, f"{whole}/" if whole else "")
         return cls._make({"store": found, "prefix": whole}, engine)
 
 
-call_public("tessarr.stores", PrefixStore)
+set_public_module("tessarr.stores", PrefixStore)

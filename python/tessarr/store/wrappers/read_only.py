@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from tessarr import _engine
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.wrappers.prefix import opened
 from tessarr.store.wrappers.wrapper import WrapperStore
 
@@ -38,4 +38,4 @@ class ReadOnlyStore(WrapperStore):
         return cls._make({"store": found}, _engine.guarded(found))
 
 
-call_public("tessarr.stores", ReadOnlyStore)
+set_public_module("tessarr.stores", ReadOnlyStore)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.transient import judged
 from tessarr.store.wrappers.prefix import opened
 from tessarr.store.wrappers.wrapper import WrapperStore
@@ -73,4 +73,4 @@ class RetryingStore(WrapperStore):
         return cls._make(arguments, engine)
 
 
-call_public("tessarr.stores", RetryingStore)
+set_public_module("tessarr.stores", RetryingStore)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.adapt import close, given
 from tessarr.store.repr_mixin import DescribedStore
 
@@ -24,4 +24,4 @@ class WrapperStore(DescribedStore):
         close(self._arguments["store"])
 
 
-call_public("tessarr.stores", WrapperStore)
+set_public_module("tessarr.stores", WrapperStore)

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from tessarr._engine import ForeignStore
 from tessarr.errors import ArgumentError, ReadOnlyError
-from tessarr.format.registry import call_public
+from tessarr.format.registry import set_public_module
 from tessarr.store.paths import check_path, expand_user
 from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.zip import format as zip_format
@@ -286,4 +286,4 @@ def only_folder(store: DescribedStore) -> str:
     return folders[0][:-1] if inside and not keys else ""
 
 
-call_public("tessarr.stores", ZipStore)
+set_public_module("tessarr.stores", ZipStore)
