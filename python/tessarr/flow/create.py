@@ -16,7 +16,7 @@ from tessarr.flow.changes import tracked
 from tessarr.flow.edit import delete
 from tessarr.flow.open import MARKERS, Node, exists, exists_beside, parse_v3, prefix_of
 from tessarr.flow.run import Create, Delete, DeletesAtOnce, Flow, Get, Put, Seen, Size
-from tessarr.format.node_path import ancestors, node_path, reserved, split
+from tessarr.format.node_path import ancestors, find_reserved_names, normalize_path, split
 from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
@@ -74,7 +74,7 @@ def create(
     """
     own = documents(meta)
     form = meta.zarr_format
-    node_path(path, form)
+    normalize_path(path, form)
     found, marked = yield from _occupied(path)
     if found and not overwrite and not (yield from is_below_deleted(path)):
         raise _exists(path, store)
@@ -110,7 +110,7 @@ def _delete_chunks(path: str, meta: ArrayMeta) -> Flow[None]:
 def warn_of_reserved(path: str, within: str | None = None) -> None:
     """Warn of names that the specification of format 3 reserves, but those of `within`."""
     known = prefix_of(within or "")
-    names = reserved(path.removeprefix(known))
+    names = find_reserved_names(path.removeprefix(known))
     if names:
         warn_user(
             f"creating {path!r}: format 3 reserves names that begin with '__', such as "
@@ -132,7 +132,7 @@ def prepare(path: str, meta: Node, within: str | None = None) -> Flow[list[copie
         The groups above that keep copies of metadata.
     """
     documents(meta)
-    node_path(path, meta.zarr_format)
+    normalize_path(path, meta.zarr_format)
     if meta.zarr_format == 3:
         warn_of_reserved(path, within)
     keepers = yield from copies.keepers(path, meta.zarr_format)
