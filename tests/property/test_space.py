@@ -13,7 +13,7 @@ from tessarr.errors import SelectionError
 from tessarr.index_space import Dim, IndexTransform
 from tessarr.index_space.index_domain import IndexDomain
 from tessarr.index_space.indexing_terms import Mode
-from tessarr.index_space.output_index_map import position
+from tessarr.index_space.output_index_map import evaluate_map
 
 SHAPES = [(2,), (3,), (2, 2), (1,), (), (2, 1), (0,)]
 
@@ -55,7 +55,7 @@ def a_key(draw: random.Random, dims: tuple[Dim, ...]) -> tuple[Any, ...]:
 def indices(view: IndexTransform) -> list[npt.NDArray[np.int64]]:
     """Give for each map its index at every position."""
     dims = view.domain._dims
-    return [np.broadcast_to(position(one, dims), view.shape) for one in view.output]
+    return [np.broadcast_to(evaluate_map(one, dims), view.shape) for one in view.output]
 
 
 def in_numpy(dims: tuple[Dim, ...], key: tuple[Any, ...], mode: Mode) -> Any:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tessarr.errors import SelectionError
-from tessarr.index_space.dimension_names import Name, names_of
-from tessarr.index_space.indexable import Bracket, refuse
+from tessarr.index_space.dimension_names import Name, read_dimensions
+from tessarr.index_space.indexable import Bracket, check_plain_brackets
 from tessarr.index_space.operations import (
     Operation,
-    operation,
-    pickled,
-    restored,
-    shown,
-    written,
+    format_operation,
+    format_value,
+    parse_operation,
+    pickle_operation,
+    unpickle_operation,
 )
 
 if TYPE_CHECKING:
@@ -38,23 +38,23 @@ class DimExpression:
     { "x": [0, 3), "z": [10, 14) }
     """
 
-    __slots__ = ("__weakref__", "_acts", "_names")
+    __slots__ = ("__weakref__", "_names", "_operations")
     __iter__ = None
 
     _names: tuple[Name, ...]
-    _acts: tuple[Operation, ...]
+    _operations: tuple[Operation, ...]
 
     def __init__(self, names: tuple[Name, ...], acts: tuple[Operation, ...] = ()) -> None:
         self._names = names
-        self._acts = acts
+        self._operations = acts
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the view after all acts."""
-        refuse(mode, self)
-        return view.after(self._names, self._acts)
+        check_plain_brackets(mode, self)
+        return view.after(self._names, self._operations)
 
     def _by(self, name: str, key: Any) -> DimExpression:
-        return DimExpression(self._names, (*self._acts, operation(name, key)))
+        return DimExpression(self._names, (*self._operations, parse_operation(name, key)))
 
     def __getitem__(self, key: Any) -> DimExpression:
         """Index the dimensions as brackets do.
@@ -191,21 +191,21 @@ class DimExpression:
         return self._by("diagonal", None)
 
     def __getstate__(self) -> tuple[tuple[Name, ...], list[Operation]]:
-        return self._names, [*map(pickled, self._acts)]
+        return self._names, [*map(pickle_operation, self._operations)]
 
     def __setstate__(self, state: tuple[tuple[Name, ...], list[Operation]]) -> None:
         self._names, acts = state
-        self._acts = tuple(map(restored, acts))
+        self._operations = tuple(map(unpickle_operation, acts))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DimExpression):
             return NotImplemented
-        return (self._names, self._acts) == (other._names, other._acts)
+        return (self._names, self._operations) == (other._names, other._operations)
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"d[{shown(self._names)}]{''.join(map(written, self._acts))}"
+        return f"d[{format_value(self._names)}]{''.join(map(format_operation, self._operations))}"
 
 
 class DimSelection(DimExpression):
@@ -242,7 +242,7 @@ class _Dimensions:
     __iter__ = None
 
     def __getitem__(self, selection: Any) -> DimSelection:
-        return DimSelection(names_of(selection))
+        return DimSelection(read_dimensions(selection))
 
     def __repr__(self) -> str:
         return "d"

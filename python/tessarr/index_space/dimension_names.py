@@ -8,17 +8,17 @@ from typing import Any, Final, TypeAlias
 from tessarr._engine import text_of
 from tessarr._safe_repr import safe_repr
 
-__all__ = ["LEAST", "MOST", "Name", "integer", "label", "names_of"]
+__all__ = ["MAX_INT64", "MIN_INT64", "Name", "as_integer", "as_label", "read_dimensions"]
 
 Name: TypeAlias = "int | str | slice"
 
-_LISTS: Final = frozenset({tuple, list})
-LEAST: Final = -(2**63)
-MOST: Final = 2**63 - 1
-_DEEPEST: Final = 100
+_SEQUENCE_TYPES: Final = frozenset({tuple, list})
+MIN_INT64: Final = -(2**63)
+MAX_INT64: Final = 2**63 - 1
+_MAX_DEPTH: Final = 100
 
 
-def names_of(selection: Any, depth: int = 0) -> tuple[Name, ...]:
+def read_dimensions(selection: Any, depth: int = 0) -> tuple[Name, ...]:
     """Return what names dimensions, each for itself.
 
     Raises
@@ -28,14 +28,14 @@ def names_of(selection: Any, depth: int = 0) -> tuple[Name, ...]:
 
     Examples
     --------
-    >>> names_of([0, ["x", range(2, 4)]])
+    >>> read_dimensions([0, ["x", range(2, 4)]])
     (0, 'x', 2, 3)
     """
-    if type(selection) in _LISTS:
+    if type(selection) in _SEQUENCE_TYPES:
         for name in selection:
             if type(name) is int:
-                if not LEAST <= name <= MOST:
-                    integer(name)  # is not
+                if not MIN_INT64 <= name <= MAX_INT64:
+                    as_integer(name)  # is not
             elif type(name) is not str:
                 break
         else:
@@ -43,22 +43,22 @@ def names_of(selection: Any, depth: int = 0) -> tuple[Name, ...]:
     if type(selection) is str:
         return (selection,)
     if isinstance(selection, (str, bytes)):
-        return (label(selection),)
+        return (as_label(selection),)
     if hasattr(selection, "__index__"):
-        return (integer(selection),)
+        return (as_integer(selection),)
     if isinstance(selection, slice):
         ends = (selection.start, selection.stop, selection.step)
-        return (slice(*(None if end is None else _end(end) for end in ends)),)
+        return (slice(*(None if end is None else _read_slice_bound(end) for end in ends)),)
     named = getattr(selection, "_named", None)  # of a selection that begins an expression
     if named is not None:
         return tuple(named)
     iterable = isinstance(selection, Iterable) and not hasattr(selection, "_apply_to")
-    if not iterable or depth > _DEEPEST:
+    if not iterable or depth > _MAX_DEPTH:
         raise TypeError(f"{safe_repr(selection)} does not name dimensions")
-    return tuple(name for part in selection for name in names_of(part, depth + 1))
+    return tuple(name for part in selection for name in read_dimensions(part, depth + 1))
 
 
-def label(value: Any) -> str:
+def as_label(value: Any) -> str:
     """Return text, or its UTF-8, as a label.
 
     Raises
@@ -73,7 +73,7 @@ def label(value: Any) -> str:
     return text_of(value, "a label")
 
 
-def integer(value: Any) -> int:
+def as_integer(value: Any) -> int:
     """Return a value as an integer of 64 bits.
 
     Raises
@@ -81,18 +81,18 @@ def integer(value: Any) -> int:
     TypeError
         If it is none.
     """
-    found = value if type(value) is int else _whole(value)
-    if not LEAST <= found <= MOST:
+    found = value if type(value) is int else _as_int(value)
+    if not MIN_INT64 <= found <= MAX_INT64:
         raise TypeError(f"{safe_repr(value)} is not an integer of 64 bits")
     return found
 
 
-def _end(value: Any) -> int:
+def _read_slice_bound(value: Any) -> int:
     """Return what a range of dimensions says: what is beyond 64 bits is beyond all dimensions."""
-    return min(max(_whole(value), -MOST), MOST)
+    return min(max(_as_int(value), -MAX_INT64), MAX_INT64)
 
 
-def _whole(value: Any) -> int:
+def _as_int(value: Any) -> int:
     try:
         return int(value.__index__())
     except AttributeError:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tessarr._engine import View
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.index_space.dimension_names import names_of
-from tessarr.index_space.indexable import refuse
+from tessarr.index_space.dimension_names import read_dimensions
+from tessarr.index_space.indexable import check_plain_brackets
 from tessarr.index_space.indexable_base import Placed
 from tessarr.index_space.intervals import INFINITE, Dim
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tessarr.index_space.indexing_terms import Mode
     from tessarr.types import JSONObject
 
-__all__ = ["IndexDomain", "view_of"]
+__all__ = ["IndexDomain", "view_from_arguments"]
 
 
 class IndexDomain(Placed):
@@ -70,7 +70,7 @@ class IndexDomain(Placed):
     ) -> None:
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         parts = (rank, inclusive_min, exclusive_max, inclusive_max, shape, labels, lower, upper)
-        super().__init__(view_of(View.stated, parts, dimensions, json))
+        super().__init__(view_from_arguments(View.stated, parts, dimensions, json))
 
     @classmethod
     def _shaped(cls, shape: Sequence[int]) -> IndexDomain:
@@ -96,7 +96,7 @@ class IndexDomain(Placed):
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return the part of a view that is in the domain."""
-        refuse(mode, self)
+        check_plain_brackets(mode, self)
         return view.restricted(self._view)
 
     def __getitem__(self, key: Any) -> Any:
@@ -119,7 +119,7 @@ class IndexDomain(Placed):
         """
         if hasattr(key, "_apply_to") and not hasattr(key, "_named"):
             return self._indexed(key, "default")
-        names = names_of(key)
+        names = read_dimensions(key)
         if isinstance(key, (str, bytes)) or hasattr(key, "__index__"):
             return self._view.dim(self._view.chosen(names)[0])
         try:
@@ -169,7 +169,7 @@ class IndexDomain(Placed):
         >>> IndexDomain(shape=[3]).hull(IndexDomain(inclusive_min=[7], shape=[2]))
         { [0, 9) }
         """
-        return self._after(self._view.hull(_viewed(other)))
+        return self._after(self._view.hull(_get_view(other)))
 
     def intersect(self, other: IndexDomain) -> IndexDomain:
         """Return the positions of both.
@@ -184,7 +184,7 @@ class IndexDomain(Placed):
         >>> IndexDomain(shape=[3, 9]).intersect(IndexDomain(inclusive_min=[1, 4], shape=[8, 8]))
         { [1, 3), [4, 9) }
         """
-        return self._after(self._view.intersect(_viewed(other)))
+        return self._after(self._view.intersect(_get_view(other)))
 
     def to_json(self) -> JSONObject:
         """Return the domain as JSON.
@@ -212,14 +212,14 @@ class IndexDomain(Placed):
         return self._view.dims_text()
 
 
-def _viewed(other: object) -> View:
+def _get_view(other: object) -> View:
     """Return the view of another domain."""
     if not isinstance(other, IndexDomain):
         raise TypeError(f"{safe_repr(other)} is not a domain")
     return other._view
 
 
-def view_of(
+def view_from_arguments(
     stated: Callable[[JSONObject], View],
     parts: tuple[Any, ...],
     dimensions: Any,

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tessarr._engine import View
 from tessarr.errors import ArgumentError
-from tessarr.index_space.index_domain import IndexDomain, view_of
-from tessarr.index_space.indexable import Indexable, coded, refuse
+from tessarr.index_space.index_domain import IndexDomain, view_from_arguments
+from tessarr.index_space.indexable import Indexable, add_status_code, check_plain_brackets
 from tessarr.index_space.indexable_base import Placed
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class IndexTransform(Placed, Indexable):
         lower, upper = implicit_lower_bounds, implicit_upper_bounds
         first, end, last = input_inclusive_min, input_exclusive_max, input_inclusive_max
         parts = (input_rank, first, end, last, input_shape, input_labels, lower, upper)
-        found = view_of(View.parsed, parts, domain, json)
+        found = view_from_arguments(View.parsed, parts, domain, json)
         if json is not ... and output is not None:
             raise TypeError("the JSON of a transform has its maps: give no others")
         super().__init__(found.mapped(output) if json is ... else found)
@@ -91,15 +91,15 @@ class IndexTransform(Placed, Indexable):
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
         """Return a view of a view."""
-        refuse(mode, self)
+        check_plain_brackets(mode, self)
         return view.viewed(self._view)
 
     @property
-    def _unmoved(self) -> bool:
+    def _is_identity(self) -> bool:
         """Whether every position is itself."""
         return self._view.unmoved
 
-    def _lines(self, *, alone: bool = False) -> list[tuple[int, int, int]]:
+    def _linear_maps(self, *, alone: bool = False) -> list[tuple[int, int, int]]:
         """Return of each map the dimension that it follows, or -1, the offset and the stride.
 
         Parameters
@@ -109,12 +109,12 @@ class IndexTransform(Placed, Indexable):
 
         Examples
         --------
-        >>> IndexTransform(2)[5, 1::3]._lines()
+        >>> IndexTransform(2)[5, 1::3]._linear_maps()
         [(-1, 5, 0), (0, 1, 3)]
         """
         return self._view.lines(alone)
 
-    def _settled(self, domain: IndexDomain) -> IndexTransform:
+    def _with_base_bounds(self, domain: IndexDomain) -> IndexTransform:
         """Return the view with its implicit bounds where those of what it views are.
 
         Raises
@@ -124,12 +124,12 @@ class IndexTransform(Placed, Indexable):
         """
         return self._after(self._view.settled(domain._as_view()))
 
-    def _simplified(self) -> IndexTransform:
+    def _simplify(self) -> IndexTransform:
         """Return the view with constants in place of index arrays of one item."""
         return self._after(self._view.simplified())
 
     @property
-    def _follows(self) -> bool:
+    def _has_implicit_bounds(self) -> bool:
         """Whether a bound is implicit, and so follows what is viewed."""
         return self._view.follows
 
@@ -153,7 +153,7 @@ class IndexTransform(Placed, Indexable):
         try:
             return self._view.position(indices)
         except ArgumentError as error:
-            raise coded(error, ArgumentError) from error.__cause__
+            raise add_status_code(error, ArgumentError) from error.__cause__
 
     @property
     def output_rank(self) -> int:

@@ -7,18 +7,25 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 from tessarr._engine import Bracket
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, SelectionError, TessarrError
-from tessarr.index_space.dimension_names import names_of
-from tessarr.index_space.indexing_terms import parsed
-from tessarr.index_space.operations import operation
+from tessarr.index_space.dimension_names import read_dimensions
+from tessarr.index_space.indexing_terms import parse_key
+from tessarr.index_space.operations import parse_operation
 
 if TYPE_CHECKING:
     from tessarr._engine import View
     from tessarr.index_space.indexing_terms import Mode
 
-__all__ = ["Assignable", "Bracket", "Bracketed", "Indexable", "coded", "uncoded"]
+__all__ = [
+    "Assignable",
+    "Bracket",
+    "Bracketed",
+    "Indexable",
+    "add_status_code",
+    "strip_status_code",
+]
 
 
-class _Written(Protocol):
+class _PendingWrite(Protocol):
     """What was begun to be written."""
 
     def result(self) -> Any: ...
@@ -27,10 +34,10 @@ class _Written(Protocol):
 class _Writable(Protocol):
     """A view that is written to."""
 
-    def write(self, value: Any, /) -> _Written: ...
+    def write(self, value: Any, /) -> _PendingWrite: ...
 
 
-OUTSIDE: Final = "OUT_OF_RANGE"
+OUT_OF_RANGE: Final = "OUT_OF_RANGE"
 """TensorStore's code of positions that are outside, where programs look for it."""
 
 E = TypeVar("E", bound=TessarrError)
@@ -46,19 +53,19 @@ class Assignable(Bracket[W_co]):
         self[key].write(value).result()
 
 
-def coded(error: TessarrError, to: type[E]) -> E:
+def add_status_code(error: TessarrError, to: type[E]) -> E:
     """Return an error of a class, with TensorStore's code in its text where that has one."""
     if error.kind != "out_of_bounds":
         return error if isinstance(error, to) else to(error.message, kind=error.kind)
-    return to(f"{OUTSIDE}: {uncoded(error)}", kind=error.kind)
+    return to(f"{OUT_OF_RANGE}: {strip_status_code(error)}", kind=error.kind)
 
 
-def uncoded(error: TessarrError) -> str:
+def strip_status_code(error: TessarrError) -> str:
     """Return the text of an error without TensorStore's code."""
-    return error.message.removeprefix(f"{OUTSIDE}: ")
+    return error.message.removeprefix(f"{OUT_OF_RANGE}: ")
 
 
-def refuse(mode: Mode, key: object) -> None:
+def check_plain_brackets(mode: Mode, key: object) -> None:
     """Raise an error if something stands in brackets that only plain ones may have."""
     if mode != "default":
         raise SelectionError(f"{mode} takes indices: not {safe_repr(key)}")
@@ -87,9 +94,9 @@ class Bracketed:
                 if apply is not None:
                     view = apply(before, mode)
                 else:
-                    view = before.after(None, ((mode, parsed(key)),))
+                    view = before.after(None, ((mode, parse_key(key)),))
         except SelectionError as error:
-            raise coded(error, SelectionError) from error.__cause__
+            raise add_status_code(error, SelectionError) from error.__cause__
         return self._after(view)
 
     def _by(self, name: str, key: Any) -> Self:
@@ -99,9 +106,9 @@ class Bracketed:
         try:
             view = before.by(name, key)
             if view is None:
-                view = before.after(None, (operation(name, key),))
+                view = before.after(None, (parse_operation(name, key),))
         except SelectionError as error:  # no brackets with indices
-            raise coded(error, ArgumentError) from error
+            raise add_status_code(error, ArgumentError) from error
         return self._after(view)
 
     def __getitem__(self, key: Any) -> Self:
@@ -233,9 +240,9 @@ class Bracketed:
             return self.T
         view = self._as_view()
         try:
-            return self._after(view.permuted(view.chosen(names_of(axes))))
+            return self._after(view.permuted(view.chosen(read_dimensions(axes))))
         except SelectionError as error:
-            raise coded(error, ArgumentError) from error
+            raise add_status_code(error, ArgumentError) from error
 
     @property
     def T(self) -> Self:  # noqa: N802 (as NumPy calls it)

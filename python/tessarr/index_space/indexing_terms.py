@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import SelectionError
-from tessarr.index_space.dimension_names import integer
+from tessarr.index_space.dimension_names import as_integer
 from tessarr.index_space.intervals import INFINITE
 
-__all__ = ["IndexArray", "Key", "Mode", "parsed"]
+__all__ = ["IndexArray", "Key", "Mode", "parse_key"]
 
 Mode: TypeAlias = Literal["default", "oindex", "vindex"]
 
-_KINDS: Final = (
+_INDEX_KINDS: Final = (
     "only integers, slices, an ellipsis, newaxis (None) and arrays of integers or booleans "
     "are indices"
 )
@@ -51,13 +51,13 @@ class Key(NamedTuple):
     single: bool = False
 
     def __str__(self) -> str:
-        text = ",".join(map(_shown, self.terms))
+        text = ",".join(map(_format_term, self.terms))
         if not text:
             return "()"
         return text if self.single or len(self.terms) > 1 else f"{text},"
 
 
-def parsed(key: Any) -> Key:
+def parse_key(key: Any) -> Key:
     """Return the terms of what stood in brackets.
 
     Raises
@@ -65,12 +65,12 @@ def parsed(key: Any) -> Key:
     SelectionError
         If something is no index.
     """
-    terms = _terms(key)
-    single = len(terms) == 1 and not isinstance(key, tuple) and _is_for_any(key, terms[0])
+    terms = _read_terms(key)
+    single = len(terms) == 1 and not isinstance(key, tuple) and _fits_any_rank(key, terms[0])
     return Key(tuple(terms), single)
 
 
-def _is_for_any(key: Any, term: Any) -> bool:
+def _fits_any_rank(key: Any, term: Any) -> bool:
     """Whether what stood alone is done to any number of dimensions.
 
     An ellipsis and slices of vectors tell how many they are for; arrays may leave dimensions:
@@ -79,11 +79,11 @@ def _is_for_any(key: Any, term: Any) -> bool:
     if isinstance(term, IndexArray):
         return term.values.ndim == 0 and term.values.dtype != bool
     if isinstance(key, slice):
-        return not any(map(_is_vector, _sides(key)))
+        return not any(map(_is_vector, _slice_parts(key)))
     return term is not Ellipsis
 
 
-def _shown(term: Any) -> str:
+def _format_term(term: Any) -> str:
     if isinstance(term, slice):
         parts = ["" if part is None else str(part) for part in (term.start, term.stop)]
         return ":".join(parts if term.step is None else [*parts, str(term.step)])
@@ -92,39 +92,39 @@ def _shown(term: Any) -> str:
     return "..." if term is Ellipsis else repr(term)
 
 
-def _terms(key: Any) -> list[Any]:
+def _read_terms(key: Any) -> list[Any]:
     parts = key if isinstance(key, tuple) else (key,)
     terms: list[Any] = []
     for part in parts:
-        terms += _term(part)
+        terms += _read_term(part)
     if sum(1 for term in terms if term is Ellipsis) > 1:
         raise SelectionError("an index can have one ellipsis only")
     return terms
 
 
-def _term(part: Any) -> list[Any]:
+def _read_term(part: Any) -> list[Any]:
     if part is None or part is Ellipsis:
         return [part]
     if isinstance(part, slice):
-        return _slices(part)
+        return _split_slice(part)
     if isinstance(part, (bool, np.bool_)):
         return [IndexArray(np.asarray(part))]
     if isinstance(part, str):
-        raise SelectionError(f"{_KINDS}: not {safe_repr(part)}")
+        raise SelectionError(f"{_INDEX_KINDS}: not {safe_repr(part)}")
     if hasattr(part, "__index__") and not _has_axes(part):
-        return [_index(part)]
+        return [_read_index(part)]
     try:
         values = np.asarray(part)
     except ValueError as error:
-        raise SelectionError(f"{_KINDS}: {error}") from None
+        raise SelectionError(f"{_INDEX_KINDS}: {error}") from None
     except Exception as error:  # what a method of the object raises
-        raise SelectionError(f"{_KINDS}: not {safe_repr(part)}") from error
+        raise SelectionError(f"{_INDEX_KINDS}: not {safe_repr(part)}") from error
     if values.dtype == bool:
         return [IndexArray(values.copy(order="C"))]
     if values.size == 0 and not hasattr(part, "dtype"):
         values = values.astype(np.int64)  # an empty list tells no type
     if not np.issubdtype(values.dtype, np.integer):
-        raise SelectionError(f"{_KINDS}: not an array of {values.dtype}")
+        raise SelectionError(f"{_INDEX_KINDS}: not an array of {values.dtype}")
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
         raise SelectionError(f"index {values.max()} is beyond the range of indices")
     return [IndexArray(values.astype(np.int64, order="C"))]
@@ -135,32 +135,32 @@ def _has_axes(part: Any) -> bool:
     return isinstance(part, np.ndarray) or getattr(part, "ndim", 0) > 0
 
 
-def _index(value: Any) -> int:
+def _read_index(value: Any) -> int:
     try:
-        return integer(value)
+        return as_integer(value)
     except TypeError as error:
-        raise SelectionError(f"{_KINDS}: {error}") from None
+        raise SelectionError(f"{_INDEX_KINDS}: {error}") from None
 
 
-def _slices(part: slice) -> list[slice]:
+def _split_slice(part: slice) -> list[slice]:
     """Part a slice of tuples, such as ``(1, 2):(3, 4)``, into one for each dimension."""
-    sides = _sides(part)
+    sides = _slice_parts(part)
     counts = {len(side) for side in sides if _is_vector(side)}
     if not counts:
-        return [_slice(*sides)]
+        return [_read_slice(*sides)]
     if len(counts) > 1:
         raise SelectionError(f"{part}: vectors of different lengths")
     count = counts.pop()
     columns = [list(side) if _is_vector(side) else [side] * count for side in sides]
-    return [_slice(*row) for row in zip(*columns, strict=True)]
+    return [_read_slice(*row) for row in zip(*columns, strict=True)]
 
 
-def _slice(start: Any, stop: Any, step: Any) -> slice:
-    each = _end(step)
-    return slice(_end(start), _end(stop), None if each == 1 else each)
+def _read_slice(start: Any, stop: Any, step: Any) -> slice:
+    each = _optional_integer(step)
+    return slice(_optional_integer(start), _optional_integer(stop), None if each == 1 else each)
 
 
-def _sides(part: slice) -> tuple[Any, Any, Any]:
+def _slice_parts(part: slice) -> tuple[Any, Any, Any]:
     return part.start, part.stop, part.step
 
 
@@ -170,5 +170,5 @@ def _is_vector(side: Any) -> bool:
     return isinstance(side, Sequence) and not isinstance(side, (str, bytes))
 
 
-def _end(value: Any) -> int | None:
-    return None if value is None else integer(value)
+def _optional_integer(value: Any) -> int | None:
+    return None if value is None else as_integer(value)

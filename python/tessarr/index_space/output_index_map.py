@@ -24,7 +24,7 @@ import numpy as np
 
 from tessarr._engine import OutputIndexMap
 from tessarr.errors import SelectionError
-from tessarr.index_space.dimension_names import integer
+from tessarr.index_space.dimension_names import as_integer
 from tessarr.index_space.intervals import INFINITE, Box, Dim
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ __all__ = [
     "OutputIndexMap",
     "OutputIndexMaps",
     "OutputIndexMethod",
-    "position",
+    "evaluate_map",
 ]
 
 
@@ -60,7 +60,7 @@ class OutputIndexMethod(Enum):
         return f"OutputIndexMethod.{self.name}"
 
 
-WHOLE: Final = (-INFINITE, INFINITE + 1)
+ALL_INDICES: Final = (-INFINITE, INFINITE + 1)
 """All indices, as a half-open interval."""
 
 
@@ -100,13 +100,13 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return list(tuple.__getitem__(self, key))
-        return tuple.__getitem__(self, integer(key))
+        return tuple.__getitem__(self, as_integer(key))
 
     def __repr__(self) -> str:
         return f"[{', '.join(map(repr, self))}]"
 
 
-def position(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
+def evaluate_map(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
     """Return the indices that a map gives to all positions, with axes of length 1 where constant.
 
     Raises
@@ -115,7 +115,7 @@ def position(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
         If an index array has an item outside of its bounds.
     """
     if one.index_array is not None:
-        check_range(one.index_array, one._within)
+        check_index_range(one.index_array, one._within)
         return one.offset + one._factor * one.index_array
     if one.input_dimension is None:
         return np.full((1,) * len(dims), one.offset, np.int64)
@@ -126,9 +126,9 @@ def position(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
     return (one.offset + one._factor * indices).reshape(shape)
 
 
-def check_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:
+def check_index_range(array: npt.NDArray[np.int64], within: tuple[int, int]) -> None:
     """Raise an error if an item of an index array is not in a half-open interval."""
-    if array.size == 0 or within == WHOLE:
+    if array.size == 0 or within == ALL_INDICES:
         return
     least, most = int(array.min()), int(array.max())
     if least < within[0] or most >= within[1]:

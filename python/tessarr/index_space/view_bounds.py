@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from tessarr.errors import SelectionError
 from tessarr.index_space.intervals import Box
-from tessarr.index_space.output_index_map import OutputIndexMap, check_range
+from tessarr.index_space.output_index_map import OutputIndexMap, check_index_range
 
-__all__ = ["check_inside", "extent"]
+__all__ = ["check_within_bounds", "map_extent"]
 
 
-def check_inside(
+def check_within_bounds(
     maps: Sequence[OutputIndexMap], dims: Box, target: Box, *, arrays: bool = True
 ) -> None:
     """Raise an error if a position is outside of the dimensions of what is viewed.
@@ -36,15 +36,15 @@ def check_inside(
         if one.index_array is not None:
             if not arrays:
                 continue
-            check_range(one.index_array, one._within)
-        least, beyond = extent(one, dims)
+            check_index_range(one.index_array, one._within)
+        least, beyond = map_extent(one, dims)
         most = beyond - 1
         if least < reach[0] or most >= reach[1]:
             bad = least if least < reach[0] else most
             raise SelectionError(f"dimension {k}: index {bad} is outside of {goal}")
 
 
-def extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
+def map_extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
     """Return the smallest half-open interval that all indices of a map are in.
 
     Parameters

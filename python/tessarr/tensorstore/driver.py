@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
     from tessarr.types import Shape
 
-__all__ = ["NOTHING", "Driver", "Resizing", "Using"]
+__all__ = ["NO_SCOPE", "Driver", "OperationScope", "ResizeRequest"]
 
 
-class Using(NamedTuple):
+class OperationScope(NamedTuple):
     """What a read or a write takes part in.
 
     Parameters
@@ -50,21 +50,21 @@ class Using(NamedTuple):
 
     transaction: Any = None
     batch: Any = None
-    together: Together | None = None
-    looks: bool = True
+    read_group: Together | None = None
+    rechecks_bounds: bool = True
     sharing: Sharing | None = None
 
-    def beside(self, together: Together, sharing: Sharing) -> Using:
+    def for_read_group(self, read_group: Together, sharing: Sharing) -> OperationScope:
         """Return the same for what begins with others, and keeps no batch."""
-        return self._replace(batch=None, together=together, sharing=sharing)
+        return self._replace(batch=None, read_group=read_group, sharing=sharing)
 
 
-NOTHING = Using()
+NO_SCOPE = OperationScope()
 """Neither a transaction nor a batch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Resizing:
+class ResizeRequest:
     """How bounds are changed.
 
     Parameters
@@ -87,10 +87,10 @@ class Resizing:
     metadata_only: bool = False
     expand_only: bool = False
     shrink_only: bool = False
-    within: Sequence[tuple[int, int] | None] = ()
-    tied: bool = False
+    limits: Sequence[tuple[int, int] | None] = ()
+    resizes_tied: bool = False
 
-    def applied(self, shape: Shape) -> Shape:
+    def resize_shape(self, shape: Shape) -> Shape:
         """Return the new shape of an array, all of whose bounds begin at 0.
 
         Raises
@@ -116,7 +116,7 @@ class Resizing:
                     kind="mismatch",
                 )
         if any(high is not None for high in self.upper):
-            for k, (size, within) in enumerate(zip(shape, self.within, strict=False)):
+            for k, (size, within) in enumerate(zip(shape, self.limits, strict=False)):
                 if within is not None and (within[0] > 0 or within[1] not in {size, INFINITE + 1}):
                     raise ArgumentError(
                         f"also elements of dimension {k}, which is [0, {size}), would be affected "
@@ -146,7 +146,7 @@ class Driver:
         raise NotImplementedError
 
     @property
-    def whole(self) -> IndexTransform:
+    def full_view(self) -> IndexTransform:
         """The view of the whole domain."""
         return IndexTransform._whole(self.domain)
 
@@ -160,7 +160,9 @@ class Driver:
         """Whether elements can be written."""
         return True
 
-    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+    def refresh_bounds(
+        self, view: IndexTransform, scope: OperationScope
+    ) -> tuple[Driver, IndexTransform]:
         """Return what a view is read of, and the view, with the bounds of now.
 
         Parameters
@@ -175,13 +177,13 @@ class Driver:
         ArgumentError
             If an explicit bound of the view is no longer inside.
         """
-        return self, propagated(view, self.domain) if view._follows else view
+        return self, propagated(view, self.domain) if view._has_implicit_bounds else view
 
-    def due(self, using: Using) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[Expected]:
         """Return what has to be looked at before a view is settled, as what is known is too old."""
         return []
 
-    def changed_in(self, using: Using) -> Driver:
+    def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return the driver as a transaction has changed its bounds, to be told of in specs.
 
         Nobody is asked what has become of them.
@@ -194,7 +196,7 @@ class Driver:
         return False
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Start to read.
 
@@ -214,7 +216,7 @@ class Driver:
             Of an array of the view's shape: `out`, if it was given. Of what is wrong the future
             tells, too.
         """
-        self._cannot("read")
+        self._raise_unsupported("read")
 
     @property
     def memory(self) -> npt.NDArray[Any] | None:
@@ -222,11 +224,13 @@ class Driver:
         return None
 
     @property
-    def stored(self) -> Array | None:
+    def stored_array(self) -> Array | None:
         """The same, of what the engine reads as it is, with the bounds that are known of it."""
         return None
 
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def write(
+        self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         """Start to write.
 
         Parameters
@@ -239,20 +243,20 @@ class Driver:
         using
             Transaction and batch.
         """
-        self._cannot("write")
+        self._raise_unsupported("write")
 
-    def resolve(self, using: Using) -> Future[Driver]:
+    def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Look up what the bounds are now; the driver that has them may be the same."""
         from tessarr.tensorstore.future.future import Future
 
         return Future(self)
 
-    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+    def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds; the driver that has the new ones may be the same."""
-        self._cannot("resize")
+        self._raise_unsupported("resize")
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell whether nothing is stored of a view, and whether all is.
 
@@ -260,21 +264,21 @@ class Driver:
         """
         from tessarr.tensorstore.future.spawn import start
 
-        return start(lambda: self._cannot("tell what is stored"), here=True)
+        return start(lambda: self._raise_unsupported("tell what is stored"), here=True)
 
-    def storages(self) -> frozenset[Any]:
+    def storage_ids(self) -> frozenset[Any]:
         """Tell where elements are, by anything that is equal only for what is the same place."""
         return frozenset([id(self)])
 
     @property
-    def write_chunk(self) -> Sequence[int]:
+    def write_chunk_shape(self) -> Sequence[int]:
         """How long the parts are that are best written as a whole, from 0 on; 1 where any is."""
         return (1,) * self.domain.rank
 
     @property
     def url(self) -> str:
         """The URL that opens it again."""
-        self._cannot("be told as a URL")
+        self._raise_unsupported("be told as a URL")
 
     @property
     def chunk_layout(self) -> Any:
@@ -317,5 +321,5 @@ class Driver:
         """Return the handle that a view of this is one of; None if it is one of no other."""
         return None
 
-    def _cannot(self, act: str) -> NoReturn:
+    def _raise_unsupported(self, act: str) -> NoReturn:
         raise UnsupportedError(f"driver {self.name!r} cannot {act}")

@@ -14,7 +14,7 @@ __all__ = [
 
 _PREFIX: Final = "/tensorstore/kvstore/file/"
 # By TensorStore's name: what the store counts, and what is said of it.
-_OF_FILES: Final = {
+_FILE_METRICS: Final = {
     "batch_read": ("reads", "reads of files that are open"),
     "bytes_read": ("read_bytes", "bytes read"),
     "bytes_written": ("written_bytes", "bytes written"),
@@ -53,7 +53,7 @@ def experimental_collect_matching_metrics(
     with_zeros = as_flag(include_zero_metrics, "include_zero_metrics")
     return [
         {"name": name, "values": [{"value": count}]}
-        for name, _, count in _matching(metric_prefix)
+        for name, _, count in _read_metrics(metric_prefix)
         if count or with_zeros
     ]
 
@@ -74,7 +74,7 @@ def experimental_collect_prometheus_format_metrics(metric_prefix: str = "") -> l
     '# HELP tensorstore_kvstore_file_list folders listed'
     """
     lines: list[str] = []
-    for name, meaning, count in _matching(metric_prefix):
+    for name, meaning, count in _read_metrics(metric_prefix):
         plain = name[1:].replace("/", "_")
         lines.append(f"# HELP {plain} {meaning}")
         if meaning.startswith("bytes"):
@@ -83,13 +83,13 @@ def experimental_collect_prometheus_format_metrics(metric_prefix: str = "") -> l
     return lines
 
 
-def _matching(prefix: str) -> list[tuple[str, str, int]]:
+def _read_metrics(prefix: str) -> list[tuple[str, str, int]]:
     """Return the name, the meaning and the number of each metric whose name begins so."""
     if not isinstance(prefix, str):
         raise TypeError(f"metric_prefix {safe_repr(prefix)} is not a string")
     counts = asked_of_files()
     return [
         (_PREFIX + name, meaning, counts[counted])
-        for name, (counted, meaning) in _OF_FILES.items()
+        for name, (counted, meaning) in _FILE_METRICS.items()
         if (_PREFIX + name).startswith(prefix)
     ]

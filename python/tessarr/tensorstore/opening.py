@@ -10,14 +10,14 @@ from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.future.combine import converted
 from tessarr.tensorstore.future.future import Future, failed
-from tessarr.tensorstore.handle.handle import TensorStore, handle
+from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.json.keywords import tells
 from tessarr.tensorstore.json.parse import as_flag, check_known, of_class
 from tessarr.tensorstore.kvstore import KvStore
 from tessarr.tensorstore.schema.domain_bounds import propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, SpecKeywords
 from tessarr.tensorstore.spec.spec import Spec, spec_of
-from tessarr.tensorstore.transaction.transaction import Transaction, during
+from tessarr.tensorstore.transaction.transaction import Transaction, run_in_transaction
 
 if TYPE_CHECKING:
     from tessarr.tensorstore.spec.driver_spec import Opened
@@ -100,7 +100,7 @@ def open(
     of_class(context, Context, "context")
     of_class(transaction, Transaction, "transaction")
     of_class(batch, Batch, "batch")
-    transaction = _staging(transaction, spec, keywords.get("kvstore"))
+    transaction = _choose_transaction(transaction, spec, keywords.get("kvstore"))
     read, write = as_flag(read, "read"), as_flag(write, "write")
     if keywords:
         made = made._with(keywords)
@@ -109,7 +109,7 @@ def open(
     return open_spec(made, opening, context)
 
 
-def _staging(transaction: Transaction | None, *places: Any) -> Transaction | None:
+def _choose_transaction(transaction: Transaction | None, *places: Any) -> Transaction | None:
     """Return the transaction that is meant: that which is given, or that of where the array is."""
     for place in places:
         if isinstance(place, KvStore) and place.transaction is not None:
@@ -136,14 +136,16 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
         if opening.transaction is None:
             future = begin(spec._view, opening)
         else:
-            future = during(opening.transaction, partial(begin, spec._view, opening))
+            future = run_in_transaction(opening.transaction, partial(begin, spec._view, opening))
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
     # What waits for a batch does not keep it: where nobody has it any more, it is submitted.
-    return converted(future, partial(_handle, opening.read, opening.write, opening.transaction))
+    return converted(
+        future, partial(_build_handle, opening.read, opening.write, opening.transaction)
+    )
 
 
-def _handle(read: bool, write: bool, transaction: Any, opened: Opened) -> TensorStore:
+def _build_handle(read: bool, write: bool, transaction: Any, opened: Opened) -> TensorStore:
     driver, view = opened.driver, opened.view
     if view is not None:
         if view.output_rank != driver.domain.rank:
@@ -153,4 +155,4 @@ def _handle(read: bool, write: bool, transaction: Any, opened: Opened) -> Tensor
             )
         view = propagated(view, driver.domain)
     mode = "r" * (read and driver.readable) + "w" * (write and driver.writable)
-    return handle(driver, view, mode, transaction)
+    return build_handle(driver, view, mode, transaction)

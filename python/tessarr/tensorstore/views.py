@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias, overload
 
 from tessarr._safe_repr import safe_repr
-from tessarr.index_space.dimension_names import integer
-from tessarr.tensorstore.drivers.cast.cast_driver import cast_store
+from tessarr.index_space.dimension_names import as_integer
+from tessarr.tensorstore.drivers.cast.cast_driver import cast_handle
 from tessarr.tensorstore.drivers.cast.cast_spec import CastSpec
-from tessarr.tensorstore.drivers.downsample.downsample_driver import downsample_store
+from tessarr.tensorstore.drivers.downsample.downsample_driver import downsample_handle
 from tessarr.tensorstore.drivers.downsample.downsample_spec import DownsampleSpec
 from tessarr.tensorstore.handle.handle import TensorStore
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype
@@ -59,10 +59,10 @@ def cast(base: TensorStore | Spec, dtype: DTypeLike) -> TensorStore | Spec:
     array([1, 2], dtype=int32)
     """
     if isinstance(base, Spec):
-        return CastSpec.made(base, DataType(dtype))
+        return CastSpec.from_base(base, DataType(dtype))
     if not isinstance(base, TensorStore):
         raise TypeError(f"cast takes a TensorStore or a Spec, not {type(base).__name__}")
-    return cast_store(base, DataType(dtype))
+    return cast_handle(base, DataType(dtype))
 
 
 @overload
@@ -108,7 +108,7 @@ def downsample(
         raise TypeError(f"downsample takes a TensorStore or a Spec, not {type(base).__name__}")
     if not isinstance(method, str):
         raise TypeError(f"a method is a text, not {safe_repr(method)}")
-    factors = tuple(map(integer, downsample_factors))
+    factors = tuple(map(as_integer, downsample_factors))
     if isinstance(base, Spec):
-        return DownsampleSpec.made(base, factors, method)
-    return downsample_store(base, factors, method)
+        return DownsampleSpec.from_base(base, factors, method)
+    return downsample_handle(base, factors, method)

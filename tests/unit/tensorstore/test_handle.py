@@ -13,7 +13,7 @@ import tessarr
 import tessarr.tensorstore as ts
 from tessarr.errors import ReadOnlyError
 from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
-from tessarr.tensorstore.handle.handle import handle
+from tessarr.tensorstore.handle.handle import build_handle
 
 VALUES = np.arange(48, dtype="u2").reshape(6, 8)
 
@@ -22,7 +22,7 @@ VALUES = np.arange(48, dtype="u2").reshape(6, 8)
 def store() -> ts.TensorStore:
     array = tessarr.create_array(None, shape=(6, 8), chunks=(2, 3), dtype="u2")
     array[...] = VALUES
-    return handle(ZarrDriver(array))
+    return build_handle(ZarrDriver(array))
 
 
 def test_properties(store: ts.TensorStore) -> None:
@@ -98,7 +98,7 @@ def test_write(store: ts.TensorStore) -> None:
 
 def test_copies_align(store: ts.TensorStore) -> None:
     array = tessarr.create_array(None, shape=(8, 6), chunks=(3, 4), dtype="i4")
-    target = handle(ZarrDriver(array))
+    target = build_handle(ZarrDriver(array))
     target.label["x", "y"].write(store.label["y", "x"]).result()
     np.testing.assert_array_equal(array[:], VALUES.T)
     target[0:2, 1:5].write(store[2:6, 7]).result()
@@ -188,7 +188,7 @@ def test_what_has_a_data_type_is_cast_safely(source: Any) -> None:
 
 
 def test_modes(store: ts.TensorStore) -> None:
-    reading, writing = (handle(store._driver, mode=mode) for mode in "rw")
+    reading, writing = (build_handle(store._driver, mode=mode) for mode in "rw")
     assert (reading.readable, reading.writable) == (True, False)
     with pytest.raises(ReadOnlyError):
         reading.write(1)

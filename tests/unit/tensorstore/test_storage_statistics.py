@@ -10,7 +10,7 @@ import pytest
 import tessarr
 import tessarr.tensorstore as ts
 from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver
-from tessarr.tensorstore.handle.handle import handle
+from tessarr.tensorstore.handle.handle import build_handle
 
 PLAIN = ts.ChunkLayout(chunk_shape=[2, 3])
 SHARDED = ts.ChunkLayout(write_chunk_shape=[4, 6], read_chunk_shape=[2, 3])
@@ -72,7 +72,7 @@ def test_what_is_below_the_origin_is_not_stored(layout: ts.ChunkLayout) -> None:
     driver = _store(layout)._driver
 
     def told(view: ts.IndexTransform) -> tuple[bool | None, bool | None]:
-        return _statistics(handle(driver, view))
+        return _statistics(build_handle(driver, view))
 
     whole = ts.IndexTransform(ts.IndexDomain(shape=[8, 12])).translate_by[2, 3]
     down = ts.IndexTransform(
@@ -138,7 +138,7 @@ def test_many_chunks_take_one_listing() -> None:
     stored = _Counted()
     array = tessarr.create_array(stored, shape=(80, 90), chunks=(2, 3), dtype="i1", fill_value=0)
     array[:2, :3] = 1
-    store = handle(ZarrDriver(array))
+    store = build_handle(ZarrDriver(array))
     stored.listed = stored.asked = 0
     assert _statistics(store) == (False, False)
     assert (stored.listed, stored.asked) == (1, 0)

@@ -352,7 +352,7 @@ def test_keys_are_staged_while_others_look_what_takes_part() -> None:
 
     sys.setprofile(stage)
     try:
-        transaction._check_places()
+        transaction._check_single_target()
     finally:
         sys.setprofile(None)
     assert transaction.open

@@ -16,7 +16,7 @@ import pytest
 
 import tessarr.tensorstore as ts
 from calls import calls_of
-from tessarr.tensorstore.driver import Resizing
+from tessarr.tensorstore.driver import ResizeRequest
 from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties, properties_of
 from tessarr.tensorstore.future import executor
 from tessarr.tensorstore.schema.element_type import WHOLE
@@ -173,7 +173,7 @@ def test_layers_in_folders_take_few_calls_each(tmp_path: Path) -> None:
     store = ts.concat([layer(k) for k in range(20)], axis=0)[:, 1]
     python, native = calls(lambda: store.read().result())
     assert native["Seen.read"] == 1, native
-    assert python["ZarrDriver.stored"] == 20, python
+    assert python["ZarrDriver.stored_array"] == 20, python
     assert python.total() - 2 * 20 <= 40, python
 
 
@@ -186,7 +186,7 @@ def test_a_resize_finds_out_nothing_anew(name: str) -> None:
 
     def resize() -> None:
         upper = (next(lengths), None)
-        driver._resize(driver.array, Resizing((None, None), upper, within=(None, None)))
+        driver._resize(driver.array, ResizeRequest((None, None), upper, within=(None, None)))
 
     python, native = calls(resize)
     for costly in ("JSONDecoder.decode", "Chain.compile"):

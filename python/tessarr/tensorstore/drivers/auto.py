@@ -39,7 +39,9 @@ class AutoSpec(PlacedSpec):
 
     _rechecks: Options
     _context: Context | None = None
-    _unsaid: tuple[str, ...] = ()  # resources of which JSON says null: nothing, and it is told
+    _null_resources: tuple[
+        str, ...
+    ] = ()  # resources of which JSON says null: nothing, and it is told
     _formats: dict[str, PlacedSpec]  # specs of formats that say the same, without a place
 
     @classmethod
@@ -49,8 +51,11 @@ class AutoSpec(PlacedSpec):
         made._take_place(members)
         made._mode = OpenMode(open=True)
         said = {name: members[name] for name in sorted(KINDS.keys() & members.keys())}
-        made._unsaid = tuple(name for name, value in said.items() if value is None)
-        for name in (*made._unsaid, *(name for name, value in said.items() if value == name)):
+        made._null_resources = tuple(name for name, value in said.items() if value is None)
+        for name in (
+            *made._null_resources,
+            *(name for name, value in said.items() if value == name),
+        ):
             del members[name]  # which says nothing here
         made._references = References.parse(_RESOURCES, members, in_context=True)
         made._rechecks = Options()
@@ -68,7 +73,7 @@ class AutoSpec(PlacedSpec):
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
-        found: JSONObject = dict.fromkeys(self._unsaid)
+        found: JSONObject = dict.fromkeys(self._null_resources)
         found.update(self._references.json(naming, include_defaults=include_defaults))
         if self._place is not None:
             found["kvstore"] = self._place._json(naming, include_defaults=include_defaults)
@@ -77,8 +82,8 @@ class AutoSpec(PlacedSpec):
     def _take_rechecks(self, options: Options) -> None:
         old = self._rechecks
         self._rechecks = Options(
-            recheck_metadata=_later(options.recheck_metadata, old.recheck_metadata),
-            recheck_data=_later(options.recheck_data, old.recheck_data),
+            recheck_metadata=_first_given(options.recheck_metadata, old.recheck_metadata),
+            recheck_data=_first_given(options.recheck_data, old.recheck_data),
         )
 
     def bind(self, context: Context) -> Self:
@@ -89,7 +94,7 @@ class AutoSpec(PlacedSpec):
 
     def _with(self, references: References, place: Place | None) -> Self:
         made = super()._with(references, place)
-        made._context, made._unsaid = None, ()
+        made._context, made._null_resources = None, ()
         return made
 
     def _suffix(self) -> str:
@@ -103,30 +108,30 @@ class AutoSpec(PlacedSpec):
         if view is None and self.schema.domain is not None:
             view = IndexTransform(self.schema.domain)  # that of no format: its bounds stay
         at_once, batch, alone = place._driver.at_once, opening.batch, opening._replace(batch=None)
-        work, here = partial(self._opened, place, view), at_once > 0
+        work, here = partial(self._open_array, place, view), at_once > 0
         if batch is None or at_once == inf:
             return start(work, alone, here=here)
 
         def begin(_: Together, sharing: Sharing) -> Future[Opened]:
             return start(work, alone._replace(sharing=sharing), here=here)
 
-        at, path = place._open(), self._path(place)
+        at, path = place._open(), self._folder_path(place)
         documents = [Expected(at.store, at.key(path + document)) for document in _DOCUMENTS]
         later: Future[Opened] = batch._later(begin, documents, opens=True)
         return later
 
     @staticmethod
-    def _path(place: Place) -> str:
+    def _folder_path(place: Place) -> str:
         """Return the folder that a place means."""
         return place.path if not place.path or place.path.endswith("/") else f"{place.path}/"
 
-    def _opened(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
-        at, path, sharing = place._open(), self._path(place), opening.sharing
+    def _open_array(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
+        at, path, sharing = place._open(), self._folder_path(place), opening.sharing
         store = at.store if sharing is None else sharing.through(at.store, at.store)
         for document, name in _DOCUMENTS.items():
             if store.size(at.key(path + document)) is not None:
                 assert self._context is not None
-                found = self._in_format(name).at(place, self._references, self._context)
+                found = self._format_spec(name).at(place, self._references, self._context)
                 return found.open(view, opening).result()
         raise NotFoundError(
             f"there is no array that is known at {self._where()}: neither "
@@ -135,7 +140,7 @@ class AutoSpec(PlacedSpec):
             path=path,
         )
 
-    def _in_format(self, name: str) -> PlacedSpec:
+    def _format_spec(self, name: str) -> PlacedSpec:
         """Return what the spec says, in a format, without where."""
         found = self._formats.get(name)
         if found is None:
@@ -145,5 +150,5 @@ class AutoSpec(PlacedSpec):
         return found
 
 
-def _later(new: Any, old: Any) -> Any:
+def _first_given(new: Any, old: Any) -> Any:
     return old if new is None else new

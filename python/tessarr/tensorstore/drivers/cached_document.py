@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.kvstore import KvStore
     from tessarr.tensorstore.transaction.transaction import Transaction
 
-__all__ = ["Document"]
+__all__ = ["CachedDocument"]
 
 
-class Document:
+class CachedDocument:
     """A document, of which all that have it open in one context know the same.
 
     Parameters
@@ -29,12 +29,12 @@ class Document:
         The document, as a key-value store whose key "" it is.
     """
 
-    __slots__ = ("__weakref__", "_found", "_lock", "place")
+    __slots__ = ("__weakref__", "_last_read", "_lock", "kvstore")
 
     def __init__(self, place: KvStore) -> None:
-        self.place = place
+        self.kvstore = place
         self._lock = allocate_lock()
-        self._found = _unknown()
+        self._last_read = _empty_result()
 
     def read(
         self, since: float, transaction: Transaction | None, sharing: Sharing | None = None
@@ -52,26 +52,26 @@ class Document:
         """
         if transaction is not None:
             # Where it was changed, the transaction stays open, as TensorStore's does.
-            found = self.place.with_transaction(transaction)._look("", None, sharing)
+            found = self.kvstore.with_transaction(transaction)._look("", None, sharing)
             return found.value if found.state == "value" else None
-        known = found = self._found
-        if not _holds(known, since):
-            found = self.place._look("", known.stamp.generation or None, sharing)
+        known = found = self._last_read
+        if not _is_fresh(known, since):
+            found = self.kvstore._look("", known.stamp.generation or None, sharing)
             if found.state == "unspecified":
                 found = ReadResult(known.state, known.value, found.stamp)
             with self._lock:
-                if self._found is known:  # else it was changed, perhaps after it was read
-                    self._found = found
+                if self._last_read is known:  # else it was changed, perhaps after it was read
+                    self._last_read = found
         return found.value if found.state == "value" else None
 
     @property
     def expected(self) -> Expected:
         """What is read."""
-        return Expected(self.place._place.store, self.place._key(""))
+        return Expected(self.kvstore._place.store, self.kvstore._key(""))
 
     def is_known(self, since: float) -> bool:
         """Whether it is known since a time, so that it need not be read."""
-        return _holds(self._found, since)
+        return _is_fresh(self._last_read, since)
 
     def change(
         self, change: Callable[[bytes | None], bytes], transaction: Transaction | None
@@ -79,9 +79,9 @@ class Document:
         """Replace the document by what a function makes of the one that is stored."""
         if transaction is not None:
             transaction._staging.after(self._forget, in_any_case=True)
-            self.place.with_transaction(transaction)._change("", change)
+            self.kvstore.with_transaction(transaction)._change("", change)
             return
-        known, found = self._found, _unknown()
+        known, found = self._last_read, _empty_result()
         now, content = time.time(), b""
 
         def changed(current: bytes | None) -> bytes:
@@ -90,21 +90,21 @@ class Document:
             return content
 
         try:
-            self.place._change("", changed)
+            self.kvstore._change("", changed)
             found = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
         finally:
             with self._lock:  # of two changes at once, either may be the last
-                self._found = found if self._found is known else _unknown()
+                self._last_read = found if self._last_read is known else _empty_result()
 
     def _forget(self) -> None:
         with self._lock:
-            self._found = _unknown()
+            self._last_read = _empty_result()
 
 
-def _unknown() -> ReadResult:
+def _empty_result() -> ReadResult:
     """Return what stands for nothing; each is another, by which a change is seen."""
     return ReadResult("unspecified", b"", TimestampedStorageGeneration(b"", -inf))
 
 
-def _holds(found: ReadResult, since: float) -> bool:
+def _is_fresh(found: ReadResult, since: float) -> bool:
     return found.state != "unspecified" and found.stamp.time >= since

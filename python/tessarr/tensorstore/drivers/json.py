@@ -25,7 +25,7 @@ from tessarr.index_space import IndexDomain, IndexTransform
 from tessarr.tensorstore.context.caching import bound_of, memory_of
 from tessarr.tensorstore.context.references import Naming, References
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.cached_document import Document
+from tessarr.tensorstore.drivers.cached_document import CachedDocument
 from tessarr.tensorstore.future.future import Future
 from tessarr.tensorstore.future.spawn import start
 from tessarr.tensorstore.future.write_futures import WriteFutures
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from tessarr.tensorstore.batch.read_group import Together
     from tessarr.tensorstore.batch.shared_reads import Sharing
-    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.driver import OperationScope
     from tessarr.types import JSONObject
 
 __all__ = ["JsonDriver", "JsonSpec"]
@@ -78,13 +78,15 @@ class JsonDriver(Driver):
 
     name = "json"
 
-    def __init__(self, document: Document, since: float, pointer: str, opened_by: JsonSpec) -> None:
+    def __init__(
+        self, document: CachedDocument, since: float, pointer: str, opened_by: JsonSpec
+    ) -> None:
         self._document = document
         self.dtype = _JSON
-        self._place = document.place
+        self._place = document.kvstore
         self._since = since
         self.pointer = pointer
-        self._steps = steps_of(pointer)
+        self._steps = split_pointer(pointer)
         self.opened_by = opened_by
 
     @property
@@ -92,12 +94,12 @@ class JsonDriver(Driver):
         """That of one element."""
         return IndexDomain._of(())
 
-    def storages(self) -> frozenset[Any]:
+    def storage_ids(self) -> frozenset[Any]:
         """Tell where the element is."""
         return frozenset([("json", self._place._place.store, self._place._key(""))])
 
     @property
-    def _called(self) -> str:
+    def _label(self) -> str:
         """What errors call the document."""
         return called(self._place)
 
@@ -114,16 +116,16 @@ class JsonDriver(Driver):
         return self.opened_by.url
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read the document, and find the value in it."""
-        transaction = using.transaction  # what waits for a batch does not keep it
+        transaction = scope.transaction  # what waits for a batch does not keep it
 
         def work(sharing: Sharing | None = None) -> npt.NDArray[Any]:
             content = self._document.read(self._since, transaction, sharing)
             if content is None:
-                raise NotFoundError(f"there is no document {self._called}")
-            value = self._found(self._parsed(content))
+                raise NotFoundError(f"there is no document {self._label}")
+            value = self._find_value(self._parse_document(content))
             check_finite(view)
             result = empty(view.domain.shape, np.dtype("O")) if out is None else out
             for at in np.ndindex(result.shape):
@@ -131,55 +133,57 @@ class JsonDriver(Driver):
             return result
 
         at_once = transaction is None and self._document.is_known(self._since)
-        if using.batch is None or at_once:
-            return start(work, using.sharing)
+        if scope.batch is None or at_once:
+            return start(work, scope.sharing)
 
         def begin(_: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
             return start(work, sharing)
 
-        later: Future[npt.NDArray[Any]] = using.batch._later(begin, [self._document.expected])
+        later: Future[npt.NDArray[Any]] = scope.batch._later(begin, [self._document.expected])
         return later
 
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def write(
+        self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         """Replace the value in the document."""
         value = json_value(values.reshape(-1)[-1]) if values.size else None
 
         def changed(current: bytes | None) -> bytes:
             if not self._steps:
-                return _dumped(value)
+                return _dump_document(value)
             if current is None:
-                return _dumped(self._replaced({}, value))
-            content = self._parsed(current)
-            before = _dumped(content)
-            after = _dumped(self._replaced(content, value))
+                return _dump_document(self._replace_value({}, value))
+            content = self._parse_document(current)
+            before = _dump_document(content)
+            after = _dump_document(self._replace_value(content, value))
             return current if after == before else after
 
         if not values.size:
             return WriteFutures._of(Future(None), Future(None))
-        done = start(self._document.change, changed, using.transaction)
+        done = start(self._document.change, changed, scope.transaction)
         return WriteFutures._of(done, done)
 
-    def _parsed(self, document: bytes) -> Any:
+    def _parse_document(self, document: bytes) -> Any:
         try:
-            return load(document, what=f"document {self._called}")[0]
+            return load(document, what=f"document {self._label}")[0]
         except MetadataError as error:
             raise DataError(str(error), key=self._place.path) from error
 
-    def _found(self, content: Any) -> Any:
+    def _find_value(self, content: Any) -> Any:
         for k, step in enumerate(self._steps):
             if isinstance(content, dict):
                 if step not in content:
                     raise NotFoundError(
-                        f"{self._called} has no member {safe_repr(step)} at {self._at(k)}"
+                        f"{self._label} has no member {safe_repr(step)} at {self._prefix(k)}"
                     )
                 content = content[step]
             elif isinstance(content, list):
-                content = content[self._index(step, k, len(content))]
+                content = content[self._list_index(step, k, len(content))]
             else:
-                raise self._leaf(content, k)
+                raise self._leaf_error(content, k)
         return content
 
-    def _replaced(self, content: Any, value: Any) -> Any:
+    def _replace_value(self, content: Any, value: Any) -> Any:
         inner, last = content, len(self._steps) - 1
         for k, step in enumerate(self._steps):
             if isinstance(inner, dict):
@@ -193,35 +197,37 @@ class JsonDriver(Driver):
                     inner.append(value if k == last else {})
                     index = len(inner) - 1
                 else:
-                    index = self._index(step, k, len(inner))
+                    index = self._list_index(step, k, len(inner))
                     if k == last:
                         inner[index] = value
                 inner = inner[index]
             else:
-                raise self._leaf(inner, k)
+                raise self._leaf_error(inner, k)
         return content
 
-    def _index(self, step: str, k: int, length: int) -> int:
+    def _list_index(self, step: str, k: int, length: int) -> int:
         plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
         if not plain or len(step) > 18:
-            raise ArgumentError(f"{safe_repr(step)} at {self._at(k)} of {self._called} is no index")
+            raise ArgumentError(
+                f"{safe_repr(step)} at {self._prefix(k)} of {self._label} is no index"
+            )
         if int(step) >= length:
             raise ArgumentError(
-                f"{self._at(k)} of {self._called} has {length} items, none is {step}",
+                f"{self._prefix(k)} of {self._label} has {length} items, none is {step}",
                 kind="out_of_bounds",
             )
         return int(step)
 
-    def _leaf(self, content: Any, k: int) -> ArgumentError:
+    def _leaf_error(self, content: Any, k: int) -> ArgumentError:
         return ArgumentError(
-            f"{self._at(k)} of {self._called} is {safe_repr(content)}, which has no members"
+            f"{self._prefix(k)} of {self._label} is {safe_repr(content)}, which has no members"
         )
 
-    def _at(self, k: int) -> str:
+    def _prefix(self, k: int) -> str:
         return repr("/".join(self.pointer.split("/")[: k + 1]))
 
 
-def _dumped(value: Any, *, ascii_alone: bool = False) -> bytes:
+def _dump_document(value: Any, *, ascii_alone: bool = False) -> bytes:
     try:
         text = json.dumps(
             value, separators=(",", ":"), sort_keys=True, ensure_ascii=ascii_alone, allow_nan=False
@@ -231,10 +237,10 @@ def _dumped(value: Any, *, ascii_alone: bool = False) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can escape
-        return _dumped(value, ascii_alone=True)
+        return _dump_document(value, ascii_alone=True)
 
 
-def steps_of(pointer: str) -> tuple[str, ...]:
+def split_pointer(pointer: str) -> tuple[str, ...]:
     """Return the members that a JSON pointer names, one in the other.
 
     Raises
@@ -244,7 +250,7 @@ def steps_of(pointer: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> steps_of("/a~1b/0")
+    >>> split_pointer("/a~1b/0")
     ('a/b', '0')
     """
     if not pointer:
@@ -273,7 +279,7 @@ class JsonSpec(PlacedSpec):
         made._check_parts()
         made._take_place(members)
         made._pointer = text(members.pop("json_pointer", ""), "json_pointer")
-        steps_of(made._pointer)
+        split_pointer(made._pointer)
         made._mode = OpenMode(open=True)
         made._references = References.parse(_RESOURCES, members)
         made._recheck = recheck_of(
@@ -346,10 +352,10 @@ class JsonSpec(PlacedSpec):
         def opened() -> Opened:
             at = place._open()
             memory = memory_of(self._references.resource("cache_pool"))
-            where = (Document, at.store, at.key(place.path))
+            where = (CachedDocument, at.store, at.key(place.path))
             document = memory.find(where)
             if document is None:
-                document = Document(KvStore(place, at, place.path, None))
+                document = CachedDocument(KvStore(place, at, place.path, None))
                 memory.add(where, document)
             since = bound_of(self._recheck, time.time())
             return Opened(JsonDriver(document, since, self._pointer, self), view)

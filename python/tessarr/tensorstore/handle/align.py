@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 
     from tessarr.index_space import IndexDomain
 
-__all__ = ["aligned", "broadcast", "meeting"]
+__all__ = ["align_domain", "broadcast_values", "match_dimensions"]
 
 
-def meeting(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
+def match_dimensions(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
     """Tell for each dimension of a source which one of the target it meets, by their labels.
 
     Examples
     --------
-    >>> meeting(["", ""], ["x", "y", "z"]), meeting(["z", "x", "w"], ["x", "y", "z"])
-    ([1, 2], [2, 0, None])
+    >>> match_dimensions(["", ""], ["x", "y", "z"])
+    [1, 2]
+    >>> match_dimensions(["z", "x", "w"], ["x", "y", "z"])
+    [2, 0, None]
     """
     if not any(source) or not any(target):
         first = len(target) - len(source)
@@ -44,7 +46,7 @@ def meeting(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
     return found[::-1]
 
 
-def aligned(source: IndexDomain, target: IndexDomain) -> IndexTransform:
+def align_domain(source: IndexDomain, target: IndexDomain) -> IndexTransform:
     """Return the view of a source that has the domain of the target.
 
     Parameters
@@ -58,7 +60,7 @@ def aligned(source: IndexDomain, target: IndexDomain) -> IndexTransform:
         If they do not fit.
     """
     maps = []
-    met = meeting(source.labels, target.labels)
+    met = match_dimensions(source.labels, target.labels)
     for k, (at, dim) in enumerate(zip(met, source._dims, strict=True)):
         if at is not None and target._dims[at].size == dim.size:
             by = dim.inclusive_min - target._dims[at].inclusive_min
@@ -73,7 +75,7 @@ def aligned(source: IndexDomain, target: IndexDomain) -> IndexTransform:
     return IndexTransform._of(target, tuple(maps))
 
 
-def broadcast(values: npt.NDArray[Any], target: IndexDomain) -> npt.NDArray[Any]:
+def broadcast_values(values: npt.NDArray[Any], target: IndexDomain) -> npt.NDArray[Any]:
     """Return values that have the shape of a domain; nothing is copied.
 
     Raises

@@ -17,8 +17,8 @@ from tessarr.tensorstore.future.combine import converted
 from tessarr.tensorstore.future.promise import Promise
 from tessarr.tensorstore.future.spawn import start
 from tessarr.tensorstore.future.write_futures import WriteFutures
-from tessarr.tensorstore.handle.align import aligned
-from tessarr.tensorstore.ndarray_views import look, near, selected
+from tessarr.tensorstore.handle.align import align_domain
+from tessarr.tensorstore.ndarray_views import find_memory, select_elements, start_view
 from tessarr.tensorstore.schema.domain_bounds import extents
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 TensorStore: TypeAlias = Any
 """A handle, which is made of what is here."""
 
-__all__ = ["check_conversion", "copy"]
+__all__ = ["check_conversion", "start_copy"]
 
 _PART_BYTES: Final = 64 << 20
-_AHEAD: Final = 2
+_MAX_PENDING_WRITES: Final = 2
 
 
 def check_conversion(source: DataType, target: DataType) -> None:
@@ -47,7 +47,7 @@ def check_conversion(source: DataType, target: DataType) -> None:
     ArgumentError
         With what to do.
     """
-    if source.name != target.name and not _fits(source, target):
+    if source.name != target.name and not _is_lossless(source, target):
         raise ArgumentError(
             f"{source.name} is not converted to {target.name} by itself: use cast",
             kind="cannot_cast",
@@ -55,11 +55,11 @@ def check_conversion(source: DataType, target: DataType) -> None:
 
 
 @cache
-def _fits(source: DataType, target: DataType) -> bool:
+def _is_lossless(source: DataType, target: DataType) -> bool:
     """Return whether every value of one data type is one of another."""
-    one, other = _numbers(source), _numbers(target)
-    if one is None or (source.name, target.name) in _SAME:
-        return (source.name, target.name) in _SAME
+    one, other = _number_format(source), _number_format(target)
+    if one is None or (source.name, target.name) in _EQUIVALENT:
+        return (source.name, target.name) in _EQUIVALENT
     if other is None:
         return target.name == "json"
     if "int" in source.name and "int" in target.name:
@@ -68,7 +68,7 @@ def _fits(source: DataType, target: DataType) -> bool:
     return kind <= wider and digits <= more and least >= lower and most <= higher
 
 
-def _numbers(of: DataType) -> tuple[int, int, int, int] | None:
+def _number_format(of: DataType) -> tuple[int, int, int, int] | None:
     """Return of which kind numbers are, how many digits they have, and their exponents.
 
     None for what are no numbers.
@@ -88,22 +88,27 @@ def _numbers(of: DataType) -> tuple[int, int, int, int] | None:
     return None
 
 
-_SAME: Final = {("ustring", "string"), ("ustring", "json"), ("byte", "char"), ("char", "byte")}
+_EQUIVALENT: Final = {
+    ("ustring", "string"),
+    ("ustring", "json"),
+    ("byte", "char"),
+    ("char", "byte"),
+}
 """Those whose values are the same, or are written in the same way."""
 
 
-def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
+def start_copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     """Start to copy all elements; see `TensorStore.write`."""
     check_conversion(source.dtype, target.dtype)
     if not source.readable:
         raise ArgumentError("the source was opened for writing only: it cannot be read")
-    view = source[aligned(source.domain, target.domain)]
+    view = source[align_domain(source.domain, target.domain)]
     if source.dtype != target.dtype:
         view = view.astype(target.dtype)
-    shared = source._driver.storages() & target._driver.storages()
-    alike = shared == source._driver.storages() == target._driver.storages()
-    whole = bool(shared) and not (alike and _apart(source._view, target._view))
-    out = None if whole or source.dtype != target.dtype else _elements(target)
+    shared = source._driver.storage_ids() & target._driver.storage_ids()
+    alike = shared == source._driver.storage_ids() == target._driver.storage_ids()
+    whole = bool(shared) and not (alike and _are_disjoint(source._view, target._view))
+    out = None if whole or source.dtype != target.dtype else _writable_elements(target)
     if out is not None:
         done = converted(view.read(out=out), lambda _: None)
         return WriteFutures._of(done, done)
@@ -111,7 +116,7 @@ def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
 
     def work() -> None:
         try:
-            _run(view, target, promise, whole=whole)
+            _copy_parts(view, target, promise, whole=whole)
         except BaseException as error:
             promise.set_exception(error)
             raise
@@ -120,8 +125,10 @@ def copy(source: TensorStore, target: TensorStore) -> WriteFutures:
     return WriteFutures._of(copied, committed)
 
 
-def _run(view: TensorStore, target: TensorStore, read: Promise[None], *, whole: bool) -> None:
-    parts = [target.domain] if whole else _parts(target)
+def _copy_parts(
+    view: TensorStore, target: TensorStore, read: Promise[None], *, whole: bool
+) -> None:
+    parts = [target.domain] if whole else _split_domain(target)
     reads: deque[tuple[IndexDomain, Future[Any]]] = deque()
     writes: deque[WriteFutures] = deque()
 
@@ -129,11 +136,11 @@ def _run(view: TensorStore, target: TensorStore, read: Promise[None], *, whole: 
         part, future = reads.popleft()
         values = future.result()
         writes.append(target[part].write(values))
-        if len(writes) > _AHEAD:
+        if len(writes) > _MAX_PENDING_WRITES:
             writes.popleft().result()
 
     for part in parts:
-        reads.append((part, _read(view[part], lies=not whole)))
+        reads.append((part, _read_part(view[part], lies=not whole)))
         if len(reads) > 1:
             write()
     while reads:
@@ -145,51 +152,53 @@ def _run(view: TensorStore, target: TensorStore, read: Promise[None], *, whole: 
         one.result()
 
 
-def _read(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
+def _read_part(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
     """Start to read a part, or look at it where it lies in memory, if it may be looked at there."""
-    return look(part._driver, part._view, part._using(None)) if lies else part.read()
+    return start_view(part._driver, part._view, part._scope(None)) if lies else part.read()
 
 
-def _elements(target: TensorStore) -> npt.NDArray[Any] | None:
+def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:
     """Return the elements of a handle where they lie in memory, and can be written there.
 
     None if they do not, or are at indices of index arrays, or several of them are one.
     """
-    values = near(target._driver, target._using(None), write=True)
+    values = find_memory(target._driver, target._scope(None), write=True)
     if values is None:
         return None
     view = target._view
     if any(one.index_array is not None for one in view.output):
         return None
-    found = selected(values, view._as_view())
+    found = select_elements(values, view._as_view())
     repeated = any(
         step == 0 and size > 1 for step, size in zip(found.strides, found.shape, strict=True)
     )
     return None if repeated or found.dtype != target.dtype.dtype else found
 
 
-def _apart(one: IndexTransform, other: IndexTransform) -> bool:
+def _are_disjoint(one: IndexTransform, other: IndexTransform) -> bool:
     """Whether two views of the same dimensions certainly have no element in common."""
     return one.output_rank == other.output_rank and any(
         a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(one), extents(other), strict=True)
     )
 
 
-def _parts(target: TensorStore) -> Iterator[IndexDomain]:
+def _split_domain(target: TensorStore) -> Iterator[IndexDomain]:
     """Yield boxes that make up the domain, each of whole chunks where that is possible."""
     dims = target.domain._dims
-    steps = [max(1, min(step, dim.size)) for step, dim in zip(_chunks(target), dims, strict=True)]
+    steps = [
+        max(1, min(step, dim.size)) for step, dim in zip(_chunk_lengths(target), dims, strict=True)
+    ]
     item = target.dtype.dtype.itemsize
     for k in reversed(range(len(steps))):
         room = _PART_BYTES // (item * prod(steps))
         if room > 1:
             steps[k] = max(1, min(steps[k] * room, dims[k].size))
-    cuts = [_cuts(dim, step) for dim, step in zip(dims, steps, strict=True)]
+    cuts = [_split_dimension(dim, step) for dim, step in zip(dims, steps, strict=True)]
     for chosen in product(*cuts):
         yield IndexDomain._of(chosen)
 
 
-def _cuts(dim: Dim, step: int) -> list[Dim]:
+def _split_dimension(dim: Dim, step: int) -> list[Dim]:
     found = []
     at = dim.inclusive_min
     while at < dim.exclusive_max:
@@ -199,10 +208,10 @@ def _cuts(dim: Dim, step: int) -> list[Dim]:
     return found
 
 
-def _chunks(target: TensorStore) -> list[int]:
+def _chunk_lengths(target: TensorStore) -> list[int]:
     """Return for each dimension of a view how long chunks are that are written as a whole."""
     found = [1] * target.rank
-    for one, length in zip(target._view.output, target._driver.write_chunk, strict=True):
+    for one, length in zip(target._view.output, target._driver.write_chunk_shape, strict=True):
         if one.input_dimension is not None and one._factor:
             found[one.input_dimension] = max(1, length // abs(one._factor))
     return found

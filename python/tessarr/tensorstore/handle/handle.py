@@ -16,26 +16,26 @@ from tessarr.errors import (
     UnsupportedError,
 )
 from tessarr.index_space import Assignable, IndexTransform, View
-from tessarr.index_space.dimension_names import integer
+from tessarr.index_space.dimension_names import as_integer
 from tessarr.tensorstore.batch.batch import Batch
-from tessarr.tensorstore.driver import NOTHING, Resizing, Using
+from tessarr.tensorstore.driver import NO_SCOPE, OperationScope, ResizeRequest
 from tessarr.tensorstore.future.combine import converted
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
-from tessarr.tensorstore.handle.align import broadcast
-from tessarr.tensorstore.handle.copy_elements import copy
+from tessarr.tensorstore.handle.align import broadcast_values
+from tessarr.tensorstore.handle.copy_elements import start_copy
 from tessarr.tensorstore.handle.properties import HandleProperties, StorageStatistics
-from tessarr.tensorstore.handle.source_values import taken
+from tessarr.tensorstore.handle.source_values import convert_source
 from tessarr.tensorstore.json.format_json import shown
 from tessarr.tensorstore.json.keywords import tells
 from tessarr.tensorstore.json.parse import as_flag, of_class
-from tessarr.tensorstore.ndarray_views import empty, unmade
+from tessarr.tensorstore.ndarray_views import allocation_error, empty
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 from tessarr.tensorstore.schema.domain_bounds import explicit, propagated
 from tessarr.tensorstore.spec.driver_spec import Opening, OpenKeywords, driver_spec
 from tessarr.tensorstore.spec.serialize import pickled, told
 from tessarr.tensorstore.spec.spec import Spec
-from tessarr.tensorstore.transaction.transaction import Transaction, during, rebound
+from tessarr.tensorstore.transaction.transaction import Transaction, rebound, run_in_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,17 +47,19 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.driver import Driver
     from tessarr.tensorstore.schema.data_type import DTypeLike
 
-__all__ = ["TensorStore", "handle"]
+__all__ = ["TensorStore", "build_handle"]
 
 
-_made: Final = HandleProperties._made
-_spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
+_new_handle: Final = HandleProperties._made
+_new_spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
 
 
-_PICKLED: Final = 5  # what a pickle tells: a spec, what its JSON cannot tell, the mode, the view
+_PICKLED_COUNT: Final = (
+    5  # what a pickle tells: a spec, what its JSON cannot tell, the mode, the view
+)
 
 
-def _statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
+def _build_statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
     return StorageStatistics(not_stored=found[0], fully_stored=found[1])
 
 
@@ -85,15 +87,15 @@ class TensorStore(HandleProperties):
     __slots__ = ()
 
     def __new__(cls, *pickled: Any) -> TensorStore:  # noqa: PYI034
-        if len(pickled) != _PICKLED:
+        if len(pickled) != _PICKLED_COUNT:
             raise TypeError("a TensorStore is made by open")
         json, beside, mode, *plain = pickled
-        return _again(Spec(json), beside, IndexTransform._of_view(View.restored(*plain)), mode)
+        return _reopen(Spec(json), beside, IndexTransform._of_view(View.restored(*plain)), mode)
 
     # Indexing
 
     def _after(self, view: View) -> TensorStore:
-        return handle(self._driver, view, self._mode, self._transaction)
+        return build_handle(self._driver, view, self._mode, self._transaction)
 
     def __setitem__(self, key: Any, source: Any) -> None:
         self[key].write(source).result()
@@ -153,24 +155,24 @@ class TensorStore(HandleProperties):
         found: TensorStore | None = self._driver.base_of(self._view)
         if found is None:
             return None
-        return handle(found._driver, found._view, self._mode, self._transaction)
+        return build_handle(found._driver, found._view, self._mode, self._transaction)
 
     # Reading and writing
 
-    def _using(self, batch: Any) -> Using:
+    def _scope(self, batch: Any) -> OperationScope:
         if self._transaction is None and batch is None:
-            return NOTHING
+            return NO_SCOPE
         collecting = of_class(batch, Batch, "batch")
         if collecting is not None:
             collecting._check()
-        return Using(self._transaction, collecting)
+        return OperationScope(self._transaction, collecting)
 
-    def _now(self, using: Using) -> TensorStore:
+    def _with_current_bounds(self, scope: OperationScope) -> TensorStore:
         """Return the same with the bounds of now, as far as these are known."""
-        driver, view = self._driver.settled(self._view, using)
+        driver, view = self._driver.refresh_bounds(self._view, scope)
         if view is self._view and driver is self._driver:
             return self
-        return handle(driver, view, self._mode, self._transaction)
+        return build_handle(driver, view, self._mode, self._transaction)
 
     def read(
         self,
@@ -229,27 +231,27 @@ class TensorStore(HandleProperties):
             return failed(ReadOnlyError("this was opened for writing only: reading is refused"))
         if order not in {"C", "F"}:
             raise TypeError(f"order {safe_repr(order)} is not 'C' or 'F'")
-        using = self._using(batch)
-        waits = using.batch
-        due = [] if waits is None else self._driver.due(using)
+        scope = self._scope(batch)
+        waits = scope.batch
+        due = [] if waits is None else self._driver.stale_documents(scope)
         if waits is not None and due:
-            alone = using._replace(batch=None)  # what waits for a batch does not keep it
+            alone = scope._replace(batch=None)  # what waits for a batch does not keep it
 
-            def begin(together: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
-                return self._read(order, out, alone.beside(together, sharing))
+            def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+                return self._read(order, out, alone.for_read_group(read_group, sharing))
 
             read = partial(waits._later, begin, due, reads=True)
-            return during(self._transaction, read)
+            return run_in_transaction(self._transaction, read)
         if self._transaction is None:
-            return self._read(order, out, using)
-        return during(self._transaction, partial(self._read, order, out, using))
+            return self._read(order, out, scope)
+        return run_in_transaction(self._transaction, partial(self._read, order, out, scope))
 
     def _read(
-        self, order: str, out: npt.NDArray[Any] | None, using: Using
+        self, order: str, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Start to read all elements, with the bounds of now."""
         try:
-            now = self._now(using)
+            now = self._with_current_bounds(scope)
         except TessarrError as error:
             return failed(error)
         if out is not None:
@@ -263,8 +265,8 @@ class TensorStore(HandleProperties):
             try:
                 out = empty(now.shape, now.dtype.dtype, "F")
             except OutOfMemoryError as error:
-                return failed(unmade(error, now._view))
-        return now._driver.read(now._view, out, using)
+                return failed(allocation_error(error, now._view))
+        return now._driver.read(now._view, out, scope)
 
     def write(
         self,
@@ -323,23 +325,27 @@ class TensorStore(HandleProperties):
                 "batch: only reads are collected, and nothing is read from the source"
             )
         stored = isinstance(source, TensorStore)
-        values = None if stored else taken(source, self._driver.dtype, self.rank)
-        using = self._using(None)
+        values = None if stored else convert_source(source, self._driver.dtype, self.rank)
+        scope = self._scope(None)
         try:
-            now = self._now(using)
-            origin = source._now(source._using(batch)) if stored else None
+            now = self._with_current_bounds(scope)
+            origin = source._with_current_bounds(source._scope(batch)) if stored else None
         except TessarrError as error:
             return WriteFutures._of(failed(error), failed(error))
         if values is not None:
-            values = broadcast(values, now.domain)
+            values = broadcast_values(values, now.domain)
         if "w" not in self._mode:
             raise ReadOnlyError("this was opened for reading only: writing is refused")
         if values is None:
-            begin = partial(copy, origin, now)
-            return during(self._transaction, partial(during, source._transaction, begin))
+            begin = partial(start_copy, origin, now)
+            return run_in_transaction(
+                self._transaction, partial(run_in_transaction, source._transaction, begin)
+            )
         if self._transaction is None:
-            return now._driver.write(now._view, values, using)
-        return during(self._transaction, partial(now._driver.write, now._view, values, using))
+            return now._driver.write(now._view, values, scope)
+        return run_in_transaction(
+            self._transaction, partial(now._driver.write, now._view, values, scope)
+        )
 
     def __array__(
         self, dtype: npt.DTypeLike | None = None, copy: bool | None = None, context: Any = None
@@ -385,20 +391,22 @@ class TensorStore(HandleProperties):
         >>> store.resolve(fix_resizable_bounds=True).result().domain
         { [0, 9) }
         """
-        using = self._using(batch)
-        begin = partial(self._driver.resolve, using)
+        scope = self._scope(batch)
+        begin = partial(self._driver.resolve, scope)
         fix = as_flag(fix_resizable_bounds, "fix_resizable_bounds")
-        future = during(self._transaction, begin)
-        return converted(future, partial(self._fixed, using) if fix else self._settled)
+        future = run_in_transaction(self._transaction, begin)
+        return converted(
+            future, partial(self._with_explicit_bounds, scope) if fix else self._with_bounds_of
+        )
 
-    def _settled(self, driver: Driver) -> TensorStore:
+    def _with_bounds_of(self, driver: Driver) -> TensorStore:
         view = propagated(self._view, driver.domain)
-        return handle(driver, view, self._mode, self._transaction)
+        return build_handle(driver, view, self._mode, self._transaction)
 
-    def _fixed(self, using: Using, driver: Driver) -> TensorStore:
+    def _with_explicit_bounds(self, scope: OperationScope, driver: Driver) -> TensorStore:
         """Return what is settled with explicit bounds, once it is clear that it can be read."""
-        now = self._settled(driver)._now(using)
-        return handle(
+        now = self._with_bounds_of(driver)._with_current_bounds(scope)
+        return build_handle(
             now._driver, explicit(now._view, now._driver.domain), self._mode, self._transaction
         )
 
@@ -452,7 +460,7 @@ class TensorStore(HandleProperties):
         >>> store.resize(exclusive_max=[2, 5], expand_only=True).exception()
         ArgumentError('FAILED_PRECONDITION: dimension 0 would be resized from 4 to 2, ...')
         """
-        bounds = _bounds(inclusive_min), _bounds(exclusive_max)
+        bounds = _read_bounds(inclusive_min), _read_bounds(exclusive_max)
         metadata_only = as_flag(resize_metadata_only, "resize_metadata_only")
         tied = as_flag(resize_tied_bounds, "resize_tied_bounds")
         expands = as_flag(expand_only, "expand_only")
@@ -468,9 +476,9 @@ class TensorStore(HandleProperties):
             lower, upper, within = self._as_view().moved(*bounds, tied)
         except TessarrError as error:
             return failed(error)
-        how = Resizing(lower, upper, metadata_only, expands, shrinks, within, tied)
-        begin = partial(self._driver.resize, how, self._using(None))
-        return converted(during(self._transaction, begin), self._settled)
+        request = ResizeRequest(lower, upper, metadata_only, expands, shrinks, within, tied)
+        begin = partial(self._driver.resize, request, self._scope(None))
+        return converted(run_in_transaction(self._transaction, begin), self._with_bounds_of)
 
     def storage_statistics(
         self, *, query_not_stored: bool = False, query_fully_stored: bool = False
@@ -506,9 +514,9 @@ class TensorStore(HandleProperties):
             self._view,
             not_stored=as_flag(query_not_stored, "query_not_stored"),
             fully_stored=as_flag(query_fully_stored, "query_fully_stored"),
-            using=self._using(None),
+            scope=self._scope(None),
         )
-        return converted(during(self._transaction, begin), _statistics)
+        return converted(run_in_transaction(self._transaction, begin), _build_statistics)
 
     StorageStatistics = StorageStatistics
 
@@ -590,9 +598,9 @@ class TensorStore(HandleProperties):
         """Return the spec; `bound` is with the resources of this handle."""
         driver = self._driver
         if self._transaction is not None:
-            driver = driver.changed_in(self._using(None))
+            driver = driver.with_staged_bounds(self._scope(None))
         spec, view = driver_spec(driver.name).of(driver, self._view, minimal=minimal)
-        return _spec(spec if bound else spec.strip(), view, None)
+        return _new_spec(spec if bound else spec.strip(), view, None)
 
     def __repr__(self) -> str:
         try:
@@ -601,15 +609,15 @@ class TensorStore(HandleProperties):
             return "TensorStore(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        self._check_alone()
-        spec, view = self._reopening()
+        self._check_no_transaction()
+        spec, view = self._reopening_spec()
         return TensorStore, (*pickled(spec), self._mode, *view._as_view().plain())
 
-    def _check_alone(self) -> None:
+    def _check_no_transaction(self) -> None:
         if self._transaction is not None:
             raise ArgumentError("a handle with a transaction cannot be pickled")
 
-    def _reopening(self) -> tuple[Spec, IndexTransform]:
+    def _reopening_spec(self) -> tuple[Spec, IndexTransform]:
         """Return the spec that opens the same again, and its view."""
         spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
         # As with TensorStore, nothing is read for it.
@@ -633,20 +641,20 @@ class TensorStore(HandleProperties):
         >>> store.read().result()
         array([0, 9, 0], dtype=int8)
         """
-        using = rebound(self._transaction, transaction)
-        return handle(self._driver, self._view, self._mode, using)
+        scope = rebound(self._transaction, transaction)
+        return build_handle(self._driver, self._view, self._mode, scope)
 
-    def _taking_part(self, using: Using) -> TensorStore:
+    def _in_scope(self, scope: OperationScope) -> TensorStore:
         """Return the same in the transaction of what is made of this."""
-        return handle(self._driver, self._view, self._mode, using.transaction)
+        return build_handle(self._driver, self._view, self._mode, scope.transaction)
 
     def __copy__(self) -> TensorStore:
         return self
 
     def __deepcopy__(self, memo: Any) -> TensorStore:
-        self._check_alone()
-        spec, view = self._reopening()
-        return _again(spec._apart(memo), None, view, self._mode)  # with resources of its own
+        self._check_no_transaction()
+        spec, view = self._reopening_spec()
+        return _reopen(spec._apart(memo), None, view, self._mode)  # with resources of its own
 
     def __len__(self) -> NoReturn:
         raise TypeError("a TensorStore has no length: see shape and size")
@@ -655,7 +663,7 @@ class TensorStore(HandleProperties):
         return True
 
 
-def handle(
+def build_handle(
     driver: Driver,
     view: IndexTransform | View | None = None,
     mode: str | None = None,
@@ -675,21 +683,23 @@ def handle(
         What reads and writes take part in.
     """
     if view is None:
-        view = driver.whole
+        view = driver.full_view
     if mode is None:
         mode = "r" * driver.readable + "w" * driver.writable
-    made = _made(TensorStore, driver, view, mode, transaction)
+    made = _new_handle(TensorStore, driver, view, mode, transaction)
     made._layout = None
     return made
 
 
-def _bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
-    return None if given is None else tuple(one if one is None else integer(one) for one in given)
+def _read_bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] | None:
+    return (
+        None if given is None else tuple(one if one is None else as_integer(one) for one in given)
+    )
 
 
-def _again(spec: Spec, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
+def _reopen(spec: Spec, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
     """Open what a spec says, with the resources of a context beside it."""
     opening = Opening("r" in mode, "w" in mode)
     opened = spec._bound_driver(beside).open(seen, opening).result()
     view = None if opened.view is None else propagated(opened.view, opened.driver.domain)
-    return handle(opened.driver, view, mode)
+    return build_handle(opened.driver, view, mode)

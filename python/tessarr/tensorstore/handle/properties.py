@@ -232,9 +232,9 @@ class HandleProperties(HandleBase, Indexable):
         found: ChunkLayout | None = self._driver.chunk_layout
         if found is None:
             return ChunkLayout(rank=self.rank)
-        return ChunkLayout._of(self._layout_of(found._constraints))
+        return ChunkLayout._of(self._view_layout(found._constraints))
 
-    def _layout_of(self, whole: LayoutConstraints) -> LayoutConstraints:
+    def _view_layout(self, whole: LayoutConstraints) -> LayoutConstraints:
         """Return what the driver's constraints are of the view, or recall it."""
         found = self._layout
         if found is None or found[0] is not whole:
@@ -302,7 +302,7 @@ class HandleProperties(HandleBase, Indexable):
         ({ [0, 1), [1, 3) }, dtype("int16"))
         """
         whole = self._driver.schema
-        return whole._viewed(self._view, self._layout_of(whole._layout))
+        return whole._viewed(self._view, self._view_layout(whole._layout))
 
     def _check_open(self) -> None:
         """Refuse what is asked of a transaction that is no longer open."""

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["converted", "taken"]
+__all__ = ["as_array", "convert_source"]
 
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 
 
-def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
+def convert_source(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     """Return values that have the data type, and, where they are converted, at most `rank` axes.
 
     What has a data type of its own is cast only where NumPy calls that safe; single values and
@@ -35,7 +35,7 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     """
     wanted = data_type.dtype
     if wanted.kind == "O":
-        return _objects(source, data_type, rank)
+        return _object_array(source, data_type, rank)
     if type(source) is np.ndarray and source.dtype == wanted:
         return source
     if has_dtype(source):
@@ -45,18 +45,18 @@ def taken(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
         if values.dtype != wanted:
             values = values.astype(wanted, casting="safe")
     else:
-        values = converted(source, wanted)
+        values = as_array(source, wanted)
     return values
 
 
-def _objects(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
+def _object_array(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     given = np.asarray(source) if has_dtype(source) else source  # also what is masked
     if data_type.name == "json":
         values = objects(given, rank)
         # Where there are no dimensions, what has axes is one element: lists of JSON.
         return values if rank or not values.ndim else objects(values.tolist(), rank)
     # Lists are followed as deep as there are dimensions; where there are none, as deep as they go.
-    values = objects(given, rank or _DEEPEST).astype("O", copy=False)
+    values = objects(given, rank or _MAX_DEPTH).astype("O", copy=False)
     _check_rank(values, rank)
     # None would be stored as an empty element, and in memory what is derived would stay so.
     if set(map(type, values.flat)) <= {data_type.type}:
@@ -71,7 +71,7 @@ def _check_rank(values: npt.NDArray[Any], rank: int) -> None:
         )
 
 
-def converted(source: Any, wanted: np.dtype[Any] | None) -> npt.NDArray[Any]:
+def as_array(source: Any, wanted: np.dtype[Any] | None) -> npt.NDArray[Any]:
     """Return what NumPy makes of a value; None leaves the data type to it.
 
     Raises

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
-from tessarr.index_space.dimension_names import LEAST, MOST
+from tessarr.index_space.dimension_names import MAX_INT64, MIN_INT64
 from tessarr.store.wrappers.cache import RememberingStore
 from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.batch.shared_reads import Expected
@@ -30,7 +30,7 @@ from tessarr.tensorstore.kvstore.values import (
     TimestampedStorageGeneration,
     as_bytes,
 )
-from tessarr.tensorstore.transaction.transaction import Transaction, during
+from tessarr.tensorstore.transaction.transaction import Transaction, run_in_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -303,7 +303,7 @@ class KvStore(KvStoreBase):
     def _do(self, work: Callable[[*Given], T], *given: *Given, whole: bool = False) -> Future[T]:
         """Return the future of what `work` returns, which is done here if it takes no time."""
         if self._spec._driver.at_once != inf:
-            return during(self._transaction, partial(start, work, *given, whole=whole))
+            return run_in_transaction(self._transaction, partial(start, work, *given, whole=whole))
         try:
             return finished(work(*given))
         except BaseException as error:  # noqa: BLE001 (told to whom it may concern)
@@ -335,18 +335,20 @@ class KvStore(KvStoreBase):
                 found = self._found(store, full, known, span, limit)
                 if isinstance(found, ReadResult):
                     return finished(found)
-                return during(self._transaction, partial(start, found.read))
+                return run_in_transaction(self._transaction, partial(start, found.read))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
         if collecting is None:
-            return during(self._transaction, partial(start, self._found, store, full, known, span))
+            return run_in_transaction(
+                self._transaction, partial(start, self._found, store, full, known, span)
+            )
         place = self._place.store
 
         def begin(_: Together, sharing: Sharing) -> Future[ReadResult]:
             return start(self._found, sharing.through(store, place), full, known, span)
 
         read = partial(collecting._later, begin, [Expected(place, full, span)])
-        return during(self._transaction, read)
+        return run_in_transaction(self._transaction, read)
 
     def _look(
         self, key: str, known: bytes | None = None, sharing: Sharing | None = None
@@ -370,7 +372,7 @@ class KvStore(KvStoreBase):
     def _lost(self, error: ConflictError) -> None:
         """Give the transaction up, in which a key is not what it was when it was read before."""
         if self._transaction is not None:
-            self._transaction._give_up(error)
+            self._transaction._abort_with(error)
 
     def list(
         self,
@@ -422,7 +424,9 @@ class KvStore(KvStoreBase):
                 return finished(write(full, data, known))
         except Exception as error:  # noqa: BLE001 (told to whom it may concern)
             return failed(error)
-        return during(self._transaction, partial(start, write, full, data, known, whole=True))
+        return run_in_transaction(
+            self._transaction, partial(start, write, full, data, known, whole=True)
+        )
 
     def _write_staged(
         self, key: str, data: bytes | None, known: bytes
@@ -479,7 +483,9 @@ class KvStore(KvStoreBase):
         here = self._spec._driver.at_once == target._spec._driver.at_once == inf
         ends = _ends_of(source_range)
         begin = partial(start, self._copy_to, target, ends, here=here, whole=True)
-        return during(self._transaction, partial(during, target._transaction, begin))
+        return run_in_transaction(
+            self._transaction, partial(run_in_transaction, target._transaction, begin)
+        )
 
     def _copy_to(self, target: KvStore, chosen: _Ends) -> None:
         source, begin, *_ = self._range(chosen)
@@ -523,6 +529,6 @@ def _span_of(chosen: Any) -> tuple[int, int | None]:
 def _offset(value: Any) -> int:
     """Return the number of a byte that is stated."""
     found = index(value)
-    if not LEAST <= found <= MOST:
+    if not MIN_INT64 <= found <= MAX_INT64:
         raise TooLargeError(f"byte_range: {safe_repr(found)} is beyond 64 bits")
     return found

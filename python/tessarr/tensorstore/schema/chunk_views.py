@@ -52,7 +52,7 @@ def layout_before(layout: LayoutConstraints, transform: IndexTransform) -> Layou
     """
     if layout.rank not in {-1, transform.input_rank}:
         _refuse_rank(layout.rank, transform.input_rank)
-    if layout.rank <= 0 or transform._unmoved:
+    if layout.rank <= 0 or transform._is_identity:
         return layout
 
     def row(wishes: Row, change: Change) -> Row:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, TooLargeError
-from tessarr.index_space.dimension_names import integer
+from tessarr.index_space.dimension_names import as_integer
 from tessarr.tensorstore.json.parse import as_float, items
 from tessarr.types import JSONObject
 
@@ -159,11 +159,11 @@ def check_keywords(given: Mapping[str, Any]) -> None:
         bare = name.removesuffix(SOFT)
         try:
             if bare.endswith(("shape", "order", "origin")):
-                _ = [one is None or integer(one) for one in items(value, name)]
+                _ = [one is None or as_integer(one) for one in items(value, name)]
             elif bare.endswith("aspect_ratio"):
                 _ = [one is None or as_float(one, name) for one in items(value, name)]
             elif bare.endswith(("rank", "elements")):
-                integer(value)
+                as_integer(value)
         except TooLargeError:
             raise
         except (TypeError, ValueError) as error:

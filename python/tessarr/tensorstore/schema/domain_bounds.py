@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform
-from tessarr.index_space.view_bounds import check_inside, extent
+from tessarr.index_space.view_bounds import check_within_bounds, map_extent
 
 __all__ = ["check_fits", "explicit", "extents", "propagated"]
 
@@ -26,7 +26,7 @@ def propagated(view: IndexTransform, domain: IndexDomain) -> IndexTransform:
     { [5, 8), [-8, 1) }
     """
     try:
-        found = view._settled(domain)
+        found = view._with_base_bounds(domain)
     except SelectionError as error:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from error
     return view if found == view else found
@@ -58,7 +58,7 @@ def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
         ``out_of_bounds``.
     """
     try:
-        check_inside(view.output, view.domain._dims, domain._dims, arrays=False)
+        check_within_bounds(view.output, view.domain._dims, domain._dims, arrays=False)
     except SelectionError as error:
         raise ArgumentError(f"the view does not fit: {error}", kind="out_of_bounds") from None
 
@@ -66,4 +66,4 @@ def check_fits(view: IndexTransform, domain: IndexDomain) -> None:
 def extents(view: IndexTransform) -> list[tuple[int, int]]:
     """Return for each map the smallest interval that all its indices are in."""
     dims = view.domain._dims
-    return [extent(one, dims) for one in view.output]
+    return [map_extent(one, dims) for one in view.output]

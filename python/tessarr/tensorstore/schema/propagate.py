@@ -75,7 +75,7 @@ def carried_back(
     """
     found: list[T | None] = [None] * transform.output_rank
     seen = set()
-    for k, (dim, offset, stride) in enumerate(transform._lines()):
+    for k, (dim, offset, stride) in enumerate(transform._linear_maps()):
         if dim >= 0 and stride:
             seen.add(dim)
             value = values[dim]
@@ -89,7 +89,7 @@ def carried_back(
 def order_before(order: Sequence[int], transform: IndexTransform) -> tuple[int, ...]:
     """Return an order of the dimensions of the view as one of those of what is viewed."""
     places = {dim: place for place, dim in enumerate(order)}
-    maps = transform._lines()
+    maps = transform._linear_maps()
     return tuple(sorted(range(len(maps)), key=lambda k: (places.get(maps[k][0], _LAST), k)))
 
 
@@ -112,7 +112,7 @@ def domain_before(domain: IndexDomain, transform: IndexTransform) -> IndexDomain
     ArgumentError
         If the view does not determine it.
     """
-    maps = transform._lines()
+    maps = transform._linear_maps()
     dims = []
     for dim, offset, stride in maps:
         if dim < 0 or [one[0] for one in maps].count(dim) > 1:
@@ -243,7 +243,7 @@ def array_before(values: npt.NDArray[Any], transform: IndexTransform) -> npt.NDA
     ArgumentError
         If the view does not determine it.
     """
-    maps = transform._lines()
+    maps = transform._linear_maps()
     first = transform.input_rank - values.ndim
     order = []
     flipped: list[Any] = []

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import Bracketed, IndexDomain, IndexTransform, View
-from tessarr.index_space.dimension_names import integer as index64
+from tessarr.index_space.dimension_names import as_integer as index64
 from tessarr.tensorstore.json.format_json import ordered, shown
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.keywords import tells
@@ -287,7 +287,7 @@ class Schema(Parts, Bracketed):
             If the view does not fit.
         """
         if self._domain is not None:
-            transform = transform._settled(self._domain)
+            transform = transform._with_base_bounds(self._domain)
         made = self._viewed(transform)
         if self._domain is None:
             made._domain = None
@@ -312,7 +312,7 @@ class Schema(Parts, Bracketed):
         made._dtype, made._codec, made._fill = self._dtype, self._codec, self._fill
         made._layout = layout_through(self._layout, view) if layout is None else layout
         made._units = units_through(self._units, view) if self._units else ()
-        if made._fill is not None and made._fill.ndim and not view._unmoved:
+        if made._fill is not None and made._fill.ndim and not view._is_identity:
             made._fill = frozen(propagate.array_through(made._fill, view, self._domain))
         made._rank, made._domain = view.rank, view.domain
         return made

@@ -95,10 +95,10 @@ def units_through(units: Units, transform: IndexTransform) -> Units:
     rank = transform.input_rank
     if not any(units):
         return (None,) * rank
-    if transform._unmoved:
+    if transform._is_identity:
         return units
     return carried(
-        units, transform._lines(alone=True), rank, lambda unit, _, stride: unit * abs(stride)
+        units, transform._linear_maps(alone=True), rank, lambda unit, _, stride: unit * abs(stride)
     )
 
 

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
-__all__ = ["Kept", "StagedArrays", "document_of", "forget", "stage_of"]
+__all__ = ["StagedArray", "StagedArrays", "forget_keys", "metadata_key", "staged_store"]
 
 _Reshape: TypeAlias = "Callable[[Shape], Shape]"
 
-_SLOWER: Final = 1 << 5  # with codecs: the slowest, zstd of level 22, takes 90 ns for each of 8 kB
+_CODEC_SLOWDOWN: Final = (
+    1 << 5
+)  # with codecs: the slowest, zstd of level 22, takes 90 ns for each of 8 kB
 
 
 @dataclass(slots=True)
-class Kept:
+class StagedArray:
     """Elements that were written to an array, and the array that they are to be stored in.
 
     Of a chunk that is written in part, all has to be encoded: so many bytes; and with codecs,
@@ -40,7 +42,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _StagedMetadata:
     """Metadata that were changed, those outside, and how the shape here comes of that there.
 
     Where all is new here, nothing outside matters, and there are none.
@@ -60,41 +62,41 @@ class StagedArrays:
         That of the transaction. Who calls `close`, `clear` and what takes a stage has it.
     """
 
-    __slots__ = ("_kept", "_lock", "_made", "_replaced", "_resizing")
+    __slots__ = ("_entries", "_lock", "_metadata", "_replaced", "_resizing")
 
     def __init__(self, lock: RLock) -> None:
         self._lock = lock
-        self._kept: dict[tuple[int, str], list[Kept]] = {}
-        self._made: dict[tuple[int, str], _Made] = {}
+        self._entries: dict[tuple[int, str], list[StagedArray]] = {}
+        self._metadata: dict[tuple[int, str], _StagedMetadata] = {}
         self._replaced: set[tuple[int, str]] = set()  # documents, as keys are: nobody read them yet
         self._resizing: dict[tuple[int, str], RLock] = {}
 
     # All of them
 
-    def all(self) -> list[Kept]:
+    def entries(self) -> list[StagedArray]:
         """Return what is kept of each."""
-        return [kept for here in self._kept.values() for kept in here]
+        return [kept for here in self._entries.values() for kept in here]
 
     def close(self) -> None:
         """Have nothing more be written."""
-        for kept in self.all():
+        for kept in self.entries():
             kept.overlay.close()
 
     def clear(self) -> None:
         """Give up all changes."""
-        for kept in self.all():
+        for kept in self.entries():
             kept.overlay.clear()
-        self._kept.clear()
-        self._made.clear()
+        self._entries.clear()
+        self._metadata.clear()
 
     def work_bytes(self) -> int | None:
         """Return how many bytes without codecs take as long to store; None: that cannot be told."""
         work = 0
-        for kept in self.all():
+        for kept in self.entries():
             if not kept.array._is_native:
                 return None
             encoded = max(kept.overlay.nbytes, kept.chunk_bytes)
-            work += encoded * _SLOWER if kept.with_codecs else encoded
+            work += encoded * _CODEC_SLOWDOWN if kept.with_codecs else encoded
         return work
 
     # Elements
@@ -113,89 +115,89 @@ class StagedArrays:
         """
         kept = self._find(stage, array)
         if kept is None:
-            place = stage.number, document_of(array)
-            if place not in self._made and stage.replaces(place[1]):
+            place = stage.number, metadata_key(array)
+            if place not in self._metadata and stage.replaces(place[1]):
                 self._replaced.add(place)
             overlay, size = Overlay(), array._meta.chunk_spec.size_bytes
             coded = bool(array._stages.compressors or array._stages.shard_codecs)
-            kept = Kept(overlay, aside(array, stage, overlay), size, coded)
-            self._kept.setdefault((stage.number, array._path), []).append(kept)
+            kept = StagedArray(overlay, aside(array, stage, overlay), size, coded)
+            self._entries.setdefault((stage.number, array._path), []).append(kept)
         if kept.array._store is only and stage is not only:
             kept.array = aside(kept.array, stage, kept.overlay)
         same = kept.array._meta is array._meta and kept.array._store is stage
         return kept.array if same else aside(array, stage, kept.overlay)
 
-    def _find(self, stage: StagedStore, array: Array) -> Kept | None:
+    def _find(self, stage: StagedStore, array: Array) -> StagedArray | None:
         """Return what keeps elements of the chunks that an array has."""
-        for kept in self._kept.get((stage.number, array._path), ()):
-            if _alike(kept.array._meta, array._meta):
+        for kept in self._entries.get((stage.number, array._path), ()):
+            if _have_same_chunks(kept.array._meta, array._meta):
                 return kept
         return None
 
-    def resizing(self, stage: StagedStore, key: str) -> RLock:
+    def resize_lock(self, stage: StagedStore, key: str) -> RLock:
         """Return what is held by who changes the shape that a document tells.
 
         It is read and changed, and what is known of it follows: one after another.
         """
         return self._resizing.setdefault((stage.number, key), RLock())
 
-    def resizable(self, array: Array) -> Kept:
+    def resizable(self, array: Array) -> StagedArray:
         """Return an array of the transaction once more, which is the one that is changed."""
         with self._lock:
-            stage = stage_of(array)
+            stage = staged_store(array)
             kept = self._find(stage, array)
             assert kept is not None
             kept.array = aside(array, stage, kept.overlay)
             return kept
 
-    def _in(self, stage: StagedStore) -> list[Kept]:
-        some = (here for (number, _), here in self._kept.items() if number == stage.number)
+    def _in_stage(self, stage: StagedStore) -> list[StagedArray]:
+        some = (here for (number, _), here in self._entries.items() if number == stage.number)
         return [kept for here in some for kept in here]
 
-    def settle(self, stage: StagedStore, first: bytes, last: bytes) -> None:
+    def stage_chunks(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Stage what was written to chunks that have the keys from one to another."""
-        for kept in self._in(stage):
+        for kept in self._in_stage(stage):
             aside(kept.array, stage, kept.overlay)._store_kept(first, last)
 
     def forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Forget what was written to such chunks, and what such documents tell."""
-        for kept in self._in(stage):
+        for kept in self._in_stage(stage):
             kept.array._forget_kept(first, last)
         self.replace(stage, first, last)
-        for key in forget(self._made, stage, first, last):
-            for kept in self._kept.get((stage.number, key.rpartition("/")[0]), ()):
+        for key in forget_keys(self._metadata, stage, first, last):
+            for kept in self._entries.get((stage.number, key.rpartition("/")[0]), ()):
                 kept.overlay.unbound()
 
     def replace(self, stage: StagedStore, first: bytes, last: bytes) -> None:
         """Have such documents be read before an array is used again: they tell something else."""
-        for kept in self._in(stage):
-            key = document_of(kept.array)
-            if _is_between(key, first, last):
+        for kept in self._in_stage(stage):
+            key = metadata_key(kept.array)
+            if _is_in_range(key, first, last):
                 self._replaced.add((stage.number, key))
 
-    def shown(self, stage: StagedStore, first: bytes, last: bytes) -> StagedStore:
+    def overlay_keys(self, stage: StagedStore, first: bytes, last: bytes) -> StagedStore:
         """Return a store to be read, which also has what was written to such chunks.
 
         It stays aside: so it can be put together with what others store until the end.
         """
-        return _shown(stage, self._in(stage), first, last)
+        return _overlay_store(stage, self._in_stage(stage), first, last)
 
-    def shown_array(self, array: Array) -> Array:
+    def overlay_array(self, array: Array) -> Array:
         """Return an array of the transaction in such a store, of the chunks that it has."""
         with self._lock:
-            stage = stage_of(array)
-            store = _shown(stage, self._kept.get((stage.number, array._path), []))
+            stage = staged_store(array)
+            store = _overlay_store(stage, self._entries.get((stage.number, array._path), []))
             return aside(array, store, Overlay())
 
     # Documents
 
-    def make(self, stage: StagedStore, key: str, meta: ArrayMeta) -> None:
+    def stage_metadata(self, stage: StagedStore, key: str, meta: ArrayMeta) -> None:
         """Have all handles that take part know what a document tells that is new here."""
         with self._lock:
-            self._made[stage.number, key] = _Made(meta)
+            self._metadata[stage.number, key] = _StagedMetadata(meta)
             self._replaced.discard((stage.number, key))
 
-    def is_replaced(self, stage: StagedStore, key: str) -> bool:
+    def is_document_replaced(self, stage: StagedStore, key: str) -> bool:
         """Return whether a document was replaced as keys are, and not read since."""
         return (stage.number, key) in self._replaced
 
@@ -224,27 +226,27 @@ class StagedArrays:
             know of chunks that it has not any more.
         """
         with self._lock:
-            place = stage_of(array).number, key
-            before = self._made.get(place)
+            place = staged_store(array).number, key
+            before = self._metadata.get(place)
             if before is None:
-                made = _Made(array._meta, known, (change,))
+                made = _StagedMetadata(array._meta, known, (change,))
             elif before.known is None:
-                made = _Made(array._meta)
+                made = _StagedMetadata(array._meta)
             else:
-                made = _Made(array._meta, known, (*before.changes, change))
-            self._made[place] = made
+                made = _StagedMetadata(array._meta, known, (*before.changes, change))
+            self._metadata[place] = made
             array._trim_kept(ends)
 
     def is_new(self, stage: StagedStore, key: str) -> bool:
         """Return whether a document is new here, whatever is outside."""
-        made = self._made.get((stage.number, key))
+        made = self._metadata.get((stage.number, key))
         return made is not None and made.known is None
 
-    def has_made(self, stage: StagedStore, key: str) -> bool:
+    def has_staged_metadata(self, stage: StagedStore, key: str) -> bool:
         """Return whether what a document tells was changed here, and not replaced since."""
-        return (stage.number, key) in self._made
+        return (stage.number, key) in self._metadata
 
-    def made_of(self, stage: StagedStore, key: str, known: ArrayMeta) -> ArrayMeta | None:
+    def staged_metadata(self, stage: StagedStore, key: str, known: ArrayMeta) -> ArrayMeta | None:
         """Return what a document tells that was changed here; None if it was not.
 
         Parameters
@@ -255,21 +257,21 @@ class StagedArrays:
             What is known of it outside: what others made of it since is the same here, but for
             what was changed here.
         """
-        if not self._made:
+        if not self._metadata:
             return None
         with self._lock:
-            made = self._made.get((stage.number, key))
+            made = self._metadata.get((stage.number, key))
             if made is not None and made.known is not None and made.known is not known:
                 shape = known.shape
                 for change in made.changes:
                     shape = change(shape)
-                made = _Made(reshaped(known, shape), known, made.changes)
-                self._made[stage.number, key] = made
+                made = _StagedMetadata(reshaped(known, shape), known, made.changes)
+                self._metadata[stage.number, key] = made
             return None if made is None else made.meta
 
 
-def _shown(
-    stage: StagedStore, some: list[Kept], first: bytes = b"", last: bytes = b""
+def _overlay_store(
+    stage: StagedStore, some: list[StagedArray], first: bytes = b"", last: bytes = b""
 ) -> StagedStore:
     written = [kept for kept in some if kept.overlay]
     if not written:
@@ -280,7 +282,7 @@ def _shown(
     return made
 
 
-def forget(
+def forget_keys(
     known: dict[tuple[int, str], Any], stage: StagedStore, first: bytes, last: bytes
 ) -> list[str]:
     """Forget what is known of the keys of a stage from one to another; empty: there is no end.
@@ -288,28 +290,28 @@ def forget(
     Return the keys of which something was.
     """
     here = [key for number, key in list(known) if number == stage.number]
-    gone = [key for key in here if _is_between(key, first, last)]
+    gone = [key for key in here if _is_in_range(key, first, last)]
     for key in gone:
         del known[stage.number, key]
     return gone
 
 
-def stage_of(array: Array) -> StagedStore:
+def staged_store(array: Array) -> StagedStore:
     """Return what stages changes of an array."""
     stage = array._store
     assert isinstance(stage, StagedStore)
     return stage
 
 
-def document_of(array: Array) -> str:
+def metadata_key(array: Array) -> str:
     """Return the key of the metadata."""
     return prefix_of(array._path) + MARKERS[array._meta.zarr_format][0]
 
 
-def _is_between(key: str, first: bytes, last: bytes) -> bool:
+def _is_in_range(key: str, first: bytes, last: bytes) -> bool:
     return first <= key.encode() and (not last or key.encode() < last)
 
 
-def _alike(one: ArrayMeta, other: ArrayMeta) -> bool:
+def _have_same_chunks(one: ArrayMeta, other: ArrayMeta) -> bool:
     """Whether two arrays keep the same elements in the same chunks, apart from their shapes."""
     return one is other or replace(one, shape=other.shape, attributes=other.attributes) == other

@@ -11,8 +11,8 @@ from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.store.wrappers.cache import RememberingStore
 from tessarr.store.wrappers.staged import StagedStore
-from tessarr.tensorstore.transaction.array_writes import StagedArrays, forget, stage_of
-from tessarr.tensorstore.transaction.read_cache import Remembered
+from tessarr.tensorstore.transaction.array_writes import StagedArrays, forget_keys, staged_store
+from tessarr.tensorstore.transaction.read_cache import TransactionReadCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,10 +30,10 @@ Change: TypeAlias = "Callable[[bytes | None], bytes | None]"
 """Makes the value of a key of the one that is there; None: it is absent."""
 
 
-class Aside(Protocol):
+class StagedChanges(Protocol):
     """Changes that are neither of keys nor of arrays, until they are made."""
 
-    def places(self) -> int:
+    def count_targets(self) -> int:
         """Return how many things are changed, each by itself."""
         ...
 
@@ -43,7 +43,7 @@ class Aside(Protocol):
 
 
 _NOW: Final = float("inf")
-_BRIEF_BYTES: Final = 1 << 18  # of elements, which a thread encodes in less than a millisecond
+_SMALL_BYTES: Final = 1 << 18  # of elements, which a thread encodes in less than a millisecond
 
 
 class Staging:
@@ -56,17 +56,17 @@ class Staging:
     """
 
     __slots__ = (
+        "_after_any_end",
+        "_after_commit",
         "_arrays",
-        "_aside",
-        "_asked",
         "_atomic",
         "_changes",
+        "_closed_reason",
         "_committed",
-        "_in_any_case",
-        "_in_the_end",
+        "_has_conditional_writes",
         "_lock",
-        "_over",
-        "_remembered",
+        "_other_changes",
+        "_read_cache",
         "_repeatable",
         "_stages",
         "_transaction",
@@ -77,25 +77,25 @@ class Staging:
 
     def __init__(self, transaction: TransactionBase) -> None:
         self._transaction = transaction
-        self._over: str | None = None  # why nothing more can take part
+        self._closed_reason: str | None = None  # why nothing more can take part
         self._lock = transaction._lock
         self._stages: dict[Any, StagedStore] = transaction._stages
         self._atomic, self._repeatable = transaction._atomic, transaction._repeatable
         self._changes: dict[tuple[int, str], list[Change]] = {}
         self._arrays: StagedArrays | None = None  # made when one takes part
-        self._aside: dict[Any, Aside] = {}
-        self._remembered: Remembered | None = None  # made when more than memory is asked
-        self._asked = False  # a write asks for what its key has below in the end
+        self._other_changes: dict[Any, StagedChanges] = {}
+        self._read_cache: TransactionReadCache | None = None  # made when more than memory is asked
+        self._has_conditional_writes = False  # a write asks for what its key has below in the end
         self._unmet: str | None = None  # the key that cannot be what a write of it asks for
-        self._in_the_end: list[Callable[[], object]] = []
-        self._in_any_case: list[Callable[[], object]] = []
+        self._after_commit: list[Callable[[], object]] = []
+        self._after_any_end: list[Callable[[], object]] = []
         self._committed = False
         self.handles: dict[Any, tuple[Array, ArrayMeta]] = {}
         """The arrays as drivers have them here, and what was known outside by then."""
         self.ending = allocate_lock()
         """Held by who ends it."""
 
-    def _all(self) -> list[StagedStore]:
+    def _list_stages(self) -> list[StagedStore]:
         """Return what stages changes by now: the engine may add one at any time."""
         return [*self._stages.values()]
 
@@ -103,36 +103,36 @@ class Staging:
 
     def close(self, why: str) -> None:
         """Have nothing more take part."""
-        self._over = why
+        self._closed_reason = why
         if self._arrays is not None:
             self._arrays.close()
 
     def abort(self) -> None:
         """Give up all changes."""
-        for stage in self._all():
+        for stage in self._list_stages():
             stage.abort()
         self._stages.clear()
-        if self._remembered is not None:
+        if self._read_cache is not None:
             if not self._committed:
-                self._mistrust()  # a read of a key may have found what others have changed
-            self._remembered.clear()
+                self._invalidate_caches()  # a read of a key may have found what others have changed
+            self._read_cache.clear()
         self.handles.clear()
         self._changes.clear()
         if self._arrays is not None:
             self._arrays.clear()
-        self._aside.clear()
-        self._in_the_end.clear()
-        self._in_any_case.clear()
+        self._other_changes.clear()
+        self._after_commit.clear()
+        self._after_any_end.clear()
 
-    def is_brief(self, file_bytes: int) -> bool:
+    def is_quick(self, file_bytes: int) -> bool:
         """Whether the changes are made in less time than it takes to begin it in another thread.
 
         Then all of them are in memory, or they are one file of at most so many bytes, and the
         engine makes them without asking anybody, unless others have changed the same.
         """
-        if self._aside or self._in_the_end or self._in_any_case:
+        if self._other_changes or self._after_commit or self._after_any_end:
             return False
-        for stage in self._all():
+        for stage in self._list_stages():
             if type(stage.below) is not MemoryStore:
                 is_one = len(self._stages) == 1 and self._arrays is None
                 is_file = is_one and type(stage.below) is LocalStore
@@ -140,7 +140,7 @@ class Staging:
         if self._arrays is None:
             return True
         work = self._arrays.work_bytes()
-        return work is not None and work <= _BRIEF_BYTES
+        return work is not None and work <= _SMALL_BYTES
 
     def commit(self) -> None:
         """Make the changes; those that are made already if it is called again are not made anew.
@@ -154,73 +154,79 @@ class Staging:
             self._commit()
             self._committed = True
         finally:
-            for call in self._in_any_case:
+            for call in self._after_any_end:
                 call()
-            if self._remembered is not None:
-                self._remembered.forget()
+            if self._read_cache is not None:
+                self._read_cache.forget()
         self._changes.clear()  # nothing that took part is kept any longer
-        self._in_any_case.clear()
-        while self._in_the_end:
-            self._in_the_end.pop(0)()
+        self._after_any_end.clear()
+        while self._after_commit:
+            self._after_commit.pop(0)()
 
     def _commit(self) -> None:
-        unmet = self._found_unmet() if self._asked and self._unmet is None else self._unmet
+        unmet = (
+            self._find_unmet()
+            if self._has_conditional_writes and self._unmet is None
+            else self._unmet
+        )
         if unmet is not None:
             raise ConflictError(
                 f'ABORTED: Error writing "{unmet}": Generation mismatch: its value was not '
                 "the one that a write of it asked for; nothing was changed",
                 key=unmet,
             )
-        arrays = () if self._arrays is None else self._arrays.all()
+        arrays = () if self._arrays is None else self._arrays.entries()
         written = [kept for kept in arrays if kept.overlay]
         direct = not self._atomic and not self._repeatable
         for kept in written:
-            stage = stage_of(kept.array)
+            stage = staged_store(kept.array)
             if not direct:
-                settling = stage if self._remembered is None else self._remembered.settling(stage)
+                settling = (
+                    stage if self._read_cache is None else self._read_cache.chunk_stage(stage)
+                )
                 aside(kept.array, settling, kept.overlay)._store_kept()
             elif stage.changes():
                 # Chunks that were written over what their keys are to have are changed as keys are.
                 aside(kept.array, stage, kept.overlay)._store_kept(over=stage)
         if self._atomic:
-            self.check_places()
+            self.check_single_target()
         again = self._changes and not self._repeatable
-        for stage in self._all():
-            found = self._last(stage).commit(
-                self._atomic, partial(self._redo, stage) if again else None
+        for stage in self._list_stages():
+            found = self._committing_stage(stage).commit(
+                self._atomic, partial(self._redo_changes, stage) if again else None
             )
             if found is not None:
-                raise _refused(found)
+                raise _commit_error(found)
         for kept in written:
             if kept.overlay:
-                aside(kept.array, self._below(kept.array), kept.overlay)._store_kept()
-        for others in self._aside.values():
+                aside(kept.array, self._target_store(kept.array), kept.overlay)._store_kept()
+        for others in self._other_changes.values():
             others.commit()
 
-    def _last(self, stage: StagedStore) -> StagedStore:
+    def _committing_stage(self, stage: StagedStore) -> StagedStore:
         """Return what commits the changes of keys that are staged."""
-        if self._remembered is None:
+        if self._read_cache is None:
             return stage
-        return self._remembered.last(stage, compares=bool(self._changes))
+        return self._read_cache.commit_stage(stage, compares=bool(self._changes))
 
-    def _below(self, array: Array) -> Store:
+    def _target_store(self, array: Array) -> Store:
         """Return where chunks are changed in the end."""
-        stage = stage_of(array)
-        return stage.below if self._remembered is None else self._remembered.below(stage)
+        stage = staged_store(array)
+        return stage.below if self._read_cache is None else self._read_cache.below(stage)
 
-    def _found_unmet(self) -> str | None:
+    def _find_unmet(self) -> str | None:
         """Return a key that is not what a write of it asks for, if anything else is changed."""
-        stages = self._all()
+        stages = self._list_stages()
         changes = sum(stage.changes() for stage in stages)
-        if changes == 1 and self._arrays is None and not self._aside:
+        if changes == 1 and self._arrays is None and not self._other_changes:
             return None  # it is compared when it is changed
         return next(filter(None, (stage.unmet() for stage in stages)), None)
 
-    def check_places(self) -> None:
+    def check_single_target(self) -> None:
         """Raise an error if what is changed is in several places."""
         with self._lock:
-            several = sum(1 for stage in self._all() if stage.changes())
-            several += sum(others.places() for others in self._aside.values())
+            several = sum(1 for stage in self._list_stages() if stage.changes())
+            several += sum(others.count_targets() for others in self._other_changes.values())
         if several > 1:
             raise ArgumentError(
                 f"Cannot write {several} places as single atomic transaction: several keys of one "
@@ -228,7 +234,7 @@ class Staging:
                 "was changed"
             )
 
-    def _redo(self, stage: StagedStore, key: str, current: bytes | None) -> Any:
+    def _redo_changes(self, stage: StagedStore, key: str, current: bytes | None) -> Any:
         """Return what changes make of what others have stored; Ellipsis: that is a conflict."""
         changes = self._changes.get((stage.number, key))
         if changes is None:
@@ -241,17 +247,17 @@ class Staging:
 
     def check(self) -> None:
         """Raise an error if nothing more can take part."""
-        if self._over is not None:
-            raise ArgumentError(f"Transaction not open ({self._over})")
+        if self._closed_reason is not None:
+            raise ArgumentError(f"Transaction not open ({self._closed_reason})")
 
     def store(self, store: Store, place: Store) -> StagedStore:
         """Return what stages changes of a place, and asks `store`, which stands before it."""
         with self._lock:
-            return self._asking(self._stage(place), store, place, _NOW)
+            return self._cached_stage(self._stage(place), store, place, _NOW)
 
     def _stage(self, store: Store) -> StagedStore:
         """Return what stages changes of keys of a store."""
-        if self._over is not None:
+        if self._closed_reason is not None:
             self.check()
         place = store.asked if type(store) is RememberingStore else store
         found = self._stages.get(place)
@@ -263,26 +269,30 @@ class Staging:
             made = StagedStore(below, self._repeatable, self._transaction)
             found = self._stages.setdefault(place, made)
             if type(store) is RememberingStore:
-                self._remembering.know(found, store)
+                self._open_read_cache.register_pools(found, store)
         return found
 
     @property
-    def _remembering(self) -> Remembered:
+    def _open_read_cache(self) -> TransactionReadCache:
         """What the transaction has read."""
-        if self._remembered is None:
-            self._remembered = Remembered(atomic=self._atomic, repeatable=self._repeatable)
-        return self._remembered
+        if self._read_cache is None:
+            self._read_cache = TransactionReadCache(
+                atomic=self._atomic, repeatable=self._repeatable
+            )
+        return self._read_cache
 
-    def _asking(self, stage: StagedStore, store: Store, place: Store, since: float) -> StagedStore:
+    def _cached_stage(
+        self, stage: StagedStore, store: Store, place: Store, since: float
+    ) -> StagedStore:
         """Return what has the changes of a stage, and asks `store`, or what remembers."""
         if type(place) is MemoryStore and store is place:
             return stage
-        return self._remembering.array(stage, store, place, since)
+        return self._open_read_cache.array(stage, store, place, since)
 
     def has_part_of(self, store: Store) -> bool:
         """Return whether anything of a store takes part by now."""
         place = store.asked if type(store) is RememberingStore else store
-        return self._over is None and place in self._stages
+        return self._closed_reason is None and place in self._stages
 
     # Keys
 
@@ -297,7 +307,7 @@ class Staging:
             if writes:
                 self._forget(stage, first, last)
             elif self._arrays is not None:
-                return self._arrays.shown(stage, first, last)
+                return self._arrays.overlay_keys(stage, first, last)
             return stage
 
     def key(self, store: Store, key: str, *, writes: bool) -> Store:
@@ -306,10 +316,10 @@ class Staging:
             if not self._transaction._mixed:
                 return self._stage(store)
             if writes or self._arrays is None:
-                return self.keys(store, *_only(key), writes=writes)
+                return self.keys(store, *_key_range(key), writes=writes)
             stage = self._stage(store)
-            keys = stage if self._remembered is None else self._remembered.keys(stage)
-            shown = self._arrays.shown(keys, *_only(key))
+            keys = stage if self._read_cache is None else self._read_cache.keys(stage)
+            shown = self._arrays.overlay_keys(keys, *_key_range(key))
             if shown is not keys and shown.changes():
                 return shown
             return keys if keys.remembers(key) else stage
@@ -318,7 +328,7 @@ class Staging:
         """Forget what was changed of keys that are replaced."""
         if self._arrays is not None:
             self._arrays.forget(stage, first, last)
-        forget(self._changes, stage, first, last)
+        forget_keys(self._changes, stage, first, last)
 
     def forget_below(self, stage: StagedStore, prefix: str) -> None:
         """Forget what was changed of keys with a prefix, which are deleted."""
@@ -331,8 +341,8 @@ class Staging:
         Return the stamp of the new value.
         """
         with self._lock:
-            stage = self._settled(store, key)
-            self._forget(stage, *_only(key))
+            stage = self._stage_key(store, key)
+            self._forget(stage, *_key_range(key))
             try:
                 stamp = stage.write_asked(key, data, known)
             except ConflictError:  # others changed it after this transaction had read it
@@ -340,32 +350,32 @@ class Staging:
             if stamp is None or not stamp.generation:
                 self._unmet = key
                 return stage.write_stamped(key, data)
-            self._asked = True
+            self._has_conditional_writes = True
             return stamp
 
     def change(self, store: Store, key: str, change: Change) -> None:
         """Replace a value by what a function makes of it; of what others make of it, in the end."""
         with self._lock:
-            stage = self._settled(store, key)
+            stage = self._stage_key(store, key)
             # What an array has written is not made of what others have stored.
             is_all = (stage.number, key) in self._changes or not stage.replaces(key)
             current = stage.get(key)
             while (new := change(current)) != current and not stage.replace(key, new, current):
                 current = stage.get(key)
             if self._arrays is not None:
-                self._arrays.replace(stage, *_only(key))
+                self._arrays.replace(stage, *_key_range(key))
             if is_all:
-                self.may_redo(stage, key, change)
+                self.redo_on_conflict(stage, key, change)
 
-    def _settled(self, store: Store, key: str) -> StagedStore:
+    def _stage_key(self, store: Store, key: str) -> StagedStore:
         """Return what stages changes of a key, and has what was written to its chunk."""
         stage = self._stage(store)
         if self._arrays is not None:
-            keys = stage if self._remembered is None else self._remembered.keys(stage)
-            self._arrays.settle(keys, *_only(key))
+            keys = stage if self._read_cache is None else self._read_cache.keys(stage)
+            self._arrays.stage_chunks(keys, *_key_range(key))
         return stage
 
-    def may_redo(self, stage: StagedStore, key: str, change: Change) -> None:
+    def redo_on_conflict(self, stage: StagedStore, key: str, change: Change) -> None:
         """Have a change that was made done again in the end, if others change the value, too."""
         self._transaction._mixed = True
         self._changes.setdefault((stage.number, key), []).append(change)
@@ -379,7 +389,7 @@ class Staging:
             self.check()
             return not (self._repeatable or self._atomic) and stage.assume(key, value, version)
 
-    def rely(
+    def compare_at_commit(
         self,
         stage: StagedStore,
         key: str,
@@ -411,7 +421,7 @@ class Staging:
             before = self._changes.get((stage.number, key), [])
             checks = [change for change in before if type(change) is type(check)]
             if relies and not checks:
-                self.may_redo(stage, key, check)
+                self.redo_on_conflict(stage, key, check)
             if now and not relies and len(checks) == len(before):  # it was not changed here
                 for change in checks:
                     change(seen[0])
@@ -455,50 +465,50 @@ class Staging:
         with self._lock:
             only = self._stage(place)
             writes_only = store is place and not reads
-            stage = only if writes_only else self._asking(only, store, place, since)
+            stage = only if writes_only else self._cached_stage(only, store, place, since)
             return self.arrays.add(stage, array, only=only)
 
     def remembers(self, array: Array) -> bool:
         """Return whether what is read of an array of the transaction need not be read again."""
-        stage = stage_of(array)
+        stage = staged_store(array)
         if isinstance(stage.below, MemoryStore):
             return True
-        return all(stage is not only for only in self._all())
+        return all(stage is not only for only in self._list_stages())
 
     def watch(self, begun: Future[Any]) -> None:
         """Have caches forget what they know where something cannot be read as it was before."""
-        begun.add_done_callback(self._mistrust_if_changed)
+        begun.add_done_callback(self._invalidate_on_conflict)
 
-    def _mistrust_if_changed(self, done: Future[Any]) -> None:
+    def _invalidate_on_conflict(self, done: Future[Any]) -> None:
         if not done.cancelled() and isinstance(done.exception(), ConflictError):
-            self._mistrust()
+            self._invalidate_caches()
 
-    def _mistrust(self) -> None:
-        if self._repeatable and self._remembered is not None:
-            self._remembered.mistrust()
+    def _invalidate_caches(self) -> None:
+        if self._repeatable and self._read_cache is not None:
+            self._read_cache.invalidate()
 
     # Others
 
-    def others(self, key: Any, make: Callable[[], Aside]) -> Any:
+    def join_changes(self, key: Any, make: Callable[[], StagedChanges]) -> Any:
         """Return what keeps other changes aside, by whose they are."""
         with self._lock:
             self.check()
-            found = self._aside.get(key)
+            found = self._other_changes.get(key)
             if found is None:
-                found = self._aside[key] = make()
+                found = self._other_changes[key] = make()
             return found
 
     def after(self, call: Callable[[], object], *, in_any_case: bool = False) -> None:
         """Have a function called when all changes are made, or also where only some were."""
-        (self._in_any_case if in_any_case else self._in_the_end).append(call)
+        (self._after_any_end if in_any_case else self._after_commit).append(call)
 
 
-def _only(key: str) -> tuple[bytes, bytes]:
+def _key_range(key: str) -> tuple[bytes, bytes]:
     """Return the range in which a key is alone."""
     return key.encode(), key.encode() + b"\0"
 
 
-def _refused(found: int | str) -> ArgumentError | ConflictError:
+def _commit_error(found: int | str) -> ArgumentError | ConflictError:
     """Return the error of a commit: so many keys cannot be changed at once, or of a conflict."""
     if isinstance(found, int):
         return ArgumentError(

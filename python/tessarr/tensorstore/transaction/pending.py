@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from _thread import RLock
     from collections.abc import Callable
 
-__all__ = ["UnderWay"]
+__all__ = ["PendingOperations"]
 
 F = TypeVar("F", bound=Future[Any] | WriteFutures)
 
 
-class UnderWay:
+class PendingOperations:
     """What has begun and not ended, until something follows the end of all of it.
 
     Parameters
     ----------
     lock
-        That of the transaction. Who changes `beginning` and calls `is_over` has it.
+        That of the transaction. Who changes `starting_count` and calls `is_idle` has it.
 
     Notes
     -----
@@ -31,16 +31,16 @@ class UnderWay:
     can begin.
     """
 
-    __slots__ = ("_end", "_futures", "_lock", "beginning")
+    __slots__ = ("_end", "_futures", "_lock", "starting_count")
 
     def __init__(self, lock: RLock) -> None:
-        self.beginning = 0
+        self.starting_count = 0
         """How many begin now."""
         self._lock = lock
         self._futures: set[Future[Any]] = set()
         self._end: tuple[Callable[[], object], Callable[[], object]] | None = None
 
-    def begun(self, begin: Callable[[], F]) -> F:
+    def start_counted(self, begin: Callable[[], F]) -> F:
         """Return the future that `begin` gives, or those of a write, counted as one that begins.
 
         It goes on though nobody waits for it any more: it is there as a whole, or not at all.
@@ -53,12 +53,12 @@ class UnderWay:
             self._add(future)
         if made.done():
             return made
-        apart: F = _apart(made)
+        apart: F = _detach(made)
         return apart
 
     def _add(self, future: Future[Any] | None) -> None:
         with self._lock:
-            self.beginning -= 1
+            self.starting_count -= 1
             if future is not None and not future.done():
                 self._futures.add(future)
         if future is None or future.done():
@@ -73,13 +73,13 @@ class UnderWay:
         with self._lock:
             if future is not None:
                 self._futures.discard(future)
-            if self._end is None or self.beginning or self._futures:
+            if self._end is None or self.starting_count or self._futures:
                 return
             (stop, follow), self._end = self._end, None
             stop()
         follow()
 
-    def is_over(self, stop: Callable[[], object], follow: Callable[[], object]) -> bool:
+    def is_idle(self, stop: Callable[[], object], follow: Callable[[], object]) -> bool:
         """Return whether all has ended.
 
         Parameters
@@ -89,7 +89,7 @@ class UnderWay:
         follow
             Called after that.
         """
-        if not self.beginning and not self._futures:
+        if not self.starting_count and not self._futures:
             return True
         self._end = stop, follow
         return False
@@ -102,14 +102,14 @@ class UnderWay:
             future.force()
 
 
-def _apart(made: Any) -> Any:
+def _detach(made: Any) -> Any:
     """Return futures that end as others do, and which can be cancelled without these."""
     if not isinstance(made, WriteFutures):
-        return converted(made, _same)
-    commit = converted(made.commit, _same)
-    copy = commit if made.copy is made.commit else converted(made.copy, _same)
+        return converted(made, _return_value)
+    commit = converted(made.commit, _return_value)
+    copy = commit if made.copy is made.commit else converted(made.copy, _return_value)
     return WriteFutures._of(copy, commit)
 
 
-def _same(value: T) -> T:
+def _return_value(value: T) -> T:
     return value

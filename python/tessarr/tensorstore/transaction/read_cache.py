@@ -13,15 +13,15 @@ from tessarr.store.wrappers.wrapper import WrapperStore
 if TYPE_CHECKING:
     from tessarr.store import Store
 
-__all__ = ["Remembered"]
+__all__ = ["TransactionReadCache"]
 
-_BYTES: Final = 1 << 28
+_MAX_BYTES: Final = 1 << 28
 _SMALL_BYTES: Final = 1 << 26  # a cache with more room remembers what is read in transactions, too
 _NOW: Final = float("inf")
 _NO_POOLS: Final[frozenset[CachePool]] = frozenset()
 
 
-class Remembered:
+class TransactionReadCache:
     """What stages the changes of a transaction, and asks through what remembers.
 
     The cache of an array does. Where that has little room, or there is none, the transaction itself
@@ -38,7 +38,7 @@ class Remembered:
         "_began",
         "_committed",
         "_keys",
-        "_last",
+        "_last_stores",
         "_memory",
         "_pools",
         "_repeatable",
@@ -51,7 +51,7 @@ class Remembered:
         self._memory: CachePool | None = None
         # By the numbers of stages and stores; the latter are kept, so that no others get theirs.
         self._views: dict[tuple[int, int, float], tuple[Store, StagedStore]] = {}
-        self._last: dict[int, tuple[Store, Store]] = {}
+        self._last_stores: dict[int, tuple[Store, Store]] = {}
         self._keys: dict[int, StagedStore] = {}
         self._pools: dict[int, frozenset[CachePool]] = {}
         self._committed: list[StagedStore] = []
@@ -73,54 +73,54 @@ class Remembered:
         number = stage.number
         found = self._views.get((number, id(store), since))
         if found is None:
-            view, pools = self._over(stage, store, place, since), _pools(store)
-            if view is not stage and (pools or number not in self._last):
-                self._last[number] = store, place
+            view, pools = self._stage_over(stage, store, place, since), _find_pools(store)
+            if view is not stage and (pools or number not in self._last_stores):
+                self._last_stores[number] = store, place
                 self._keys.pop(number, None)
-            self._know(number, pools)
+            self._add_pools(number, pools)
             found = self._views[number, id(store), since] = store, view
         return found[1]
 
     def keys(self, stage: StagedStore) -> StagedStore:
         """Return what stages changes of keys, and compares what is remembered with the place."""
         number = stage.number
-        found, last = self._keys.get(number), self._last.get(number)
+        found, last = self._keys.get(number), self._last_stores.get(number)
         if found is None and last is not None:
-            found = self._keys[number] = self._over(stage, *last, _NOW, caches=True)
+            found = self._keys[number] = self._stage_over(stage, *last, _NOW, caches=True)
         return found or stage
 
-    def settling(self, stage: StagedStore) -> StagedStore:
+    def chunk_stage(self, stage: StagedStore) -> StagedStore:
         """Return what stages changes of chunks in the end.
 
         Where reads have to repeat, it asks for nothing that the transaction has read.
         """
-        last = self._last.get(stage.number)
+        last = self._last_stores.get(stage.number)
         if last is None or not self._repeatable:
             return self.keys(stage)
-        return self._over(stage, *last, self._began, caches=True)
+        return self._stage_over(stage, *last, self._began, caches=True)
 
-    def _over(
+    def _stage_over(
         self, stage: StagedStore, store: Store, place: Store, since: float, *, caches: bool = False
     ) -> StagedStore:
         """Return what stages changes; `since` holds for caches, too, or they have their own."""
         if isinstance(place, MemoryStore) and store == place:
             return stage
-        below = self._asked(store, place, since, caches=caches)
+        below = self._cached_store(store, place, since, caches=caches)
         return StagedStore(below, False, stage.owner, same=stage)
 
-    def _asked(self, store: Store, place: Store, since: float, *, caches: bool) -> Store:
+    def _cached_store(self, store: Store, place: Store, since: float, *, caches: bool) -> Store:
         """Return what is asked in place of a store, and remembers."""
         if isinstance(store, MemoryStore):
             return store
         if self._memory is None:
-            self._memory = CachePool(_BYTES)
+            self._memory = CachePool(_MAX_BYTES)
         if type(store) is RememberingStore:
             store = store.fresh(since if caches else None)
             if store.room >= _SMALL_BYTES:
                 return store
         elif isinstance(store, WrapperStore) and store != place:
             given = store._arguments
-            below = self._asked(given["store"], place, since, caches=caches)
+            below = self._cached_store(given["store"], place, since, caches=caches)
             return type(store)(**(given | {"store": below}))
         return RememberingStore(
             store,
@@ -132,15 +132,15 @@ class Remembered:
 
     # The end
 
-    def know(self, stage: StagedStore, store: Store) -> None:
+    def register_pools(self, stage: StagedStore, store: Store) -> None:
         """Take note of what remembers answers of a store that takes part."""
-        self._know(stage.number, _pools(store))
+        self._add_pools(stage.number, _find_pools(store))
 
-    def _know(self, number: int, pools: frozenset[CachePool]) -> None:
+    def _add_pools(self, number: int, pools: frozenset[CachePool]) -> None:
         if pools:
             self._pools[number] = self._pools.get(number, _NO_POOLS) | pools
 
-    def last(self, stage: StagedStore, *, compares: bool) -> StagedStore:
+    def commit_stage(self, stage: StagedStore, *, compares: bool) -> StagedStore:
         """Return what commits changes of keys: caches remember these then, if it is one by one.
 
         Parameters
@@ -174,10 +174,10 @@ class Remembered:
     def forget(self) -> None:
         """Have caches forget what they may have missed of the changes that were made."""
         for view in self._committed if self._pools else ():
-            for pool in self._pools.get(view.number, _NO_POOLS) - _pools(view.below):
+            for pool in self._pools.get(view.number, _NO_POOLS) - _find_pools(view.below):
                 pool.forget()
 
-    def mistrust(self) -> None:
+    def invalidate(self) -> None:
         """Have caches forget everything: something has changed that reads were to repeat."""
         for pool in _NO_POOLS.union(*self._pools.values()):
             pool.forget()
@@ -186,12 +186,12 @@ class Remembered:
         """Forget all that was read."""
         if self._memory is not None:
             self._memory.forget()
-        for known in (self._views, self._last, self._keys, self._pools):
+        for known in (self._views, self._last_stores, self._keys, self._pools):
             known.clear()
         self._committed.clear()
 
 
-def _pools(store: Store) -> frozenset[CachePool]:
+def _find_pools(store: Store) -> frozenset[CachePool]:
     """Return what remembers answers of a store, and changes that are made through it."""
     found = _NO_POOLS
     while isinstance(store, WrapperStore):

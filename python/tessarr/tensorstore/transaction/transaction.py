@@ -12,29 +12,29 @@ from tessarr.tensorstore.future.future import Future, failed, finished
 from tessarr.tensorstore.future.promise import Promise
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.transaction.participant import Staging
-from tessarr.tensorstore.transaction.pending import UnderWay
+from tessarr.tensorstore.transaction.pending import PendingOperations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.tensorstore.transaction.pending import F
 
-__all__ = ["Transaction", "during", "rebound"]
+__all__ = ["Transaction", "rebound", "run_in_transaction"]
 
 _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 
-_PARTS: Final = frozenset(
-    {"_ended", "_error", "_future", "_mixed", "_promise", "_sealed", "_staged", "_under_way"}
+_ATTRIBUTES: Final = frozenset(
+    {"_ended", "_error", "_future", "_mixed", "_promise", "_sealed", "_staged", "_pending"}
 )
 _SMALL_BYTES: Final = 1 << 16  # of a file, which is made before another thread has begun to
 
 
-def during(transaction: Transaction | None, begin: Callable[[], F]) -> F:
+def run_in_transaction(transaction: Transaction | None, begin: Callable[[], F]) -> F:
     """Return the future that `begin` gives.
 
     The changes of the transaction, if there is one, are not made before its end.
     """
-    return begin() if transaction is None else transaction._during(begin)
+    return begin() if transaction is None else transaction._run(begin)
 
 
 class Transaction(TransactionBase):
@@ -73,12 +73,12 @@ class Transaction(TransactionBase):
 
     _error: BaseException | None = None
     _staged: Staging | None = None  # made when more than keys in memory takes part
-    _under_way: UnderWay | None = None  # made when something begins
+    _pending: PendingOperations | None = None  # made when something begins
     _promise: Promise[None] | None = None
     _future: Future[None] | None = None  # made when somebody asks for it
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in _PARTS:  # no slots: most transactions set none of them
+        if name not in _ATTRIBUTES:  # no slots: most transactions set none of them
             raise AttributeError(f"a transaction has no {name!r} that can be set")
         super().__setattr__(name, value)
 
@@ -164,25 +164,25 @@ class Transaction(TransactionBase):
                 if self._staged is None:
                     staged = Staging(self)
                     if self._sealed:
-                        staged.close(self._ending)
+                        staged.close(self._closed_reason)
                     self._staged = staged
         return self._staged
 
-    def _during(self, begin: Callable[[], F]) -> F:
+    def _run(self, begin: Callable[[], F]) -> F:
         """Return the future that `begin` gives; it is under way then, if it still can be."""
         with self._lock:
             if self._sealed:
                 under_way = None
             else:
-                under_way = self._under_way
+                under_way = self._pending
                 if under_way is None:
-                    under_way = self._under_way = UnderWay(self._lock)
-                under_way.beginning += 1
+                    under_way = self._pending = PendingOperations(self._lock)
+                under_way.starting_count += 1
         if self._repeatable:
-            begin = partial(self._watched, begin)
-        return begin() if under_way is None else under_way.begun(begin)
+            begin = partial(self._start_watched, begin)
+        return begin() if under_way is None else under_way.start_counted(begin)
 
-    def _watched(self, begin: Callable[[], F]) -> F:
+    def _start_watched(self, begin: Callable[[], F]) -> F:
         made = begin()
         self._staging.watch(made.commit if isinstance(made, WriteFutures) else made)
         return made
@@ -246,7 +246,7 @@ class Transaction(TransactionBase):
                 if not self._close(True):
                     return
             if self._seal():
-                if self._staging.is_brief(file_bytes):
+                if self._staging.is_quick(file_bytes):
                     self._end()
                 else:
                     self._go_on()
@@ -271,42 +271,42 @@ class Transaction(TransactionBase):
         >>> "a" in store
         False
         """
-        self._give_up(ArgumentError("CANCELLED: Transaction aborted"))
+        self._abort_with(ArgumentError("CANCELLED: Transaction aborted"))
 
-    def _give_up(self, why: BaseException) -> None:
+    def _abort_with(self, why: BaseException) -> None:
         with self._lock:
             if not self._close(False):
                 return
-            self._stop()
+            self._close_staging()
         self._tell(why)
 
-    def _check_places(self) -> None:
+    def _check_single_target(self) -> None:
         """Give up, with an error, if all changes have to be made at once and cannot."""
         if self._atomic:
             try:
-                self._staging.check_places()
+                self._staging.check_single_target()
             except ArgumentError as error:
-                self._give_up(error)
+                self._abort_with(error)
                 raise
 
     def _seal(self) -> bool:
         """Have nothing more take part; False: something is under way, and what follows is later."""
         with self._lock:
-            under_way = self._under_way
-            if under_way is None or under_way.is_over(self._stop, self._go_on):
-                self._stop()
+            under_way = self._pending
+            if under_way is None or under_way.is_idle(self._close_staging, self._go_on):
+                self._close_staging()
                 return True
         under_way.force()
         return False
 
-    def _stop(self) -> None:
+    def _close_staging(self) -> None:
         """Have nothing more take part."""
         self._sealed = True
         if self._staged is not None:
-            self._staged.close(self._ending)
+            self._staged.close(self._closed_reason)
 
     @property
-    def _ending(self) -> str:
+    def _closed_reason(self) -> str:
         """Why nothing more can take part."""
         return "aborted" if self.aborted else "commit already started"
 

@@ -15,10 +15,10 @@ from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future.future import NOTHING, failed, finished
 from tessarr.tensorstore.future.write_futures import WriteFutures
-from tessarr.tensorstore.handle.handle import handle
-from tessarr.tensorstore.handle.source_values import converted
+from tessarr.tensorstore.handle.handle import build_handle
+from tessarr.tensorstore.handle.source_values import as_array
 from tessarr.tensorstore.json.parse import as_flag, of_class
-from tessarr.tensorstore.ndarray_views import assign, copied, unmade
+from tessarr.tensorstore.ndarray_views import allocation_error, assign_elements, take_elements
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike, dtype, elements, json_value
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tessarr.tensorstore.context.references import References
-    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.driver import OperationScope
     from tessarr.tensorstore.future.future import Future
     from tessarr.tensorstore.handle.handle import TensorStore
 
@@ -77,37 +77,37 @@ def array(
     ([[0, 1, 2], [3, 9, 9]], (3, 2))
     """
     data_type = None if dtype is None else DataType(dtype)
-    copy, write = _choice(copy, "copy"), _choice(write, "write")
-    values, data_type = _values(array, data_type, copy)
+    copy, write = _optional_flag(copy, "copy"), _optional_flag(write, "write")
+    values, data_type = _as_elements(array, data_type, copy)
     if write and not values.flags.writeable:
         if copy is False:
             raise ArgumentError("the array cannot be written, and copy=False")
         values = values.copy()
     driver = MemoryDriver(values, data_type, of_class(context, Context, "context"))
-    return handle(driver, None, "r" if write is False or not values.flags.writeable else "rw")
+    return build_handle(driver, None, "r" if write is False or not values.flags.writeable else "rw")
 
 
-def _values(
+def _as_elements(
     source: Any, data_type: DataType | None, copy: bool | None
 ) -> tuple[npt.NDArray[Any], DataType]:
     if data_type is not None and data_type.numpy_dtype.kind == "O":
-        return _of_objects(source, data_type, copy), data_type
-    values = converted(source, None)
+        return _object_elements(source, data_type, copy), data_type
+    values = as_array(source, None)
     if data_type is None:
         if values.dtype.kind == "O":
-            data_type = dtype_of_objects(values)
-            return _of_objects(source, data_type, copy), data_type
+            data_type = infer_object_dtype(values)
+            return _object_elements(source, data_type, copy), data_type
         if values.dtype.kind in "UT":
             data_type = dtype("ustring")
-            return _of_objects(values, data_type, copy), data_type
-        data_type = _data_type(values.dtype)
+            return _object_elements(values, data_type, copy), data_type
+        data_type = _cached_dtype(values.dtype)
     wanted = data_type.dtype
     if values.dtype != wanted:
         size = values.dtype.itemsize
         if values.dtype.kind in "SV" and size != 1:
             raise ArgumentError(f"elements of {values.dtype} are {size} bytes, not one")
         safe = has_dtype(source)
-        values = values.astype(wanted, casting="safe") if safe else converted(source, wanted)
+        values = values.astype(wanted, casting="safe") if safe else as_array(source, wanted)
         _refuse_copy(copy)
     elif copy:
         values = values.copy("K")
@@ -116,26 +116,26 @@ def _values(
     return values, data_type
 
 
-def _choice(value: Any, name: str) -> bool | None:
+def _optional_flag(value: Any, name: str) -> bool | None:
     return None if value is None else as_flag(value, name)
 
 
 def _is_shared(source: Any, values: npt.NDArray[Any]) -> bool:
     """Tell whether elements are where NumPy found them: what it makes itself is new each time."""
-    return values.size == 0 or np.may_share_memory(values, converted(source, None))
+    return values.size == 0 or np.may_share_memory(values, as_array(source, None))
 
 
-_data_type = cache(dtype)
+_cached_dtype = cache(dtype)
 
 
-def dtype_of_objects(values: npt.NDArray[Any]) -> DataType:
+def infer_object_dtype(values: npt.NDArray[Any]) -> DataType:
     """Return the data type of an array of Python objects: JSON, if they can be that."""
     for value in values.flat:
         json_value(value)
     return dtype("json")
 
 
-def _of_objects(source: Any, data_type: DataType, copy: bool | None) -> npt.NDArray[Any]:
+def _object_elements(source: Any, data_type: DataType, copy: bool | None) -> npt.NDArray[Any]:
     if isinstance(source, np.ndarray) and source.dtype.kind == "O" and not copy:
         elements(source, data_type)
         return source
@@ -192,46 +192,48 @@ class MemoryDriver(Driver):
         return bool(self.values.flags.writeable)
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell that everything is there."""
         return finished((False if not_stored else None, True if fully_stored else None))
 
-    def _check(self, using: Using) -> None:
-        if using.transaction is not None:
-            self._cannot("take part in transactions")
+    def _check(self, scope: OperationScope) -> None:
+        if scope.transaction is not None:
+            self._raise_unsupported("take part in transactions")
 
-    def resolve(self, using: Using) -> Future[Driver]:
+    def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Return the same: bounds of an array do not change."""
         try:
-            self._check(using)
+            self._check(scope)
             return finished(self)
         except UnsupportedError as error:
             return failed(error)
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Copy elements."""
         try:
-            self._check(using)
-            return finished(copied(self.values, view._as_view(), out))
+            self._check(scope)
+            return finished(take_elements(self.values, view._as_view(), out))
         except Exception as error:  # noqa: BLE001 (the future tells it)
-            return failed(unmade(error, view))
+            return failed(allocation_error(error, view))
 
     @property
     def memory(self) -> npt.NDArray[Any]:
         """The array."""
         return self.values
 
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def write(
+        self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         """Store elements."""
         done: Future[None]
         try:
-            self._check(using)
+            self._check(scope)
             objects = self.values.dtype.kind == "O"
             items = elements(values, self.dtype) if objects else values
-            assign(self.values, view._as_view(), items)
+            assign_elements(self.values, view._as_view(), items)
             done = NOTHING
         except Exception as error:  # noqa: BLE001 (the futures tell it)
             done = failed(error)
@@ -245,9 +247,9 @@ class MemoryDriver(Driver):
     @property
     def chunk_layout(self) -> ChunkLayout:
         """No chunks, but the order of the axes in memory."""
-        return layout_of(self.values)
+        return memory_layout(self.values)
 
-    def storages(self) -> frozenset[Any]:
+    def storage_ids(self) -> frozenset[Any]:
         """Tell where elements are: in the array that owns the memory."""
         owner: Any = self.values
         while isinstance(owner.base, np.ndarray):
@@ -255,7 +257,7 @@ class MemoryDriver(Driver):
         return frozenset([("memory", id(owner))])
 
 
-def layout_of(values: npt.NDArray[Any]) -> ChunkLayout:
+def memory_layout(values: npt.NDArray[Any]) -> ChunkLayout:
     """Return the order of the axes in memory."""
     strides = [abs(one) for one in values.strides]
     order = sorted(range(values.ndim), key=lambda axis: -strides[axis])
@@ -292,13 +294,13 @@ def element_to_json(value: Any, data_type: DataType) -> Any:
     if kind.startswith(("int", "uint")):
         return int(value)
     if kind.startswith("complex"):
-        return [_float(float(value.real)), _float(float(value.imag))]
+        return [_float_to_json(float(value.real)), _float_to_json(float(value.imag))]
     if kind.startswith(("float", "bfloat")):
-        return _float(float(value))
+        return _float_to_json(float(value))
     raise UnsupportedError(f"JSON has nothing for elements of {kind}", extension=kind)
 
 
-def _float(value: float) -> Any:
+def _float_to_json(value: float) -> Any:
     if np.isfinite(value):
         return value
     return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"

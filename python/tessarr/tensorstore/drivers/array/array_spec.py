@@ -15,12 +15,12 @@ from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.array.array_driver import (
     MemoryDriver,
     elements_to_json,
-    layout_of,
+    memory_layout,
 )
-from tessarr.tensorstore.drivers.cast.conversion import conversion
+from tessarr.tensorstore.drivers.cast.conversion import find_conversion
 from tessarr.tensorstore.future.spawn import start
 from tessarr.tensorstore.json.parse import stated
-from tessarr.tensorstore.ndarray_views import selected
+from tessarr.tensorstore.ndarray_views import select_elements
 from tessarr.tensorstore.schema.data_type import dtype
 from tessarr.tensorstore.schema.schema import Schema
 from tessarr.tensorstore.schema.units import units_through
@@ -58,10 +58,10 @@ class MemorySpec(ReferringSpec):
         if "array" not in members:
             raise ArgumentError('"array" is missing: the spec does not say what the elements are')
         given = members.pop("array")
-        if _is_of(given, data_type):
+        if _has_data_type(given, data_type):
             values = given.copy()
         else:
-            values = parsed(stated(given), data_type, schema.rank)
+            values = parse_elements(stated(given), data_type, schema.rank)
         made = cls(Schema(dtype=data_type, rank=values.ndim)._merged(schema))
         made._values = values
         made._references = References.parse(_RESOURCES, members)
@@ -87,11 +87,13 @@ class MemorySpec(ReferringSpec):
         made = cls(Schema(dtype=driver.dtype))
         context = driver.context
         if not isinstance(context, References):
-            context = References(_RESOURCES, {}).bind(context or _default())
+            context = References(_RESOURCES, {}).bind(context or _default_context())
         made._references = context
-        order = _outwards(driver.values, view)
-        values = np.asarray(selected(driver.values, _once(view, order)._as_view()))
-        made._values, shown = _shown(values, view, order)
+        order = _storage_order(driver.values, view)
+        values = np.asarray(
+            select_elements(driver.values, _collapse_dimensions(view, order)._as_view())
+        )
+        made._values, shown = _spec_elements(values, view, order)
         units = units_through(driver.dimension_units, view)
         if any(unit is not None for unit in units):
             along = [one.input_dimension for one in shown.output]
@@ -115,7 +117,7 @@ class MemorySpec(ReferringSpec):
         return Schema(
             dtype=self.schema.dtype,
             domain=IndexDomain(shape=self._values.shape),
-            chunk_layout=layout_of(self._values),
+            chunk_layout=memory_layout(self._values),
             dimension_units=self.schema.dimension_units,
         )
 
@@ -142,7 +144,7 @@ class MemorySpec(ReferringSpec):
                 raise UnsupportedError('driver "array" cannot take part in transactions')
             self._check()
             driver = MemoryDriver(
-                _outermost(self._values.copy()),
+                _drop_unit_strides(self._values.copy()),
                 self.schema.dtype,
                 self._references,
                 self.schema.dimension_units,
@@ -152,19 +154,19 @@ class MemorySpec(ReferringSpec):
         return start(opened, here=True)
 
 
-def _outermost(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _drop_unit_strides(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the same, where axes of one item have no stride: others count as being around them."""
     axes = (np.newaxis if size == 1 else slice(None) for size in values.shape)
     return values.squeeze()[(..., *axes)]
 
 
 @cache
-def _default() -> Context:
+def _default_context() -> Context:
     """Return the context of arrays that were given none."""
     return Context()
 
 
-def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
+def _storage_order(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     """Return the dimensions of a view in the order in which a spec has them, slowest first.
 
     Those along which elements only repeat are left out. The order is TensorStore's: dimensions of
@@ -174,7 +176,7 @@ def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     steps = [0] * view.input_rank
     lists: list[list[int]] = []
     apart = view._as_view().apart()
-    for stride, line, listed in zip(values.strides, view._lines(), apart, strict=True):
+    for stride, line, listed in zip(values.strides, view._linear_maps(), apart, strict=True):
         if listed is not None and stride:
             lists.append(listed)
         elif line[0] >= 0:
@@ -189,20 +191,21 @@ def _outwards(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
     return sorted((k for k in moved if view.domain._dims[k].size != 1), key=place)
 
 
-def _once(view: IndexTransform, kept: list[int]) -> IndexTransform:
+def _collapse_dimensions(view: IndexTransform, kept: list[int]) -> IndexTransform:
     """Return a view with one position of all other dimensions, which may have no end."""
     dims = [
-        dim if k in kept or not dim.size else _one(dim) for k, dim in enumerate(view.domain._dims)
+        dim if k in kept or not dim.size else _single_position(dim)
+        for k, dim in enumerate(view.domain._dims)
     ]
     return view[IndexDomain(dims)]
 
 
-def _one(dim: Dim) -> Dim:
+def _single_position(dim: Dim) -> Dim:
     at = min(max(0, dim.inclusive_min), dim.inclusive_max)
     return Dim(inclusive_min=at, size=1, label=dim.label)
 
 
-def _shown(
+def _spec_elements(
     values: npt.NDArray[Any], view: IndexTransform, order: list[int]
 ) -> tuple[npt.NDArray[Any], IndexTransform]:
     """Return elements along some dimensions, laid out in their order, and how they repeat."""
@@ -219,7 +222,7 @@ def _shown(
     return laid, IndexTransform._of(view.domain, maps)
 
 
-def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
+def parse_elements(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
     """Return the array that nested lists of JSON are.
 
     Parameters
@@ -240,7 +243,7 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
     pairs = data_type.name.startswith("complex")
     lists = pairs or rank is not None  # whether elements may be lists
     if rank is None:
-        rank = max(0, _depth(items) - pairs)
+        rank = max(0, _list_depth(items) - pairs)
     if rank > _MAX_RANK:
         raise ArgumentError(f'"array": {rank} axes are too many, {_MAX_RANK} are possible')
     shape: list[int] = []
@@ -260,10 +263,10 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
     _flatten(items, shape, flat, lists=lists)
     values = np.empty(len(flat), "O")
     for k, item in enumerate(flat):
-        values[k] = _pair(item) if pairs else item
+        values[k] = _read_complex(item) if pairs else item
     if pairs:
         return values.astype(data_type.dtype).reshape(shape)
-    convert = conversion(dtype("json"), data_type)
+    convert = find_conversion(dtype("json"), data_type)
     if convert is None:
         raise ArgumentError(f'"array": JSON has nothing for elements of {data_type.name}')
     try:
@@ -272,7 +275,7 @@ def parsed(items: Any, data_type: dtype, rank: int | None) -> npt.NDArray[Any]:
         raise ArgumentError(f'"array": {error}') from error
 
 
-def _is_of(given: Any, data_type: dtype) -> bool:
+def _has_data_type(given: Any, data_type: dtype) -> bool:
     """Whether this is an array of such elements, as it is pickled where JSON has none of them."""
     if not isinstance(given, np.ndarray) or given.dtype != data_type.dtype:
         return False
@@ -281,7 +284,7 @@ def _is_of(given: Any, data_type: dtype) -> bool:
     return data_type.name == "string" and all(type(item) is bytes for item in given.flat)
 
 
-def _depth(items: Any) -> int:
+def _list_depth(items: Any) -> int:
     depth = 0
     while isinstance(items, list):
         depth += 1
@@ -305,10 +308,10 @@ def _flatten(items: Any, shape: list[int], into: list[Any], *, lists: bool) -> N
         _flatten(item, shape[1:], into, lists=lists)
 
 
-def _pair(item: Any) -> complex:
+def _read_complex(item: Any) -> complex:
     if not isinstance(item, list) or len(item) != 2:
         raise ArgumentError(
             f'"array": {safe_repr(item)} is not a pair of numbers, as complex ones are'
         )
-    real, imaginary = parsed(item, dtype("float64"), 1).tolist()
+    real, imaginary = parse_elements(item, dtype("float64"), 1).tolist()
     return complex(real, imaginary)

@@ -8,12 +8,17 @@ import numpy as np
 
 from tessarr.errors import ArgumentError, TessarrError
 from tessarr.tensorstore.driver import Driver
-from tessarr.tensorstore.drivers.cast.conversion import conversion
+from tessarr.tensorstore.drivers.cast.conversion import find_conversion
 from tessarr.tensorstore.future.combine import converted
 from tessarr.tensorstore.future.future import NOTHING, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
-from tessarr.tensorstore.handle.handle import TensorStore, handle
-from tessarr.tensorstore.ndarray_views import look, near, overlaps_itself, selected
+from tessarr.tensorstore.handle.handle import TensorStore, build_handle
+from tessarr.tensorstore.ndarray_views import (
+    find_memory,
+    overlaps_itself,
+    select_elements,
+    start_view,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,14 +27,14 @@ if TYPE_CHECKING:
 
     from tessarr.index_space import IndexDomain, IndexTransform
     from tessarr.tensorstore.batch.shared_reads import Expected
-    from tessarr.tensorstore.driver import Resizing, Using
+    from tessarr.tensorstore.driver import OperationScope, ResizeRequest
     from tessarr.tensorstore.future.future import Future
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["CastDriver", "cast_store"]
+__all__ = ["CastDriver", "cast_handle"]
 
 
-def cast_store(base: TensorStore, data_type: DataType) -> TensorStore:
+def cast_handle(base: TensorStore, data_type: DataType) -> TensorStore:
     """Return a view of a handle with another data type.
 
     Raises
@@ -44,8 +49,8 @@ def cast_store(base: TensorStore, data_type: DataType) -> TensorStore:
         if able and way in base.mode
     )
     if base.mode and not mode:
-        raise driver.lacking()
-    return handle(driver, base._view, mode, base.transaction)
+        raise driver.unsupported_error()
+    return build_handle(driver, base._view, mode, base.transaction)
 
 
 class CastDriver(Driver):
@@ -66,10 +71,10 @@ class CastDriver(Driver):
     def __init__(self, of: Driver, data_type: DataType) -> None:
         self._of = of
         self.dtype = data_type
-        self._forward = conversion(of.dtype, data_type)
-        self._backward = conversion(data_type, of.dtype)
+        self._forward = find_conversion(of.dtype, data_type)
+        self._backward = find_conversion(data_type, of.dtype)
         if self._forward is None and self._backward is None:
-            raise self.lacking()
+            raise self.unsupported_error()
 
     @property
     def domain(self) -> IndexDomain:
@@ -86,18 +91,20 @@ class CastDriver(Driver):
         """Whether there is a conversion to the base's data type."""
         return self._backward is not None and self._of.writable
 
-    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+    def refresh_bounds(
+        self, view: IndexTransform, scope: OperationScope
+    ) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
-        of, found = self._of.settled(view, using)
-        return self._again(of), found
+        of, found = self._of.refresh_bounds(view, scope)
+        return self._rebase(of), found
 
-    def due(self, using: Using) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[Expected]:
         """Return what the base has to look at."""
-        return self._of.due(using)
+        return self._of.stale_documents(scope)
 
-    def changed_in(self, using: Using) -> Driver:
+    def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return a view of the base with the bounds that a transaction has given that."""
-        return self._again(self._of.changed_in(using))
+        return self._rebase(self._of.with_staged_bounds(scope))
 
     @property
     def resizable(self) -> bool:
@@ -105,29 +112,31 @@ class CastDriver(Driver):
         return self._of.resizable
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read elements of the base, and convert them."""
         forward = self._forward
         if forward is None:
-            return failed(self.lacking())
+            return failed(self.unsupported_error())
         if self._of.dtype == self.dtype:
-            return self._of.read(view, out, using)
+            return self._of.read(view, out, scope)
 
-        return converted(look(self._of, view, using), lambda values: forward(values, out))
+        return converted(start_view(self._of, view, scope), lambda values: forward(values, out))
 
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def write(
+        self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         """Convert elements, and write them to the base."""
         backward = self._backward
         if backward is None:
-            raise self.lacking(back=True)
+            raise self.unsupported_error(back=True)
         done: Future[None]
         try:
             unique = _unbroadcast(values)  # so that what is repeated is converted once
             place = None
             if unique.shape == values.shape and not view._as_view().lists:
-                memory = near(self._of, using, write=True)
-                place = None if memory is None else selected(memory, view._as_view())
+                memory = find_memory(self._of, scope, write=True)
+                place = None if memory is None else select_elements(memory, view._as_view())
             if place is not None:
                 if overlaps_itself(place):  # of what is written to one element the last counts
                     place = None
@@ -135,13 +144,13 @@ class CastDriver(Driver):
                     unique = unique.copy()
             items = backward(unique, place)
             if place is None:
-                return self._of.write(view, np.broadcast_to(items, values.shape), using)
+                return self._of.write(view, np.broadcast_to(items, values.shape), scope)
             done = NOTHING
         except TessarrError as error:
             done = failed(error)
         return WriteFutures._of(done, done)
 
-    def lacking(self, *, back: bool = False) -> ArgumentError:
+    def unsupported_error(self, *, back: bool = False) -> ArgumentError:
         """Return the error that there is no conversion."""
         names = [self._of.dtype.name, self.dtype.name]
         source, target = reversed(names) if back else names
@@ -149,32 +158,32 @@ class CastDriver(Driver):
             f"elements of {source} are not converted to {target}", kind="cannot_cast"
         )
 
-    def storages(self) -> frozenset[Any]:
+    def storage_ids(self) -> frozenset[Any]:
         """Tell where elements are: those of the base."""
-        return self._of.storages()
+        return self._of.storage_ids()
 
     @property
-    def write_chunk(self) -> Sequence[int]:
+    def write_chunk_shape(self) -> Sequence[int]:
         """How long parts are that are best written as a whole."""
-        return self._of.write_chunk
+        return self._of.write_chunk_shape
 
-    def resolve(self, using: Using) -> Future[Driver]:
+    def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Look up the bounds of the base."""
-        return converted(self._of.resolve(using), self._again)
+        return converted(self._of.resolve(scope), self._rebase)
 
-    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+    def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds of the base."""
-        return converted(self._of.resize(how, using), self._again)
+        return converted(self._of.resize(request, scope), self._rebase)
 
-    def _again(self, of: Driver) -> Driver:
+    def _rebase(self, of: Driver) -> Driver:
         return self if of is self._of else CastDriver(of, self.dtype)
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell what is stored of the base."""
         return self._of.storage_statistics(
-            view, not_stored=not_stored, fully_stored=fully_stored, using=using
+            view, not_stored=not_stored, fully_stored=fully_stored, scope=scope
         )
 
     @property
@@ -215,7 +224,7 @@ class CastDriver(Driver):
 
     def base_of(self, view: IndexTransform) -> TensorStore:
         """Return the same view of what is viewed."""
-        return handle(self._of, view)
+        return build_handle(self._of, view)
 
 
 def _unbroadcast(values: npt.NDArray[Any]) -> npt.NDArray[Any]:

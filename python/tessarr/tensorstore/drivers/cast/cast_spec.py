@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexTransform
-from tessarr.tensorstore.drivers.cast.cast_driver import CastDriver, cast_store
-from tessarr.tensorstore.drivers.cast.conversion import conversion
+from tessarr.tensorstore.drivers.cast.cast_driver import CastDriver, cast_handle
+from tessarr.tensorstore.drivers.cast.conversion import find_conversion
 from tessarr.tensorstore.future.combine import converted
 from tessarr.tensorstore.future.future import Future
 from tessarr.tensorstore.handle.handle import TensorStore
@@ -53,7 +53,7 @@ class CastSpec(BasedSpec):
         return made
 
     @classmethod
-    def made(cls, base: Spec, data_type: DataType) -> Spec:
+    def from_base(cls, base: Spec, data_type: DataType) -> Spec:
         """Return the spec of a cast of what another one opens."""
         view = base._view
         rank = base._driver.outline().rank if view is None else view.output_rank
@@ -64,7 +64,7 @@ class CastSpec(BasedSpec):
     @staticmethod
     def wrap_handle(base: TensorStore, data_type: DataType) -> TensorStore:
         """Return a view of a handle with another data type."""
-        return cast_store(base, data_type)
+        return cast_handle(base, data_type)
 
     def _constrain(self, schema: Schema) -> None:
         """Pass constraints on to what is viewed, but for the data type."""
@@ -127,8 +127,8 @@ class CastSpec(BasedSpec):
             dimension_units=base.dimension_units,
         )
         if base.fill_value is not None and target is not None:
-            source = _kind_of(base.fill_value, base.dtype)
-            forward = conversion(source, target)
+            source = _fill_data_type(base.fill_value, base.dtype)
+            forward = find_conversion(source, target)
             if forward is not None:
                 known.update(fill_value=forward(base.fill_value))
         return known
@@ -155,7 +155,7 @@ class CastSpec(BasedSpec):
             raise ArgumentError("the data type has to be given")
 
         def opened(base: TensorStore) -> Opened:
-            made = cast_store(base, target)
+            made = cast_handle(base, target)
             for way, asked in (("r", opening.read), ("w", opening.write)):
                 if (
                     asked
@@ -173,14 +173,14 @@ class CastSpec(BasedSpec):
         return converted(open_spec(self._nested[0], opening), opened)
 
 
-def _kind_of(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:
+def _fill_data_type(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:
     """Return the data type of a fill value, which stays JSON if one was not stated beside it."""
     if not fill.dtype.hasobject:
         return stated or DataType(fill.dtype)
-    kind = None if stated is None else _OBJECTS.get(stated.name)
+    kind = None if stated is None else _OBJECT_TYPES.get(stated.name)
     if stated is None or kind is None or not all(isinstance(item, kind) for item in fill.flat):
         return json
     return stated
 
 
-_OBJECTS: Final = {"string": bytes, "ustring": str}
+_OBJECT_TYPES: Final = {"string": bytes, "ustring": str}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["Conversion", "conversion"]
+__all__ = ["Conversion", "find_conversion"]
 
 
 class Conversion(Protocol):
@@ -37,7 +37,7 @@ class Conversion(Protocol):
         ...
 
 
-_TO: Final = {
+_CONVERTIBLE: Final = {
     "bool": {"bool", "int", "float", "complex", "json"},
     "int": {"bool", "int", "float", "complex", "text", "json"},
     "float": {"bool", "int", "float", "complex", "text", "json"},
@@ -50,7 +50,7 @@ _TO: Final = {
 
 
 @cache
-def conversion(source: DataType, target: DataType) -> Conversion | None:
+def find_conversion(source: DataType, target: DataType) -> Conversion | None:
     """Return what makes new arrays of another data type; None if nothing does.
 
     Between equal data types it gives back what it was given.
@@ -58,36 +58,40 @@ def conversion(source: DataType, target: DataType) -> Conversion | None:
     Examples
     --------
     >>> from tessarr.tensorstore.schema.data_type import float32, int8, ustring
-    >>> conversion(float32, int8)(np.float32([1.5, -2.7])).tolist()
+    >>> find_conversion(float32, int8)(np.float32([1.5, -2.7])).tolist()
     [1, -2]
-    >>> conversion(ustring, int8) is None
+    >>> find_conversion(ustring, int8) is None
     True
     """
     if source == target:
-        return _same
-    one, other = _kind(source), _kind(target)
-    if other not in _TO[one]:
+        return _copy_unchanged
+    one, other = _element_kind(source), _element_kind(target)
+    if other not in _CONVERTIBLE[one]:
         return None
     if one == "byte":
-        return lambda values, out=None: _into(values.copy().view(target.dtype), out)
+        return lambda values, out=None: _store_into(values.copy().view(target.dtype), out)
     if "json" in (one, other) or "text" in (one, other):
-        convert = _single(source.name, one, target)
-        return lambda values, out=None: _into(_each(values, convert, target.dtype), out)
-    return lambda values, out=None: _numbers(values, target, out)
+        convert = _element_conversion(source.name, one, target)
+        return lambda values, out=None: _store_into(
+            _convert_each(values, convert, target.dtype), out
+        )
+    return lambda values, out=None: _convert_numbers(values, target, out)
 
 
-def _same(values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
-    return _into(values, out)
+def _copy_unchanged(
+    values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
+) -> npt.NDArray[Any]:
+    return _store_into(values, out)
 
 
-def _into(values: npt.NDArray[Any], out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
+def _store_into(values: npt.NDArray[Any], out: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
     if out is None:
         return values
     np.copyto(out, values, casting="unsafe")
     return out
 
 
-def _kind(data_type: DataType) -> str:
+def _element_kind(data_type: DataType) -> str:
     name = data_type.name
     if name in ("string", "ustring"):
         return "text"
@@ -101,17 +105,17 @@ def _kind(data_type: DataType) -> str:
     return "complex" if name.startswith("complex") else "time"
 
 
-def _numbers(
+def _convert_numbers(
     values: npt.NDArray[Any], target: DataType, out: npt.NDArray[Any] | None
 ) -> npt.NDArray[Any]:
     if out is None:
         out = _engine.empty(values.shape, target.dtype)
-    _engine.convert(values, out, _told(values.dtype), _told(out.dtype))
+    _engine.convert(values, out, _engine_type(values.dtype), _engine_type(out.dtype))
     return out
 
 
 @cache
-def _told(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
+def _engine_type(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
     """Return what tells the engine a type of numbers."""
     if kind.isbuiltin == 1:
         return f"{kind.kind}{kind.itemsize}"
@@ -124,7 +128,7 @@ def _told(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
     return _engine.ByteFloats(numbers.tolist(), nearest.tobytes())
 
 
-def _each(
+def _convert_each(
     values: npt.NDArray[Any], convert: Callable[[Any], Any], wanted: np.dtype[Any]
 ) -> npt.NDArray[Any]:
     result = _engine.empty(values.shape, wanted)
@@ -135,26 +139,26 @@ def _each(
     return result
 
 
-def _single(name: str, kind: str, target: DataType) -> Callable[[Any], Any]:
+def _element_conversion(name: str, kind: str, target: DataType) -> Callable[[Any], Any]:
     """Return what converts one element, from or to text or JSON."""
-    goal = _kind(target)
+    goal = _element_kind(target)
     if kind == "json":
-        convert = _from_json(target, goal)
+        convert = _converter_from_json(target, goal)
         return lambda value: convert(json_value(value))
     if kind == "text":
-        as_text: Callable[[Any], str] = _decoded if name == "string" else str
+        as_text: Callable[[Any], str] = _decode_text if name == "string" else str
         if target.name == "string":
             return lambda value: as_text(value).encode()
         return as_text
     if goal == "json":
-        return _to_json(kind)
+        return _converter_to_json(kind)
     text = _complex_text if kind == "complex" else str if kind == "int" else _float_text
     if target.name == "string":
         return lambda value: text(value).encode()
     return text
 
 
-def _decoded(value: bytes) -> str:
+def _decode_text(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -169,24 +173,24 @@ def _complex_text(value: complex) -> str:
     return f"({value.real:g},{value.imag:g})"
 
 
-def _to_json(kind: str) -> Callable[[Any], Any]:
+def _converter_to_json(kind: str) -> Callable[[Any], Any]:
     if kind == "complex":
         return lambda value: [float(value.real), float(value.imag)]
     return {"bool": bool, "int": int, "float": float}[kind]
 
 
-def _from_json(target: DataType, goal: str) -> Callable[[Any], Any]:
+def _converter_from_json(target: DataType, goal: str) -> Callable[[Any], Any]:
     if goal == "text":
-        return _text_from_json(target.name)
+        return _converter_to_text(target.name)
     if goal == "bool":
         return _bool_from_json
     if goal == "float":
         return lambda value: target.type(_float_from_json(value))
-    limits = _limits(target)
+    limits = _integer_limits(target)
     return lambda value: target.type(_integer_from_json(value, limits))
 
 
-def _text_from_json(name: str) -> Callable[[Any], Any]:
+def _converter_to_text(name: str) -> Callable[[Any], Any]:
     def convert(value: Any) -> Any:
         if not isinstance(value, str):
             raise DataError(f"expected a text, not {safe_repr(value)}", kind="cannot_cast")
@@ -217,7 +221,7 @@ def _float_from_json(value: Any) -> float:
     raise DataError(f"expected a number, not {safe_repr(value)}", kind="cannot_cast")
 
 
-def _limits(target: DataType) -> tuple[int, int]:
+def _integer_limits(target: DataType) -> tuple[int, int]:
     bits = int(target.name.removeprefix("u").removeprefix("int"))
     if target.name.startswith("u"):
         return 0, 2**bits - 1

@@ -13,15 +13,15 @@ import numpy as np
 from tessarr.errors import ArgumentError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
 from tessarr.index_space.intervals import INFINITE
-from tessarr.index_space.output_index_map import position
-from tessarr.index_space.view_bounds import extent
+from tessarr.index_space.output_index_map import evaluate_map
+from tessarr.index_space.view_bounds import map_extent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-__all__ = ["BlockGrid", "check_factors", "downsampled"]
+__all__ = ["BlockGrid", "check_factors", "downsample_domain"]
 
 
 def check_factors(factors: Sequence[int], rank: int) -> None:
@@ -32,7 +32,7 @@ def check_factors(factors: Sequence[int], rank: int) -> None:
         raise ArgumentError(f"factors are from 1 to {INFINITE}, not {tuple(factors)}")
 
 
-def downsampled(domain: IndexDomain, factors: Sequence[int], method: str) -> IndexDomain:
+def downsample_domain(domain: IndexDomain, factors: Sequence[int], method: str) -> IndexDomain:
     """Return the domain of the result."""
     dims = []
     for dim, factor in zip(domain._dims, factors, strict=True):
@@ -66,7 +66,7 @@ class BlockGrid:
         self.base = base._dims
         self.factors = tuple(factors)
         self._method = method
-        self.domain = downsampled(base, self.factors, method)
+        self.domain = downsample_domain(base, self.factors, method)
 
     def check(self, view: IndexTransform) -> None:
         """Check that there are the blocks of a view; single elements are when they are read.
@@ -79,7 +79,7 @@ class BlockGrid:
         if self._method == "stride" or any(dim.empty for dim in dims):
             return
         for k, (one, there) in enumerate(zip(view.output, self.domain._dims, strict=True)):
-            least, beyond = extent(one, dims)
+            least, beyond = map_extent(one, dims)
             before = least < there.inclusive_min and there.inclusive_min > -INFINITE
             behind = beyond > there.exclusive_max and there.exclusive_max < INFINITE
             if self.factors[k] > 1 and (before or behind):
@@ -89,11 +89,13 @@ class BlockGrid:
                     kind="out_of_bounds",
                 )
 
-    def behind(self, view: IndexTransform) -> IndexTransform | None:
+    def base_view(self, view: IndexTransform) -> IndexTransform | None:
         """Return the view of the base that has all that a view of the result is made of."""
-        return self.strided(view) if self._method == "stride" else self.behind_all(view)
+        return (
+            self.first_elements_view(view) if self._method == "stride" else self.covering_view(view)
+        )
 
-    def behind_all(self, view: IndexTransform) -> IndexTransform | None:
+    def covering_view(self, view: IndexTransform) -> IndexTransform | None:
         """Return the view of the base that has all that is behind a view of the result.
 
         What is none of a box gets a dimension more, of the positions inside of blocks; where these
@@ -102,7 +104,7 @@ class BlockGrid:
         dims = [
             Dim._of(one.inclusive_min, one.exclusive_max, one.label) for one in view.domain._dims
         ]
-        alone = {dim for dim, *_ in view._lines(alone=True)}
+        alone = {dim for dim, *_ in view._linear_maps(alone=True)}
         offsets: list[npt.NDArray[np.int64] | int | None] = []
         for at, one in enumerate(view.output):
             k, factor, base = one.input_dimension, self.factors[at], self.base[at]
@@ -125,7 +127,7 @@ class BlockGrid:
                 dims[k] = Dim._of(low, max(low, high), dim.label)
                 offsets.append(by)
                 continue
-            least, most = self.edges(at, position(one, view.domain._dims))
+            least, most = self.block_bounds(at, evaluate_map(one, view.domain._dims))
             sizes = np.unique(most - least)
             if not len(sizes):  # no block is behind no position
                 offsets.append(None)
@@ -134,9 +136,9 @@ class BlockGrid:
                 return None
             offsets.append(least)
             dims.append(Dim._of(0, int(sizes[0])))
-        return _behind_view(view, dims, offsets)
+        return _build_base_view(view, dims, offsets)
 
-    def strided(self, view: IndexTransform) -> IndexTransform:
+    def first_elements_view(self, view: IndexTransform) -> IndexTransform:
         """Return the view of the base that has the first element of each block.
 
         Raises
@@ -145,14 +147,14 @@ class BlockGrid:
             If one would be beyond the range of indices.
         """
         try:
-            return self._strided(view)
+            return self._scale_maps(view)
         except OverflowError:
             raise ArgumentError(
                 f"blocks of {list(self.factors)} elements: the first of {view.domain} would be "
                 "beyond the range of indices"
             ) from None
 
-    def _strided(self, view: IndexTransform) -> IndexTransform:
+    def _scale_maps(self, view: IndexTransform) -> IndexTransform:
         maps = []
         for one, factor in zip(view.output, self.factors, strict=True):
             offset, stride = one.offset * factor, one._factor * factor
@@ -164,7 +166,7 @@ class BlockGrid:
                 maps.append(OutputIndexMap._constant(offset))
         return IndexTransform._of(view.domain, tuple(maps))
 
-    def edges(
+    def block_bounds(
         self, k: int, positions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return which interval of the base stands behind each position."""
@@ -182,7 +184,7 @@ class BlockGrid:
         )
 
 
-def _behind_view(
+def _build_base_view(
     view: IndexTransform, dims: list[Dim], offsets: list[npt.NDArray[np.int64] | int | None]
 ) -> IndexTransform:
     """Return the view of a base: as before, along boxes, or along one dimension more."""
@@ -190,7 +192,7 @@ def _behind_view(
     maps = []
     for one, offset in zip(view.output, offsets, strict=True):
         if offset is None:
-            maps.append(_widened(one, rank))
+            maps.append(_widen_map(one, rank))
             continue
         if isinstance(offset, int):
             assert one.input_dimension is not None
@@ -208,7 +210,7 @@ def _behind_view(
     return IndexTransform._of(IndexDomain._of(tuple(dims)), tuple(maps))
 
 
-def _widened(one: OutputIndexMap, rank: int) -> OutputIndexMap:
+def _widen_map(one: OutputIndexMap, rank: int) -> OutputIndexMap:
     """Return the same map of a view with more dimensions."""
     array = one.index_array
     if array is None:

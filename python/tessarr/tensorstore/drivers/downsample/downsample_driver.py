@@ -21,16 +21,22 @@ import numpy as np
 
 from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space import Blocks, Dim, IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.index_space.output_index_map import position
+from tessarr.index_space.output_index_map import evaluate_map
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.array.array_driver import array
 from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors
-from tessarr.tensorstore.drivers.downsample.reduction import Cut, check_method, reduce
+from tessarr.tensorstore.drivers.downsample.reduction import AxisBlocks, check_method, reduce
 from tessarr.tensorstore.future.combine import converted
 from tessarr.tensorstore.future.future import failed, finished
 from tessarr.tensorstore.future.spawn import start
-from tessarr.tensorstore.handle.handle import TensorStore, handle
-from tessarr.tensorstore.ndarray_views import check_finite, copied, empty, look, outside
+from tessarr.tensorstore.handle.handle import TensorStore, build_handle
+from tessarr.tensorstore.ndarray_views import (
+    check_finite,
+    empty,
+    out_of_bounds_error,
+    start_view,
+    take_elements,
+)
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.chunk_views import layout_through
 from tessarr.tensorstore.schema.domain_bounds import check_fits, propagated
@@ -42,16 +48,16 @@ if TYPE_CHECKING:
 
     from tessarr.index_space import Behind
     from tessarr.tensorstore.batch.shared_reads import Expected
-    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.driver import OperationScope
     from tessarr.tensorstore.future.future import Future
 
-__all__ = ["DownsampleDriver", "downsample_store"]
+__all__ = ["DownsampleDriver", "downsample_handle"]
 
 _SLAB_BYTES: Final = 64 << 20
-_WASTE: Final = 4
+_MAX_WASTE: Final = 4
 
 
-def downsample_store(base: TensorStore, factors: Sequence[int], method: str) -> TensorStore:
+def downsample_handle(base: TensorStore, factors: Sequence[int], method: str) -> TensorStore:
     """Return a view of a handle with one element for each block.
 
     Raises
@@ -61,7 +67,7 @@ def downsample_store(base: TensorStore, factors: Sequence[int], method: str) -> 
     """
     if not base.readable:
         raise ArgumentError("what was opened for writing only has no downsampled view")
-    return handle(DownsampleDriver(base, factors, method), None, "r", base.transaction)
+    return build_handle(DownsampleDriver(base, factors, method), None, "r", base.transaction)
 
 
 class DownsampleDriver(Driver):
@@ -77,7 +83,7 @@ class DownsampleDriver(Driver):
         What is made of each.
     """
 
-    __slots__ = ("_block_bytes", "_blocks", "_cut", "_of", "method")
+    __slots__ = ("_block_bytes", "_blocks", "_engine_blocks", "_of", "method")
 
     name = "downsample"
 
@@ -88,7 +94,7 @@ class DownsampleDriver(Driver):
         self.dtype = of.dtype
         self.method = method
         self._blocks = BlockGrid(of.domain, factors, method)
-        self._cut = Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
+        self._engine_blocks = Blocks(of._as_view(), self._blocks.domain._as_view(), self.factors)
         sizes = map(min, self._blocks.factors, [dim.size for dim in of.domain._dims])
         self._block_bytes = prod(sizes) * of.dtype.dtype.itemsize
 
@@ -112,39 +118,43 @@ class DownsampleDriver(Driver):
         """Never."""
         return False
 
-    def storages(self) -> frozenset[Any]:
+    def storage_ids(self) -> frozenset[Any]:
         """Tell where elements are: where those of the base are."""
-        return self._of._driver.storages()
+        return self._of._driver.storage_ids()
 
-    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+    def refresh_bounds(
+        self, view: IndexTransform, scope: OperationScope
+    ) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
-        of = self._of._now(using._replace(looks=True))  # also where this is a layer
+        of = self._of._with_current_bounds(
+            scope._replace(rechecks_bounds=True)
+        )  # also where this is a layer
         if of._driver.memory is None:  # else its bounds stay
             check_fits(of._view, of._driver.domain)  # also where nothing is read of what is missing
         driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
-        if driver is self and not view._follows:
+        if driver is self and not view._has_implicit_bounds:
             return self, view
         return driver, propagated(view, driver.domain)
 
-    def due(self, using: Using) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[Expected]:
         """Return what the base has to look at."""
-        return self._of._driver.due(using._replace(looks=True))
+        return self._of._driver.stale_documents(scope._replace(rechecks_bounds=True))
 
-    def changed_in(self, using: Using) -> Driver:
+    def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return the same view of the base in a transaction."""
-        return DownsampleDriver(self._of._taking_part(using), self.factors, self.method)
+        return DownsampleDriver(self._of._in_scope(scope), self.factors, self.method)
 
-    def resolve(self, using: Using) -> Future[Driver]:
+    def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Look up the bounds of the base."""
         return converted(
-            self._of.resolve(batch=using.batch),
+            self._of.resolve(batch=scope.batch),
             lambda of: DownsampleDriver(of, self.factors, self.method),
         )
 
     @property
     def chunk_layout(self) -> Any:
         """That of the base, in blocks."""
-        view = self._blocks.strided(IndexTransform(self._blocks.domain))
+        view = self._blocks.first_elements_view(IndexTransform(self._blocks.domain))
         return ChunkLayout._of(layout_through(self._of.chunk_layout._constraints, view))
 
     @property
@@ -160,7 +170,7 @@ class DownsampleDriver(Driver):
             return fill
         inner = slice(self._of.rank - fill.ndim, None)
         alike = array(fill, self.dtype).translate_to[self._of.origin[inner]]
-        return downsample_store(alike, self.factors[inner], self.method).read().result()
+        return downsample_handle(alike, self.factors[inner], self.method).read().result()
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:
@@ -186,48 +196,48 @@ class DownsampleDriver(Driver):
         None where such blocks differ in size.
         """
         self._blocks.check(view)
-        return self._behind(view)
+        return self._base_handle(view)
 
-    def _behind(self, view: IndexTransform) -> TensorStore | None:
-        found = self._blocks.behind(view)
+    def _base_handle(self, view: IndexTransform) -> TensorStore | None:
+        found = self._blocks.base_view(view)
         return None if found is None else self._of[found]
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell what is stored of what is behind a view."""
         try:
-            base = self._behind(view)
+            base = self._base_handle(view)
         except SelectionError as error:
-            return failed(outside(error))
+            return failed(out_of_bounds_error(error))
         if base is None:
-            self._cannot("tell what is stored of blocks of several sizes")
+            self._raise_unsupported("tell what is stored of blocks of several sizes")
         return base._driver.storage_statistics(
-            base._view, not_stored=not_stored, fully_stored=fully_stored, using=using
+            base._view, not_stored=not_stored, fully_stored=fully_stored, scope=scope
         )
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read blocks, and reduce them."""
         try:
             if self.method == "stride":
                 check_finite(view)
-                strided = self._of._view[self._blocks.strided(view)]
-                return self._of._driver.read(strided, out, using)
-            behind = self._cut.behind(view._as_view())
+                strided = self._of._view[self._blocks.first_elements_view(view)]
+                return self._of._driver.read(strided, out, scope)
+            behind = self._engine_blocks.behind(view._as_view())
             if behind is None:
                 return finished(empty(view.domain.shape, self.dtype.dtype) if out is None else out)
-            if prod(behind.counts) > _WASTE * view.size + 1000:
-                return self._by_points(view, out, using)
-            return self._by_product(behind, out, using)
+            if prod(behind.counts) > _MAX_WASTE * view.size + 1000:
+                return self._read_points(view, out, scope)
+            return self._read_product(behind, out, scope)
         except SelectionError as error:
-            return failed(outside(error))
+            return failed(out_of_bounds_error(error))
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
-    def _by_product(
-        self, behind: Behind, out: npt.NDArray[Any] | None, using: Using
+    def _read_product(
+        self, behind: Behind, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read what stands behind the product of positions of each dimension."""
         counts, order = behind.counts, behind.order
@@ -237,21 +247,23 @@ class DownsampleDriver(Driver):
         rows = counts[0] if counts else 1
         most = max(1, _SLAB_BYTES * rows // max(1, prod(counts) * self._block_bytes))
         if rows <= most:
-            reduced = self._reduced(behind, 0, rows, values, using)
+            reduced = self._read_rows(behind, 0, rows, values, scope)
         else:
-            reduced = start(self._by_slabs, behind, most, values, using)
+            reduced = start(self._read_slabs, behind, most, values, scope)
         return (
-            reduced if order is None else converted(reduced, lambda them: copied(them, order, out))
+            reduced
+            if order is None
+            else converted(reduced, lambda them: take_elements(them, order, out))
         )
 
-    def _by_slabs(
-        self, behind: Behind, most: int, values: npt.NDArray[Any], using: Using
+    def _read_slabs(
+        self, behind: Behind, most: int, values: npt.NDArray[Any], scope: OperationScope
     ) -> npt.NDArray[Any]:
         """Read and reduce some rows after the other, so that what is read at once is bounded."""
         before: Future[Any] | None = None
         for first in range(0, len(values), most):
             last = min(first + most, len(values))
-            reading = self._reduced(behind, first, last, values[first:last], using)
+            reading = self._read_rows(behind, first, last, values[first:last], scope)
             reading.force()  # while the one before is reduced
             if before is not None:
                 before.result()
@@ -260,25 +272,25 @@ class DownsampleDriver(Driver):
             before.result()
         return values
 
-    def _reduced(
-        self, behind: Behind, first: int, last: int, out: npt.NDArray[Any], using: Using
+    def _read_rows(
+        self, behind: Behind, first: int, last: int, out: npt.NDArray[Any], scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read and reduce what stands behind some rows of the product."""
         view, cuts = behind.part(first, last)
-        blocks = [Cut(*cut) for cut in cuts]
-        read = look(self._of._driver, IndexTransform._of_view(view), using)
+        blocks = [AxisBlocks(*cut) for cut in cuts]
+        read = start_view(self._of._driver, IndexTransform._of_view(view), scope)
         return converted(read, lambda values: reduce(values, blocks, self.method, out))
 
-    def _by_points(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    def _read_points(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read the block of each point of the view."""
         rank = view.output_rank
         points = [
-            np.broadcast_to(position(one, view.domain._dims), view.domain.shape).reshape(-1)
+            np.broadcast_to(evaluate_map(one, view.domain._dims), view.domain.shape).reshape(-1)
             for one in view.output
         ]
-        edges = [self._blocks.edges(k, points[k]) for k in range(rank)]
+        edges = [self._blocks.block_bounds(k, points[k]) for k in range(rank)]
         shapes = np.stack([most - least for least, most in edges], axis=1)
         kinds, group = np.unique(shapes, axis=0, return_inverse=True)
 
@@ -290,7 +302,7 @@ class DownsampleDriver(Driver):
                 for begin in range(0, len(chosen), most):
                     some = chosen[begin : begin + most]
                     least = [edge[0][some] for edge in edges]
-                    result[some] = self._blocks_at(least, lengths, using)
+                    result[some] = self._read_blocks(least, lengths, scope)
             values = result.reshape(view.domain.shape)
             if out is None:
                 return values
@@ -299,8 +311,8 @@ class DownsampleDriver(Driver):
 
         return start(work)
 
-    def _blocks_at(
-        self, least: list[npt.NDArray[np.int64]], lengths: list[int], using: Using
+    def _read_blocks(
+        self, least: list[npt.NDArray[np.int64]], lengths: list[int], scope: OperationScope
     ) -> npt.NDArray[Any]:
         """Read blocks of one shape that begin at some points, and reduce each."""
         rank = len(lengths)
@@ -313,6 +325,6 @@ class DownsampleDriver(Driver):
             inside = np.arange(lengths[k]).reshape(shape)
             maps.append(OutputIndexMap._by_array(begin.reshape(count, *[1] * rank) + inside))
         view = IndexTransform._of(IndexDomain._of(dims), tuple(maps))
-        values = look(self._of._driver, self._of._view[view], using).result()
-        blocks = [Cut(0, 1, count, 0), *(Cut(0, length, 1, 0) for length in lengths)]
+        values = start_view(self._of._driver, self._of._view[view], scope).result()
+        blocks = [AxisBlocks(0, 1, count, 0), *(AxisBlocks(0, length, 1, 0) for length in lengths)]
         return reduce(values, blocks, self.method).reshape(-1)

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.tensorstore.drivers.downsample.blocks import BlockGrid, check_factors, downsampled
+from tessarr.tensorstore.drivers.downsample.blocks import (
+    BlockGrid,
+    check_factors,
+    downsample_domain,
+)
 from tessarr.tensorstore.drivers.downsample.downsample_driver import (
     DownsampleDriver,
-    downsample_store,
+    downsample_handle,
 )
 from tessarr.tensorstore.drivers.downsample.reduction import METHODS, check_method
 from tessarr.tensorstore.future.combine import converted
@@ -64,7 +68,7 @@ class DownsampleSpec(BasedSpec):
         self._set_base(base, shown=True)
 
     @classmethod
-    def made(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
+    def from_base(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
         """Return the spec of a view of what another one opens."""
         found = cls(Schema(rank=len(factors)))
         found._set(base, factors, method)
@@ -136,7 +140,7 @@ class DownsampleSpec(BasedSpec):
         base = self._nested[0]
         known = Schema(rank=len(self._factors), dtype=base.dtype)
         if base.domain is not None:
-            known.update(domain=downsampled(base.domain, self._factors, self._method))
+            known.update(domain=downsample_domain(base.domain, self._factors, self._method))
         seen = base._seen()._viewed(self._strided())
         known.update(chunk_layout=seen.chunk_layout, dimension_units=seen.dimension_units)
         return known._merged(self.schema)
@@ -147,7 +151,7 @@ class DownsampleSpec(BasedSpec):
         domain = IndexDomain(len(self._factors)) if base.domain is None else base.domain
         blocks = BlockGrid(domain, self._factors, self._method)
         blocks.check(view)
-        found = blocks.behind(view)
+        found = blocks.base_view(view)
         return None if found is None else base[found]
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
@@ -159,7 +163,7 @@ class DownsampleSpec(BasedSpec):
             view = None if known is None else IndexTransform(known)
 
         def opened(base: TensorStore) -> Opened:
-            made = downsample_store(base, self._factors, self._method)
+            made = downsample_handle(base, self._factors, self._method)
             self._check(made.domain, made.dtype)
             return Opened(made._driver, view)
 

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = npt.NDArray[Any]
 
-__all__ = ["METHODS", "Cut", "check_method", "reduce"]
+__all__ = ["METHODS", "AxisBlocks", "check_method", "reduce"]
 
 METHODS: Final = ("stride", "mean", "min", "max", "median", "mode")
 
 
-class Cut(NamedTuple):
+class AxisBlocks(NamedTuple):
     """How one axis is cut: a short block, whole ones, and a short one again.
 
     Parameters
@@ -75,7 +75,9 @@ def check_method(method: str, data_type: DataType) -> None:
         raise ArgumentError(f"there is no {method} of elements of {name}")
 
 
-def reduce(values: Array, blocks: Sequence[Cut], method: str, out: Array | None = None) -> Array:
+def reduce(
+    values: Array, blocks: Sequence[AxisBlocks], method: str, out: Array | None = None
+) -> Array:
     """Return one element for each block.
 
     Parameters
@@ -91,7 +93,7 @@ def reduce(values: Array, blocks: Sequence[Cut], method: str, out: Array | None 
 
     Examples
     --------
-    >>> reduce(np.array([1, 2, 4, 5, 9]), [Cut(0, 2, 2, 1)], "mean").tolist()
+    >>> reduce(np.array([1, 2, 4, 5, 9]), [AxisBlocks(0, 2, 2, 1)], "mean").tolist()
     [2, 4, 9]
     """
     if out is not None and np.may_share_memory(values, out):
@@ -117,27 +119,27 @@ _KINDS: Final = {"S": "u", "V": "u", "M": "i", "m": "i"}
 """The integers that some kinds of elements are ordered as."""
 
 
-def _mode_of_objects(values: Array, blocks: Sequence[Cut], out: Array) -> None:
+def _mode_of_objects(values: Array, blocks: Sequence[AxisBlocks], out: Array) -> None:
     for place in np.ndindex(out.shape):
-        block: Any = (*map(Cut.bounds, blocks, place), ...)
-        found = sorted(values[block].reshape(-1).tolist(), key=_order)
+        block: Any = (*map(AxisBlocks.bounds, blocks, place), ...)
+        found = sorted(values[block].reshape(-1).tolist(), key=_sort_key)
         best, longest, run = found[0], 1, 1
         for before, item in pairwise(found):
-            run = run + 1 if _order(before) == _order(item) else 1
+            run = run + 1 if _sort_key(before) == _sort_key(item) else 1
             if run > longest:
                 best, longest = item, run
         out[place] = best
 
 
-_RANKS: Final = {type(None): 0, bool: 1, int: 2, float: 2, dict: 3, list: 4, str: 5, bytes: 5}
+_TYPE_RANKS: Final = {type(None): 0, bool: 1, int: 2, float: 2, dict: 3, list: 4, str: 5, bytes: 5}
 
 
-def _order(value: Any) -> Any:
+def _sort_key(value: Any) -> Any:
     """Return what puts values of JSON in an order: null, bool, number, object, list, text."""
     if value is None:
         return (0,)
     if isinstance(value, dict):
-        return 3, [(name, _order(value[name])) for name in sorted(value)]
+        return 3, [(name, _sort_key(value[name])) for name in sorted(value)]
     if isinstance(value, list | tuple):
-        return 4, [_order(item) for item in value]
-    return _RANKS[type(value)], value
+        return 4, [_sort_key(item) for item in value]
+    return _TYPE_RANKS[type(value)], value

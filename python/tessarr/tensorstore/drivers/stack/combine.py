@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from tessarr.errors import ArgumentError
 from tessarr.index_space import IndexDomain, IndexTransform, Layers
-from tessarr.index_space.dimension_names import integer, label
+from tessarr.index_space.dimension_names import as_integer, as_label
 from tessarr.tensorstore.context.context import Context, own
 from tessarr.tensorstore.context.references import References
 from tessarr.tensorstore.drivers.stack.stack_driver import Layer, StackDriver
-from tessarr.tensorstore.handle.handle import TensorStore, handle
+from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.json.keywords import tells
 from tessarr.tensorstore.json.parse import given, of_class
 from tessarr.tensorstore.schema.data_type import DTypeLike
@@ -28,19 +28,19 @@ __all__ = [
     "RESOURCES",
     "LayersKeywords",
     "check_parts",
+    "combine_layers",
     "concat",
-    "layered",
-    "overlaid",
     "overlay",
+    "overlay_domain",
     "stack",
-    "typed",
+    "with_data_type",
 ]
 
 RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
 """What a spec of layers says of resources: it has an effect in the layers only."""
 
 
-_OPEN: Final = References(RESOURCES, {})
+_NO_RESOURCES: Final = References(RESOURCES, {})
 
 
 class LayersKeywords(TypedDict, total=False):
@@ -58,7 +58,7 @@ class LayersKeywords(TypedDict, total=False):
     schema: Schema | None
 
 
-_Asked: TypeAlias = tuple[
+_Keywords: TypeAlias = tuple[
     str,
     Context | None,
     Transaction | None,
@@ -71,7 +71,7 @@ _Asked: TypeAlias = tuple[
 the rank, the domain and the units."""
 
 
-_NOTHING: Final[_Asked] = ("", None, None, None, None, None, None)
+_NO_KEYWORDS: Final[_Keywords] = ("", None, None, None, None, None, None)
 
 
 @tells(LayersKeywords)
@@ -100,7 +100,7 @@ def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> Tens
     >>> store.read().result().tolist()
     [1, 2, 7, 8]
     """
-    return layered(layers, "overlay", None, keywords)
+    return combine_layers(layers, "overlay", None, keywords)
 
 
 @tells(LayersKeywords)
@@ -128,8 +128,8 @@ def concat(
     >>> store.read().result().tolist()
     [1, 2, 3, 7, 8]
     """
-    return layered(
-        layers, "concat", label(axis) if isinstance(axis, str) else integer(axis), keywords
+    return combine_layers(
+        layers, "concat", as_label(axis) if isinstance(axis, str) else as_integer(axis), keywords
     )
 
 
@@ -158,35 +158,35 @@ def stack(
     >>> store.read().result().tolist()
     [[1, 7], [2, 8]]
     """
-    return layered(layers, "stack", integer(axis), keywords)
+    return combine_layers(layers, "stack", as_integer(axis), keywords)
 
 
-def layered(
+def combine_layers(
     layers: Any,
     how: str,
     axis: int | str | None,
     keywords: LayersKeywords,
-    references: References = _OPEN,
+    references: References = _NO_RESOURCES,
 ) -> TensorStore:
     """Return the handle of layers, which are put together as `tessarr.index_space.Layers` says."""
     found = tuple(layers)
     ways, context, taking_part, data_type, rank, within, units = (
-        _asked(keywords) if keywords else _NOTHING
+        _read_keywords(keywords) if keywords else _NO_KEYWORDS
     )
-    data_type, views, mode, transaction, specs = _agreed(found, data_type, taking_part)
+    data_type, views, mode, transaction, specs = _common_properties(found, data_type, taking_part)
     if context is not None:
         references = references.bind(context)
     given = None if within is None else within._as_view()
     placed = Layers.of(views, how, axis, rank, given)
     if specs:
-        found = _bound(found, data_type, context)
+        found = _bind_specs(found, data_type, context)
     driver = StackDriver(found, placed, data_type, units, references)
     if ways:
-        mode = _mode(mode, ways)
-    return handle(driver, placed.whole, mode, transaction)
+        mode = _check_mode(mode, ways)
+    return build_handle(driver, placed.whole, mode, transaction)
 
 
-def _asked(keywords: LayersKeywords) -> _Asked:
+def _read_keywords(keywords: LayersKeywords) -> _Keywords:
     options = given(keywords, LayersKeywords)
     ways = "".join([way[0] for way in ("read", "write") if options.pop(way, False)])
     context = of_class(options.pop("context", None), Context, "context")
@@ -198,7 +198,7 @@ def _asked(keywords: LayersKeywords) -> _Asked:
     return ways, context, transaction, *parts
 
 
-def _agreed(
+def _common_properties(
     layers: Sequence[Layer], data_type: DataType | None, given: Transaction | None
 ) -> tuple[DataType, list[View], str, Transaction | None, bool]:
     """Return what layers agree upon, to make one of them.
@@ -238,14 +238,14 @@ def _agreed(
     return data_type, views, possible, given or common, specs
 
 
-def overlaid(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
+def overlay_domain(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
     """Return the smallest domain that contains those of all layers, with the bounds of another."""
     views = [layer._as_view() for layer in layers]
     placed = Layers.of(views, "overlay", None, None, None if within is None else within._as_view())
     return IndexTransform._of_view(placed.whole).domain
 
 
-def typed(layer: Spec, data_type: DataType) -> Spec:
+def with_data_type(layer: Spec, data_type: DataType) -> Spec:
     """Return a layer with its data type, where that is open."""
     if layer.dtype is not None:
         return layer
@@ -254,20 +254,22 @@ def typed(layer: Spec, data_type: DataType) -> Spec:
     return made
 
 
-def _bound(
+def _bind_specs(
     layers: tuple[Layer, ...], data_type: DataType, context: Context | None
 ) -> tuple[Layer, ...]:
     """Return the layers; specs as they are opened when they are needed."""
     shared = own() if context is None else context
     return tuple(
         [
-            layer if isinstance(layer, TensorStore) else typed(layer, data_type)._bound(shared)
+            layer
+            if isinstance(layer, TensorStore)
+            else with_data_type(layer, data_type)._bound(shared)
             for layer in layers
         ]
     )
 
 
-def _mode(possible: str, asked: str) -> str:
+def _check_mode(possible: str, asked: str) -> str:
     """Return what is asked for, if it can be done with some layer."""
     for way, action in (("r", "read"), ("w", "written")):
         if way in asked and way not in possible:

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from tessarr.errors import ArgumentError, ReadOnlyError
 from tessarr.index_space import IndexTransform
 from tessarr.tensorstore.batch.read_group import Together
-from tessarr.tensorstore.driver import NOTHING, Driver, Using
+from tessarr.tensorstore.driver import NO_SCOPE, Driver, OperationScope
 from tessarr.tensorstore.future.combine import all_done, chained, converted, written
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.handle.handle import TensorStore
-from tessarr.tensorstore.ndarray_views import assign, checked, empty, near, selected, unmade
+from tessarr.tensorstore.ndarray_views import (
+    allocation_error,
+    assign_elements,
+    call_checked,
+    empty,
+    find_memory,
+    select_elements,
+)
 from tessarr.tensorstore.opening import open_spec
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.spec.driver_spec import Opening
@@ -56,7 +63,7 @@ class StackDriver(Driver):
         Its resources.
     """
 
-    __slots__ = ("_arrays", "_layers", "_placed", "_units", "references")
+    __slots__ = ("_arrays", "_engine_layers", "_layers", "_units", "references")
 
     name = "stack"
 
@@ -69,7 +76,7 @@ class StackDriver(Driver):
         references: References,
     ) -> None:
         self._layers = layers
-        self._placed = placed
+        self._engine_layers = placed
         self.dtype = dtype
         self._units = units
         self.references = references
@@ -79,13 +86,13 @@ class StackDriver(Driver):
     @property
     def layers(self) -> list[Layer]:
         """The layers, each where it belongs."""
-        views = self._placed.views()
+        views = self._engine_layers.views()
         return [layer._after(view) for layer, view in zip(self._layers, views, strict=True)]
 
     @property
     def domain(self) -> IndexDomain:
         """That of the whole."""
-        return IndexTransform._of_view(self._placed.whole).domain
+        return IndexTransform._of_view(self._engine_layers.whole).domain
 
     @property
     def chunk_layout(self) -> ChunkLayout:
@@ -97,97 +104,110 @@ class StackDriver(Driver):
         """What is said, or what the layers agree upon."""
         return common_units(self._units or (None,) * self.domain.rank, self.layers)
 
-    def due(self, using: Using) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[Expected]:
         """Return what layers have to look at."""
         open_ones = [layer for layer in self._layers if isinstance(layer, TensorStore)]
-        return [one for layer in open_ones for one in layer._driver.due(_as_layer(using))]
+        return [
+            one for layer in open_ones for one in layer._driver.stale_documents(_layer_scope(scope))
+        ]
 
-    def changed_in(self, using: Using) -> Driver:
+    def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return the same layers in a transaction."""
         layers = [
-            layer._taking_part(using) if isinstance(layer, TensorStore) else layer
+            layer._in_scope(scope) if isinstance(layer, TensorStore) else layer
             for layer in self._layers
         ]
-        return StackDriver(layers, self._placed, self.dtype, self._units, self.references)
+        return StackDriver(layers, self._engine_layers, self.dtype, self._units, self.references)
 
-    def storages(self) -> frozenset[Any]:
+    def storage_ids(self) -> frozenset[Any]:
         """Tell where elements are: where those of the layers are."""
         found: frozenset[Any] = frozenset()
         for layer in self._layers:
             if isinstance(layer, TensorStore):
-                found |= layer._driver.storages()
+                found |= layer._driver.storage_ids()
         return found
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read from each layer what belongs to it."""
         try:
-            seen = self._seen(view, using, write=False)
+            seen = self._split_view(view, scope, write=False)
             if seen.alone:
                 n, found, _ = seen.far()[0]
-                return self._read(n, found, out, using)
+                return self._read(n, found, out, scope)
             result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
-            checked(seen.take, result)
-            stored = [_reading_stored(seen, result)] if seen.waits else []
-            own = Together() if using.batch is None and using.together is None else None
-            beside = using if own is None else Using(using.transaction, together=own)
+            call_checked(seen.take, result)
+            stored = [_start_stored_read(seen, result)] if seen.waits else []
+            own = Together() if scope.batch is None and scope.read_group is None else None
+            beside = scope if own is None else OperationScope(scope.transaction, read_group=own)
             reads = [self._read_part(*one, result, beside) for one in seen.far()]
             if own is not None:
                 own.begin()
         except Exception as error:  # noqa: BLE001 (the future tells it)
-            return failed(unmade(error, view))
+            return failed(allocation_error(error, view))
         if stored and not reads:
             return stored[0]
         return all_done(stored + reads, lambda: result, begin=own is not None)
 
     def _read_part(
-        self, n: int, view: View, place: View, result: npt.NDArray[Any], using: Using
+        self, n: int, view: View, place: View, result: npt.NDArray[Any], scope: OperationScope
     ) -> Future[Any]:
         if place.lists:
-            items = self._read(n, view, None, using)
-            return converted(items, lambda items: assign(result, place, items))
-        return self._read(n, view, selected(result, place), using)
+            items = self._read(n, view, None, scope)
+            return converted(items, lambda items: assign_elements(result, place, items))
+        return self._read(n, view, select_elements(result, place), scope)
 
     def _read(
-        self, n: int, view: View, out: npt.NDArray[Any] | None, using: Using
+        self, n: int, view: View, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         layer = self._layers[n]
         if isinstance(layer, TensorStore):
-            return _reading(layer, view, out, using)
+            return _start_read(layer, view, out, scope)
 
         def begin(layer: TensorStore) -> Future[Any]:
             # A batch may be over when a layer that had to be opened is there.
-            return _reading(layer, view, out, Using(using.transaction))
+            return _start_read(layer, view, out, OperationScope(scope.transaction))
 
-        return self._opened(n, begin, using, write=False)
+        return self._with_open_layer(n, begin, scope, write=False)
 
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def write(
+        self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         """Write to each layer what belongs to it."""
-        seen = self._seen(view, using, write=True)
+        seen = self._split_view(view, scope, write=True)
         far = seen.far()
         for n, *_ in far:
             layer = self._layers[n]
             if isinstance(layer, TensorStore) and not layer.writable:
                 raise ArgumentError(f"layer {n} cannot be written")
         if seen.alone:
-            return self._write(far[0][0], far[0][1], values, using)
-        checked(seen.put, values)
-        return written([self._write(n, v, selected(values, at), using) for n, v, at in far])
+            return self._write(far[0][0], far[0][1], values, scope)
+        call_checked(seen.put, values)
+        return written([self._write(n, v, select_elements(values, at), scope) for n, v, at in far])
 
-    def _write(self, n: int, view: View, items: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def _write(
+        self, n: int, view: View, items: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         def begin(layer: TensorStore) -> WriteFutures:
-            driver, found = layer._driver.settled(IndexTransform._of_view(view), _as_layer(using))
-            return driver.write(found, items, using)
+            driver, found = layer._driver.refresh_bounds(
+                IndexTransform._of_view(view), _layer_scope(scope)
+            )
+            return driver.write(found, items, scope)
 
         layer = self._layers[n]
         if isinstance(layer, TensorStore):
             return begin(layer)
-        done = self._opened(n, lambda layer: begin(layer).commit, using, write=True)
+        done = self._with_open_layer(n, lambda layer: begin(layer).commit, scope, write=True)
         return WriteFutures._of(done, done)
 
-    def _opened(
-        self, n: int, begin: Callable[[TensorStore], Future[Any]], using: Using, *, write: bool
+    def _with_open_layer(
+        self,
+        n: int,
+        begin: Callable[[TensorStore], Future[Any]],
+        scope: OperationScope,
+        *,
+        write: bool,
     ) -> Future[Any]:
         """Do something with a layer that is a spec, and opened for it."""
 
@@ -196,10 +216,10 @@ class StackDriver(Driver):
                 raise ArgumentError(f"layer {n} has {found.dtype}, not {self.dtype}")
             return begin(found)
 
-        opening = Opening(not write, write, using.transaction)
+        opening = Opening(not write, write, scope.transaction)
         return chained(open_spec(self._layers[n], opening), opened)
 
-    def _seen(self, view: IndexTransform, using: Using, *, write: bool) -> Seen:
+    def _split_view(self, view: IndexTransform, scope: OperationScope, *, write: bool) -> Seen:
         """Return what a view sees of each layer.
 
         Raises
@@ -207,30 +227,32 @@ class StackDriver(Driver):
         ArgumentError
             If a position belongs to none.
         """
-        find = partial(self._known, using, write=write)
-        return checked(self._placed.seen, view._as_view(), find)
+        find = partial(self._find_arrays, scope, write=write)
+        return call_checked(self._engine_layers.seen, view._as_view(), find)
 
-    def _known(
-        self, using: Using, numbers: list[int], *, write: bool
+    def _find_arrays(
+        self, scope: OperationScope, numbers: list[int], *, write: bool
     ) -> list[npt.NDArray[Any] | Array | None]:
         """Return the array that each of some layers is a view of, if the engine is to be given it.
 
         What is stored is, if several are read together, and by nobody else.
         """
-        if using.transaction is not None:
+        if scope.transaction is not None:
             return [None] * len(numbers)
-        near = self._near(using, write=write)
-        if write or using is not NOTHING or len(numbers) == 1:
+        near = self._memory_arrays(scope, write=write)
+        if write or scope is not NO_SCOPE or len(numbers) == 1:
             return [near[n] for n in numbers]
-        return [self._stored(n) if near[n] is None else near[n] for n in numbers]
+        return [self._stored_array(n) if near[n] is None else near[n] for n in numbers]
 
-    def _stored(self, n: int) -> Array | None:
+    def _stored_array(self, n: int) -> Array | None:
         layer = self._layers[n]
         if isinstance(layer, TensorStore) and "r" in layer._mode:
-            return layer._driver.stored
+            return layer._driver.stored_array
         return None
 
-    def _near(self, using: Using, *, write: bool) -> list[npt.NDArray[Any] | None]:
+    def _memory_arrays(
+        self, scope: OperationScope, *, write: bool
+    ) -> list[npt.NDArray[Any] | None]:
         """Return the array that each layer is a view of, if it is in memory."""
         arrays = self._arrays
         if arrays is None:
@@ -239,7 +261,7 @@ class StackDriver(Driver):
         if found is None:
             able = "w" if write else "r"
             found = arrays[write] = [
-                near(layer._driver, using, write=write)
+                find_memory(layer._driver, scope, write=write)
                 if isinstance(layer, TensorStore) and able in layer._mode
                 else None
                 for layer in self._layers
@@ -247,10 +269,10 @@ class StackDriver(Driver):
         return found
 
 
-def _reading_stored(seen: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
+def _start_stored_read(seen: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
     """Begin to read what is stored, by one call of the engine."""
     future: Future[npt.NDArray[Any]] = Future._pending()
-    future._work = checked(seen.read, result, future).help
+    future._work = call_checked(seen.read, result, future).help
     return future
 
 
@@ -264,16 +286,16 @@ def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, .
     )
 
 
-def _reading(
-    layer: TensorStore, view: View, out: npt.NDArray[Any] | None, using: Using
+def _start_read(
+    layer: TensorStore, view: View, out: npt.NDArray[Any] | None, scope: OperationScope
 ) -> Future[npt.NDArray[Any]]:
     """Begin to read a view of what a layer is a view of."""
     if not layer.readable:
         return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
-    driver, found = layer._driver.settled(IndexTransform._of_view(view), _as_layer(using))
-    return driver.read(found, out, using)
+    driver, found = layer._driver.refresh_bounds(IndexTransform._of_view(view), _layer_scope(scope))
+    return driver.read(found, out, scope)
 
 
-def _as_layer(using: Using) -> Using:
+def _layer_scope(scope: OperationScope) -> OperationScope:
     """Say that bounds of layers are those of the whole, which it has as long as it is there."""
-    return using if using.transaction is not None else using._replace(looks=False)
+    return scope if scope.transaction is not None else scope._replace(rechecks_bounds=False)

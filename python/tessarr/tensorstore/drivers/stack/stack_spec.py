@@ -12,9 +12,9 @@ from tessarr.tensorstore.drivers.stack.combine import (
     RESOURCES,
     LayersKeywords,
     check_parts,
-    layered,
-    overlaid,
-    typed,
+    combine_layers,
+    overlay_domain,
+    with_data_type,
 )
 from tessarr.tensorstore.drivers.stack.stack_driver import StackDriver, common_units
 from tessarr.tensorstore.future.future import Future
@@ -68,7 +68,7 @@ class StackSpec(ViewSpec):
         check_parts(self.schema)
         shared = self.effective().dtype
         if shared is not None:
-            self._set_nested(typed(one, shared) for one in self._nested)
+            self._set_nested(with_data_type(one, shared) for one in self._nested)
 
     @classmethod
     def of(
@@ -133,7 +133,7 @@ class StackSpec(ViewSpec):
                 known.update(dtype=one.dtype)
         domains = [one.domain for one in self._nested]
         if domains and None not in domains:
-            known = known._merged(Schema(domain=overlaid(self._nested, known.domain)))
+            known = known._merged(Schema(domain=overlay_domain(self._nested, known.domain)))
         if known.rank is not None:
             stated = known.dimension_units or (None,) * known.rank
             known.update(dimension_units=common_units(stated, self._nested))
@@ -150,7 +150,7 @@ class StackSpec(ViewSpec):
 
         def opened() -> Opened:
             keywords: LayersKeywords = {"transaction": opening.transaction, "schema": self.schema}
-            made = layered(self._nested, "overlay", None, keywords, self._references)
+            made = combine_layers(self._nested, "overlay", None, keywords, self._references)
             return Opened(made._driver, view)
 
         return start(opened, here=True)

@@ -15,7 +15,7 @@ from tessarr.tensorstore.drivers.virtual_chunked.functions import (
     Functions,
     VirtualChunkedReadParameters,
     VirtualChunkedWriteParameters,
-    stamp_of,
+    read_stamp,
 )
 from tessarr.tensorstore.future.combine import after
 from tessarr.tensorstore.future.executor import waiting
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.chunk_cache import ChunkCache, Kept
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
-__all__ = ["Chunks", "Reading"]
+__all__ = ["Chunks", "PendingRead"]
 
-_EMPTY: Final[dict[str, Any]] = {"string": b"", "ustring": "", "json": None}
+_EMPTY_ELEMENTS: Final[dict[str, Any]] = {"string": b"", "ustring": "", "json": None}
 
 
-class Reading(NamedTuple):
+class PendingRead(NamedTuple):
     """A chunk that is being read."""
 
     cache: ChunkCache
@@ -49,14 +49,14 @@ class Reading(NamedTuple):
     def end(self) -> tuple[npt.NDArray[Any], bytes]:
         """Wait for the chunk; return it, and its generation."""
         found, kept = self.chunk, self.kept
-        generation, at = stamp_of(self.called and self.called.result())
+        generation, at = read_stamp(self.called and self.called.result())
         if kept is not None and kept[1] and generation in (b"", kept[1]):
             found, generation = kept[0], kept[1]
         self.cache.put(self.box.origin, found, generation, at)
         return found, generation
 
 
-class _Writing(NamedTuple):
+class _PendingWrite(NamedTuple):
     """A chunk that is being written."""
 
     cache: ChunkCache
@@ -70,7 +70,7 @@ class _Writing(NamedTuple):
         """Wait for the chunk; tell whether what was there before was as expected."""
         try:
             result = self.called and self.called.result()
-            generation, at = stamp_of(result)
+            generation, at = read_stamp(result)
         except BaseException:
             self.cache.drop(self.box.origin)
             raise
@@ -108,8 +108,8 @@ class Chunks:
         """Return an array for a chunk, whose axes are in memory as the layout says."""
         order, shape, kind = self._order, box.shape, self._dtype
         made = (np.zeros if clear else np.empty)([shape[axis] for axis in order], kind.dtype)
-        if clear and kind.name in _EMPTY:
-            made[...] = _EMPTY[kind.name]
+        if clear and kind.name in _EMPTY_ELEMENTS:
+            made[...] = _EMPTY_ELEMENTS[kind.name]
         return made if self._axes is None else made.transpose(self._axes)
 
     def read(
@@ -118,7 +118,7 @@ class Chunks:
         box: View,
         parameters: VirtualChunkedReadParameters,
         kept: Kept | None,
-    ) -> Reading:
+    ) -> PendingRead:
         """Begin to read a chunk, of which one that is too old may be in the cache."""
         if kept is not None:
             parameters = VirtualChunkedReadParameters(
@@ -129,18 +129,18 @@ class Chunks:
             raise ArgumentError("there is no function that reads chunks")
         chunk = self.new(box)
         called = self._functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
-        return Reading(cache, box, chunk, called, kept)
+        return PendingRead(cache, box, chunk, called, kept)
 
     def _write(
         self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any], expected: bytes
-    ) -> _Writing:
+    ) -> _PendingWrite:
         """Begin to write a chunk."""
         function = self._functions.write
         assert function is not None
         chunk.flags.writeable = False
         parameters = VirtualChunkedWriteParameters(expected)
         called = self._functions.begin(function, IndexDomain._of_view(box), chunk, parameters)
-        return _Writing(cache, box, chunk, called, expected)
+        return _PendingWrite(cache, box, chunk, called, expected)
 
     def store(self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any]) -> Future[bool]:
         """Write a chunk."""
@@ -159,7 +159,7 @@ class Chunks:
             kept, last = cache.get(box.origin), None
             while True:
                 if kept is None or kept[2] < parameters.staleness_bound:
-                    self.check_known(None)
+                    self.check_readable(None)
                     before, generation = self.read(cache, box, parameters, kept).end()
                 else:
                     before, generation, _ = kept
@@ -172,7 +172,7 @@ class Chunks:
                 kept, last = (before, generation, -inf) if generation != last else None, generation
                 parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
 
-    def check_known(self, kept: Kept | None) -> None:
+    def check_readable(self, kept: Kept | None) -> None:
         """Refuse to change a chunk that is not in the cache, and cannot be read."""
         if kept is None and self._functions.read is None:
             raise ArgumentError(

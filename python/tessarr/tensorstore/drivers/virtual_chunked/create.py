@@ -20,7 +20,7 @@ from tessarr.tensorstore.drivers.virtual_chunked.virtual_driver import (
     RESOURCES,
     VirtualDriver,
 )
-from tessarr.tensorstore.handle.handle import TensorStore, handle
+from tessarr.tensorstore.handle.handle import TensorStore, build_handle
 from tessarr.tensorstore.json.parse import of_class
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.data_type import DTypeLike
@@ -120,4 +120,4 @@ def virtual_chunked(
     functions = Functions(read_function, write_function, loop)
     references = References(RESOURCES, {}).bind(of_class(context, Context, "context") or Context())
     driver = VirtualDriver(functions, wanted, references)
-    return handle(driver, None, None, of_class(transaction, Transaction, "transaction"))
+    return build_handle(driver, None, None, of_class(transaction, Transaction, "transaction"))

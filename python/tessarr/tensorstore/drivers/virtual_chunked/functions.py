@@ -23,7 +23,7 @@ __all__ = [
     "Functions",
     "VirtualChunkedReadParameters",
     "VirtualChunkedWriteParameters",
-    "stamp_of",
+    "read_stamp",
 ]
 
 Function = Callable[["IndexDomain", Any, Any], Any]
@@ -84,7 +84,7 @@ class Functions:
             if found is None:
                 return None
             if isawaitable(found) and not isinstance(found, Future) and not iscoroutine(found):
-                found = _awaited(found)  # whatever can be awaited, as a coroutine
+                found = _await_result(found)  # whatever can be awaited, as a coroutine
             return Future(found, loop=self.loop)
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
@@ -100,11 +100,11 @@ def running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-async def _awaited(work: Any) -> Any:
+async def _await_result(work: Any) -> Any:
     return await work
 
 
-def stamp_of(found: Any) -> tuple[bytes, float]:
+def read_stamp(found: Any) -> tuple[bytes, float]:
     """Return the generation and the time that a function returned."""
     if found is None:
         return b"", inf

@@ -12,19 +12,19 @@ from tessarr.tensorstore.context.caching import memory_of
 from tessarr.tensorstore.context.chunk_cache import ChunkCache, ChunkShelf
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.virtual_chunked.chunks import Chunks
-from tessarr.tensorstore.drivers.virtual_chunked.read_chunks import Gathering
-from tessarr.tensorstore.drivers.virtual_chunked.write_buffer import ChunksAside
+from tessarr.tensorstore.drivers.virtual_chunked.read_chunks import ChunkReader
+from tessarr.tensorstore.drivers.virtual_chunked.write_buffer import StagedChunks
 from tessarr.tensorstore.future.combine import all_done
 from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
 from tessarr.tensorstore.future.spawn import begun
 from tessarr.tensorstore.future.write_futures import WriteFutures
 from tessarr.tensorstore.ndarray_views import (
-    assign,
+    assign_elements,
     check_finite,
-    covers,
+    covers_chunk,
     empty,
-    outside,
-    selected,
+    out_of_bounds_error,
+    select_elements,
 )
 from tessarr.tensorstore.schema.choose_chunk_shape import alike, check_codec_chunk, choose
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from tessarr.index_space import View
     from tessarr.tensorstore.context.references import References
-    from tessarr.tensorstore.driver import Using
+    from tessarr.tensorstore.driver import OperationScope
     from tessarr.tensorstore.drivers.virtual_chunked.functions import Functions
     from tessarr.tensorstore.schema.schema import Schema
 
@@ -46,7 +46,7 @@ RESOURCES: Final = {
 }
 """The members of its spec that name resources."""
 
-_ASIDE_BYTES: Final = 1 << 28
+_STAGED_READ_BYTES: Final = 1 << 28
 """So many bytes of chunks that are read in a transaction are kept for it."""
 
 
@@ -98,7 +98,7 @@ class VirtualDriver(Driver):
         self._shape, _ = choose(alike(schema._layout), extent, extent.rank)
         origin = layout.grid_origin or (None,) * schema.rank
         self._origin = tuple(
-            _begin(dim, size) if one is None else one
+            _grid_origin(dim, size) if one is None else one
             for one, dim, size in zip(origin, self._domain._dims, self._shape, strict=True)
         )
         order = given.get("inner_order", given.get("inner_order_soft_constraint"))
@@ -134,11 +134,11 @@ class VirtualDriver(Driver):
         return tuple(self._schema.dimension_units or (None,) * self._domain.rank)
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Copy what is wanted of chunks in the cache, and have the others read."""
         # What waits for a batch does not keep it.
-        alone, batched = using._replace(batch=None), using.batch is not None
+        alone, batched = scope._replace(batch=None), scope.batch is not None
 
         def begin() -> Future[npt.NDArray[Any]]:
             try:
@@ -146,42 +146,44 @@ class VirtualDriver(Driver):
                 result = empty(view.domain.shape, self.dtype.dtype) if out is None else out
                 if view.size == 0:
                     return finished(result)
-                aside = self._aside(alone)
+                aside = self._staged_chunks(alone)
                 cache = self._cache if aside is None else aside.cache
                 about = self._chunks, self._cells(view), result, cache, aside
-                return Gathering(*about, batched=batched).begin()
+                return ChunkReader(*about, batched=batched).begin()
             except Exception as error:  # noqa: BLE001 (the future tells it)
                 return failed(error)
 
-        return begin() if using.batch is None else using.batch._later(lambda *_: begin())
+        return begin() if scope.batch is None else scope.batch._later(lambda *_: begin())
 
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def write(
+        self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         """Have each chunk written; those of which only parts are written are read before."""
-        aside = self._aside(using)
+        aside = self._staged_chunks(scope)
 
         def work() -> Future[None]:
             check_finite(view)
             if view.size == 0:
                 return NOTHING
-            chunks = [(*one, covers(one[1], one[0])) for one in self._cells(view)]
+            chunks = [(*one, covers_chunk(one[1], one[0])) for one in self._cells(view)]
             if aside is not None:
-                assert using.transaction is not None
+                assert scope.transaction is not None
                 for box, inside, place, _ in chunks:
-                    aside.put(box, inside, selected(values, place))
-                using.transaction._check_places()
+                    aside.put(box, inside, select_elements(values, place))
+                scope.transaction._check_single_target()
                 return NOTHING
             for box, *_, whole in chunks:
                 if not whole:
-                    self._chunks.check_known(self._cache.get(box.origin))
+                    self._chunks.check_readable(self._cache.get(box.origin))
             ends = []
             for box, inside, place, whole in chunks:
-                items = selected(values, place)
+                items = select_elements(values, place)
                 if whole:
                     chunk = self._chunks.new(box, clear=False)
-                    assign(chunk, inside, items)
+                    assign_elements(chunk, inside, items)
                     ends.append(self._chunks.store(self._cache, box, chunk))
                 else:
-                    self._chunks.change(self._cache, box, partial(_assign, inside, items))
+                    self._chunks.change(self._cache, box, partial(_assign_items, inside, items))
             return all_done(ends, lambda: None)
 
         done = begun(work)
@@ -192,28 +194,28 @@ class VirtualDriver(Driver):
         try:
             return Cells(view._as_view(), self._domain._as_view(), self._origin, self._shape)
         except SelectionError as error:
-            raise outside(error) from error
+            raise out_of_bounds_error(error) from error
 
-    def _aside(self, using: Using) -> ChunksAside | None:
+    def _staged_chunks(self, scope: OperationScope) -> StagedChunks | None:
         """Return what keeps aside what is written in a transaction."""
-        if using.transaction is None:
+        if scope.transaction is None:
             return None
-        found: ChunksAside = using.transaction._staging.others(self, self._new_aside)
+        found: StagedChunks = scope.transaction._staging.join_changes(self, self._new_staged_chunks)
         return found
 
-    def _new_aside(self) -> ChunksAside:
+    def _new_staged_chunks(self) -> StagedChunks:
         """Return what does, and also keeps what is read meanwhile where nothing else does."""
         cache = self._cache
         if not cache.limit:
-            cache = ChunkCache(ChunkShelf(_ASIDE_BYTES, int))
+            cache = ChunkCache(ChunkShelf(_STAGED_READ_BYTES, int))
         store, change = partial(self._chunks.store, cache), partial(self._chunks.change, cache)
-        return ChunksAside(self._chunks.new, store, change, cache)
+        return StagedChunks(self._chunks.new, store, change, cache)
 
 
-def _assign(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
-    assign(chunk, inside, items)
+def _assign_items(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]) -> None:
+    assign_elements(chunk, inside, items)
 
 
-def _begin(dim: Dim, size: int) -> int:
+def _grid_origin(dim: Dim, size: int) -> int:
     """Return where the first chunk from 0 on begins, if one begins where the dimension does."""
     return dim.inclusive_min % size if dim.inclusive_min > -INFINITE else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tessarr.tensorstore.ndarray_views import assign
+from tessarr.tensorstore.ndarray_views import assign_elements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.chunk_cache import ChunkCache
     from tessarr.tensorstore.future.future import Future
 
-__all__ = ["ChunksAside"]
+__all__ = ["StagedChunks"]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StagedChunk:
     """A chunk, and which elements of it were written."""
 
     box: View
     values: npt.NDArray[Any]
     written: npt.NDArray[np.bool_]
 
-    def onto(self, chunk: npt.NDArray[Any]) -> None:
+    def copy_onto(self, chunk: npt.NDArray[Any]) -> None:
         """Put what was written into a chunk."""
         np.copyto(chunk, self.values, where=self.written)
 
 
-class ChunksAside:
+class StagedChunks:
     """Parts of chunks that are kept aside.
 
     Parameters
@@ -62,7 +62,7 @@ class ChunksAside:
         self._new = new
         self._store = store
         self._change = change
-        self._chunks: dict[tuple[int, ...], _Kept] = {}
+        self._chunks: dict[tuple[int, ...], _StagedChunk] = {}
         self._lock = Lock()
 
     def put(self, box: View, inside: View, items: npt.NDArray[Any]) -> None:
@@ -70,30 +70,30 @@ class ChunksAside:
         with self._lock:
             kept = self._chunks.get(box.origin)
             if kept is None:
-                kept = _Kept(box, self._new(box), np.zeros(box.shape, bool))
+                kept = _StagedChunk(box, self._new(box), np.zeros(box.shape, bool))
                 self._chunks[box.origin] = kept
-            assign(kept.values, inside, items)
-            assign(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
+            assign_elements(kept.values, inside, items)
+            assign_elements(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
 
-    def whole(self, origin: tuple[int, ...]) -> npt.NDArray[Any] | None:
+    def complete_chunk(self, origin: tuple[int, ...]) -> npt.NDArray[Any] | None:
         """Return a chunk all of which was written, or None."""
         with self._lock:
             kept = self._chunks.get(origin)
             return kept.values.copy() if kept is not None and kept.written.all() else None
 
-    def over(self, origin: tuple[int, ...], chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def merge_onto(self, origin: tuple[int, ...], chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return a chunk with what was written of it."""
         with self._lock:
             kept = self._chunks.get(origin)
             if kept is None:
                 return chunk
             found = chunk.copy()
-            kept.onto(found)
+            kept.copy_onto(found)
             return found
 
     # In the end
 
-    def places(self) -> int:
+    def count_targets(self) -> int:
         """Return the number of chunks."""
         return len(self._chunks)
 
@@ -103,4 +103,4 @@ class ChunksAside:
             if kept.written.all():
                 self._store(kept.box, kept.values).result()
             else:
-                self._change(kept.box, partial(_Kept.onto, kept))
+                self._change(kept.box, partial(_StagedChunk.copy_onto, kept))

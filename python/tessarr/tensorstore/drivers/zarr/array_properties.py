@@ -14,8 +14,8 @@ from tessarr.indexing.fields import fields_of
 from tessarr.metadata import v2, v3
 from tessarr.metadata.codec_roles import stages
 from tessarr.tensorstore.drivers.zarr import zarr2_constraints, zarr3_constraints
-from tessarr.tensorstore.drivers.zarr.constraints import array_view
-from tessarr.tensorstore.drivers.zarr.inner_dimensions import Inner
+from tessarr.tensorstore.drivers.zarr.constraints import build_array_view
+from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions
 from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
 from tessarr.tensorstore.schema.element_type import Field, element_of
 from tessarr.tensorstore.schema.fill_value import scalar_of
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrayProperties", "properties_of"]
 
-_SWIFT_BYTES: Final = 1 << 16
+_SMALL_CHUNK_BYTES: Final = 1 << 16
 
 
 class ArrayProperties:
@@ -62,19 +62,19 @@ class ArrayProperties:
         self.meta, self.field = meta, field
         data_type = meta.data_type
         self.dtype, shape, self.numpy, self.stored, self.fields = _elements_of(data_type, field)
-        self.inner = Inner(meta.rank, shape) if shape else None
+        self.inner = InnerDimensions(meta.rank, shape) if shape else None
         self.as_stored = self.stored == self.numpy
         self.parts = None if self.fields is None else self.fields.parts
-        self.bits = _bits_of(data_type) if field.as_void else None
+        self.bits = _valid_bits(data_type) if field.as_void else None
         """The valid bits of each byte of an element, where not all bits are valid."""
-        self.places = _places_of(meta) if field.as_void else None
+        self.places = _byte_order_of(meta) if field.as_void else None
         """The position in memory of each stored byte of an element, where the codec swaps bytes."""
         simple = self.fields is None and self.inner is None
         self.plain = simple and self.as_stored and not self.stored.hasobject
         """Whether elements are as the engine reads them."""
         chunk = meta.chunk_shape
-        small = prod(chunk) * data_type.item_bytes <= _SWIFT_BYTES
-        self.swift: Shape = chunk if small else ()
+        small = prod(chunk) * data_type.item_bytes <= _SMALL_CHUNK_BYTES
+        self.small_chunk_shape: Shape = chunk if small else ()
         """The shape of chunks that are small enough to be read without a thread."""
 
     @property
@@ -111,14 +111,14 @@ class ArrayProperties:
         return Schema(dtype=self.dtype)
 
     @cached_property
-    def whole(self) -> IndexTransform:
+    def full_view(self) -> IndexTransform:
         """The view of the whole domain."""
-        return array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
+        return build_array_view(self.meta.shape, self.meta.dimension_names, self.inner_shape)
 
     @cached_property
     def domain(self) -> IndexDomain:
         """The domain of the array."""
-        return self.whole.domain
+        return self.full_view.domain
 
     @cached_property
     def fill_value(self) -> npt.NDArray[Any] | None:
@@ -208,7 +208,7 @@ def _elements_of(
     return dtype, shape, dtype.dtype, stored, fields
 
 
-def _bits_of(data_type: DataType) -> npt.NDArray[np.uint8] | None:
+def _valid_bits(data_type: DataType) -> npt.NDArray[np.uint8] | None:
     if data_type.name == "bool":
         return np.ones(1, np.uint8)
     if not data_type.stray_bits:
@@ -217,7 +217,7 @@ def _bits_of(data_type: DataType) -> npt.NDArray[np.uint8] | None:
     return data_type.canonical(full.view(data_type.numpy)).view(np.uint8)
 
 
-def _places_of(meta: ArrayMeta) -> npt.NDArray[np.intp] | None:
+def _byte_order_of(meta: ArrayMeta) -> npt.NDArray[np.intp] | None:
     data_type, serializer = meta.data_type, stages(meta).serializer
     if not isinstance(serializer, Bytes) or not serializer.swaps(data_type):
         return None

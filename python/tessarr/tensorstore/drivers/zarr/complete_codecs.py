@@ -21,11 +21,11 @@ from tessarr.tensorstore.schema.codec_chain_spec import (
 from tessarr.tensorstore.schema.element_type import is_raw
 from tessarr.types import JSONObject, Shape
 
-__all__ = ["Wanted", "complete"]
+__all__ = ["CodecTarget", "complete_chain"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CodecTarget:
     """What a chain is completed for.
 
     Parameters
@@ -46,7 +46,7 @@ class Wanted:
     order: Shape | None = None
 
 
-def complete(chain: Chain, wanted: Wanted) -> list[JSONObject]:
+def complete_chain(chain: Chain, wanted: CodecTarget) -> list[JSONObject]:
     """Return the chain as a document states it, with all that was open chosen.
 
     Raises
@@ -56,29 +56,29 @@ def complete(chain: Chain, wanted: Wanted) -> list[JSONObject]:
     """
     found: list[JSONObject] = []
     for part in chain.array_array:
-        found.append(_completed(part, wanted, None))
+        found.append(_complete_codec(part, wanted, None))
         if part.name == "transpose":
-            wanted = _transposed(wanted, part.axes(wanted.rank))
+            wanted = _transpose_target(wanted, part.axes(wanted.rank))
     middle = chain.array_bytes or _default_serializer(wanted.data_type)
     in_order = tuple(range(wanted.rank))
     if middle.name != SHARDING and wanted.order not in {None, in_order}:
         assert wanted.order is not None
-        found.append(_named("transpose", {"order": list(wanted.order)}))
+        found.append(_codec_json("transpose", {"order": list(wanted.order)}))
     if middle.name == SHARDING:
         if chain.bytes_bytes:
             names = ", ".join(repr(part.name) for part in chain.bytes_bytes)
             raise ArgumentError(f"codecs {names} of whole shards: give them for subchunks")
-        found.append(_sharding(middle, wanted))
+        found.append(_complete_sharding(middle, wanted))
         return found
-    found.append(_completed(middle, wanted, None))
+    found.append(_complete_codec(middle, wanted, None))
     item_bytes = _item_bytes(wanted.data_type) if middle.name == "bytes" else None
     for part in chain.bytes_bytes:
-        found.append(_completed(part, wanted, item_bytes))
+        found.append(_complete_codec(part, wanted, item_bytes))
         item_bytes = None
     return found
 
 
-def _transposed(wanted: Wanted, axes: Shape) -> Wanted:
+def _transpose_target(wanted: CodecTarget, axes: Shape) -> CodecTarget:
     where = {axis: place for place, axis in enumerate(axes)}
     order = wanted.order
     return replace(
@@ -101,26 +101,26 @@ def _item_bytes(data_type: DataType) -> int:
     return 1 if data_type.numpy.names or is_raw(data_type) else data_type.item_bytes
 
 
-def _completed(part: Part, wanted: Wanted, item_bytes: int | None) -> JSONObject:
+def _complete_codec(part: Part, wanted: CodecTarget, item_bytes: int | None) -> JSONObject:
     options = dict(part.options)
     match part.name:
         case "transpose":
-            return _named("transpose", {"order": list(part.axes(wanted.rank))})
+            return _codec_json("transpose", {"order": list(part.axes(wanted.rank))})
         case "bytes":
             if wanted.data_type.unit_bytes == 1:
-                return _named("bytes", {})
-            return _named("bytes", {"endian": options.get("endian", "little")})
+                return _codec_json("bytes", {})
+            return _codec_json("bytes", {"endian": options.get("endian", "little")})
         case "gzip":
-            return _named("gzip", {"level": options.get("level", 6)})
+            return _codec_json("gzip", {"level": options.get("level", 6)})
         case "zstd":
             checksum = options.get("checksum", False)
-            return _named("zstd", {"level": options.get("level", 3), "checksum": checksum})
+            return _codec_json("zstd", {"level": options.get("level", 3), "checksum": checksum})
         case "blosc":
             return _blosc(options, item_bytes)
         case "crc32c":
-            return _named("crc32c", {})
+            return _codec_json("crc32c", {})
         case _:
-            return _named(part.name, whole_configuration(part.name, options))
+            return _codec_json(part.name, whole_configuration(part.name, options))
 
 
 def _blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:
@@ -140,28 +140,30 @@ def _blosc(options: dict[str, Any], item_bytes: int | None) -> JSONObject:
     }
     if result["shuffle"] != "noshuffle":
         result["typesize"] = typesize
-    return _named("blosc", result)
+    return _codec_json("blosc", result)
 
 
-def _sharding(part: Part, wanted: Wanted) -> JSONObject:
+def _complete_sharding(part: Part, wanted: CodecTarget) -> JSONObject:
     shape = part.options.get("chunk_shape", wanted.read_chunk)
     if len(shape) != wanted.rank:
         raise ArgumentError(f"subchunks {list(shape)} in chunks of {wanted.rank} dimensions")
     inner = part.subchunks or Chain()
     index = part.options.get("index_codecs", INDEX)
     numbers = data_types.to_data_type("uint64")
-    return _named(
+    return _codec_json(
         SHARDING,
         {
             "chunk_shape": list(shape),
-            "codecs": complete(inner, wanted),
-            "index_codecs": complete(index, Wanted(numbers, wanted.rank + 1, (*shape, 2))),
+            "codecs": complete_chain(inner, wanted),
+            "index_codecs": complete_chain(
+                index, CodecTarget(numbers, wanted.rank + 1, (*shape, 2))
+            ),
             "index_location": part.options.get("index_location", "end"),
         },
     )
 
 
-def _named(name: str, configuration: Mapping[str, Any]) -> JSONObject:
+def _codec_json(name: str, configuration: Mapping[str, Any]) -> JSONObject:
     if not configuration:
         return {"name": name}
     return {"name": name, "configuration": dict(configuration)}

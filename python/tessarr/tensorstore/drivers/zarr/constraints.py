@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.units import Units
     from tessarr.types import JSONObject, Shape, ZarrFormat
 
-__all__ = ["Constraints", "New", "Settled", "array_view", "data_type_from_json"]
+__all__ = ["Constraints", "NewArray", "ResolvedConstraints", "build_array_view", "parse_data_type"]
 
 
-class Settled(NamedTuple):
+class ResolvedConstraints(NamedTuple):
     """What is settled of a new array, whatever its lengths.
 
     Parameters
@@ -63,10 +63,10 @@ class Settled(NamedTuple):
     labels: tuple[str, ...]
     layout: LayoutConstraints
     chunked: int
-    asked: Asked
+    chunk_constraints: Asked
 
 
-class New(NamedTuple):
+class NewArray(NamedTuple):
     """What is settled of a new array.
 
     Parameters
@@ -81,7 +81,7 @@ class New(NamedTuple):
         One of these.
     """
 
-    settled: Settled
+    resolved: ResolvedConstraints
     read: Shape
     shape: Shape
     grid: RegularGrid
@@ -136,7 +136,7 @@ class Constraints(ABC):
     def to_json(self) -> JSONObject:
         """Return the constraints as JSON."""
 
-    def told_always(self) -> JSONObject:
+    def default_members(self) -> JSONObject:
         """Return members as they are with what JSON leaves out, because it is as by default."""
         return {}
 
@@ -175,7 +175,7 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
         """Return what is asked of the lengths of chunks of so many dimensions.
 
         Raises
@@ -185,7 +185,7 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of chunks of a new array of some extent, read and written.
 
         Raises
@@ -195,7 +195,7 @@ class Constraints(ABC):
         """
 
     @abstractmethod
-    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+    def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
 
     @abstractmethod
@@ -250,7 +250,7 @@ class Constraints(ABC):
             "dtype": None if element is None else element.dtype,
             "rank": rank,
             "domain": self.domain(schema, rank, inner),
-            "chunk_layout": ChunkLayout._of(self._layout_later(schema, rank, inner)),
+            "chunk_layout": ChunkLayout._of(self._lazy_layout(schema, rank, inner)),
             "fill_value": fill,
             "dimension_units": None if units is None else (*units, *(None for _ in inner or ())),
         }
@@ -312,7 +312,7 @@ class Constraints(ABC):
         ArgumentError
             If the schema's domain is another one.
         """
-        domain = self._bounds(schema, rank, inner)
+        domain = self._known_domain(schema, rank, inner)
         if domain is None or rank is None or schema.domain is None:
             return domain
         known = rank - len(inner or ())
@@ -322,10 +322,12 @@ class Constraints(ABC):
         ]
         return IndexDomain._of(marked)
 
-    def _bounds(self, schema: Schema, rank: int | None, inner: Shape | None) -> IndexDomain | None:
+    def _known_domain(
+        self, schema: Schema, rank: int | None, inner: Shape | None
+    ) -> IndexDomain | None:
         """Return what is known of the domain, but for which of its bounds can be changed."""
         given = schema.domain
-        chunked = self._chunked(rank, inner)
+        chunked = self._chunked_rank(rank, inner)
         if rank is None:
             return given
         # Where an open data type leaves open what is inside, somebody has settled that by now.
@@ -337,10 +339,10 @@ class Constraints(ABC):
             return None
         known = rank - len(inner or ())
         stated = self.shape or ()
-        domain = _domain(stated, known, self.dimension_names, inner or ())
+        domain = _unbounded_domain(stated, known, self.dimension_names, inner or ())
         return domain if given is None else merged_domains(domain, given)
 
-    def _chunked(self, rank: int | None, inner: Shape | None) -> int | None:
+    def _chunked_rank(self, rank: int | None, inner: Shape | None) -> int | None:
         """Return the number of dimensions of chunks, or None while it is open."""
         chunked = stated = self.rank
         if rank is not None and inner is not None:
@@ -363,13 +365,13 @@ class Constraints(ABC):
         given = schema._layout
         if rank is None:
             return given
-        chunked = self._chunked(rank, inner)
+        chunked = self._chunked_rank(rank, inner)
         if inner is None:
             inner = () if chunked is None else (0,) * (rank - chunked)
         known = self.chunks(chunked, rank, inner)
         return known if given is NO_LAYOUT else given.merged(known)
 
-    def _layout_later(
+    def _lazy_layout(
         self, schema: Schema, rank: int | None, inner: Shape | None
     ) -> LayoutConstraints:
         """Return what is known of the layout of chunks, found when it is looked at."""
@@ -377,7 +379,9 @@ class Constraints(ABC):
             return self.layout(schema, rank, inner)
         return LayoutConstraints.later(rank, lambda: self.layout(schema, rank, inner).found())
 
-    def settle(self, schema: Schema, of: Field) -> tuple[Settled, IndexDomain]:
+    def resolve_constraints(
+        self, schema: Schema, of: Field
+    ) -> tuple[ResolvedConstraints, IndexDomain]:
         """Return what is settled of a new array, and its domain.
 
         Raises
@@ -387,18 +391,18 @@ class Constraints(ABC):
         UnsupportedError
             If the format does not have such elements.
         """
-        stored = self._stored(schema, of)
+        stored = self._stored_data_type(schema, of)
         inner = element_of(stored, of).inner
-        domain = self._bounds(schema, self._rank(schema, inner), inner)
+        domain = self._known_domain(schema, self._rank(schema, inner), inner)
         if domain is None or not all(dim.finite for dim in domain._dims):
             raise ArgumentError("an array is created with a finite domain: give shape or domain")
         layout = self.layout(schema, domain.rank, inner)
         chunked = domain.rank - len(inner)
-        asked = self.asked(layout, chunked)
-        return Settled(stored, domain.labels, layout, chunked, asked), domain
+        asked = self.chunk_constraints(layout, chunked)
+        return ResolvedConstraints(stored, domain.labels, layout, chunked, asked), domain
 
     def create(
-        self, schema: Schema, settled: Settled, shape: Shape, cut: tuple[Shape, Shape]
+        self, schema: Schema, settled: ResolvedConstraints, shape: Shape, cut: tuple[Shape, Shape]
     ) -> ArrayMeta:
         """Return the metadata of a new array; that they meet all of the schema is to be checked.
 
@@ -420,9 +424,9 @@ class Constraints(ABC):
         grid = RegularGrid(write).fit(shape, "/chunk_shape", problems)
         problems.check("metadata")
         assert grid is not None
-        return self._created(schema, New(settled, read, shape, grid, spec))
+        return self._build_metadata(schema, NewArray(settled, read, shape, grid, spec))
 
-    def _stored(self, schema: Schema, of: Field) -> data_types.DataType:
+    def _stored_data_type(self, schema: Schema, of: Field) -> data_types.DataType:
         """Return the data type of a new array."""
         stored = self.data_type
         if stored is None:
@@ -455,7 +459,9 @@ class Constraints(ABC):
             return record_fill(asked, stored)
         return stored.storable_fill(new_fill(asked, stored), self.zarr_format)
 
-    def check_common(self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any) -> None:
+    def check_common_members(
+        self, meta: ArrayMeta, chunk_shape: Shape | None, stored_fill: Any
+    ) -> None:
         """Refuse metadata of another shape, data type, chunk shape, fill value or attributes.
 
         Raises
@@ -478,15 +484,17 @@ class Constraints(ABC):
             compare(f"attributes/{name}", wanted, meta.attributes.get(name))
 
 
-def _domain(
+def _unbounded_domain(
     stated: Shape, rank: int, names: tuple[str | None, ...] | None, inner: Shape
 ) -> IndexDomain:
     """Return the domain of an array of which not all lengths may be stated."""
     shape = (*stated, *(INFINITE + 1 for _ in range(rank - len(stated))))
-    return array_view(shape, names, inner).domain
+    return build_array_view(shape, names, inner).domain
 
 
-def array_view(shape: Shape, names: tuple[str | None, ...] | None, inner: Shape) -> IndexTransform:
+def build_array_view(
+    shape: Shape, names: tuple[str | None, ...] | None, inner: Shape
+) -> IndexTransform:
     """Return the view of all of an array; names that cannot be labels are left out."""
     if names is not None and not (len(names) == len(shape) and _are_labels(names)):
         names = None
@@ -503,7 +511,7 @@ def _are_labels(names: tuple[str | None, ...]) -> bool:
     return len(set(told)) == len(told)
 
 
-def data_type_from_json(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:
+def parse_data_type(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:
     """Return the data type that JSON states.
 
     Raises

@@ -1,4 +1,4 @@
-"""Reading and writing the elements of an array of Zarr: `Access`."""
+"""Reading and writing the elements of an array of Zarr: `ElementAccess`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tessarr.errors import ArgumentError, SelectionError
 from tessarr.index_space import lower
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.tensorstore.batch.read_group import begun
-from tessarr.tensorstore.drivers.zarr.statistics import statistics
+from tessarr.tensorstore.drivers.zarr.statistics import find_statistics
 from tessarr.tensorstore.future.combine import converted
 from tessarr.tensorstore.future.future import NOTHING, Future, failed, finished
 from tessarr.tensorstore.future.spawn import start
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.batch.read_group import Together
     from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
-    from tessarr.tensorstore.drivers.zarr.inner_dimensions import Inner, Piece
+    from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions, InnerWrite
     from tessarr.types import Shape
 
-__all__ = ["Access"]
+__all__ = ["ElementAccess"]
 
-_FEW: Final = 4
+_FEW_CHUNKS: Final = 4
 
 
-class Access:
+class ElementAccess:
     """How elements are read and written.
 
     Parameters
@@ -50,18 +50,18 @@ class Access:
 
     __slots__ = (
         "_as_stored",
-        "_before",
-        "_bits",
+        "_base_store",
+        "_byte_order",
         "_fields",
         "_inner",
-        "_last",
-        "_near",
+        "_is_local",
+        "_last_read",
         "_numpy",
         "_parts",
-        "_place",
-        "_places",
+        "_previous_read",
+        "_small_chunk_shape",
         "_stored",
-        "_swift",
+        "_valid_bits",
         "in_memory",
         "plain",
     )
@@ -70,42 +70,44 @@ class Access:
         self._numpy, self._stored = properties.numpy, properties.stored
         self._fields, self._inner = properties.fields, properties.inner
         self._as_stored, self._parts = properties.as_stored, properties.parts
-        self._bits, self._places = properties.bits, properties.places
+        self._valid_bits, self._byte_order = properties.bits, properties.places
         self.plain = properties.plain
         """Whether elements are as the engine reads them."""
-        self._place = place
+        self._base_store = place
         self.in_memory = isinstance(place, MemoryStore)
         """Whether what is asked for is told at once."""
-        self._near = self.in_memory or isinstance(place, LocalStore)
-        self._swift: Shape = properties.swift
+        self._is_local = self.in_memory or isinstance(place, LocalStore)
+        self._small_chunk_shape: Shape = properties.small_chunk_shape
         # The futures of the last two reads. Who holds both begins many before he waits for one, and
         # threads read meanwhile; who waits for each is served here, at once.
-        self._before: Callable[[], Future[Any] | None] = _nothing
-        self._last: Callable[[], Future[Any] | None] = _nothing
+        self._previous_read: Callable[[], Future[Any] | None] = _no_future
+        self._last_read: Callable[[], Future[Any] | None] = _no_future
 
     @property
     def at_once(self) -> bool:
         """Whether a small change takes less time than beginning it elsewhere."""
-        return changes_at_once(self._place)
+        return changes_at_once(self._base_store)
 
     def outer(self, view: IndexTransform) -> IndexTransform:
         """Return the view of the array, without the dimensions inside of its elements."""
         return view if self._inner is None else self._inner.split(view).outer
 
-    def stored(
+    def storage_statistics(
         self, array: Array, view: IndexTransform, *, not_stored: bool, fully_stored: bool
     ) -> tuple[bool | None, bool | None]:
         """Tell whether nothing is stored of a view, and whether all is."""
         try:
-            return statistics(
+            return find_statistics(
                 array, self.outer(view), not_stored=not_stored, fully_stored=fully_stored
             )
         except SelectionError as error:
-            raise _outside(error) from error
+            raise _convert_error(error) from error
 
-    def _is_swift(self, view: IndexTransform) -> bool:
+    def _is_small(self, view: IndexTransform) -> bool:
         """Whether a view touches so few chunks that it takes longer to begin elsewhere."""
-        return bool(self._swift) and view._view.meets_few(self._swift, _FEW)
+        return bool(self._small_chunk_shape) and view._view.meets_few(
+            self._small_chunk_shape, _FEW_CHUNKS
+        )
 
     # Reading
 
@@ -114,61 +116,61 @@ class Access:
         array: Array,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
-        together: Together | None = None,
+        read_group: Together | None = None,
     ) -> Future[npt.NDArray[Any]]:
         """Start to read a view of an array, into `out` if there is one; together with others."""
         try:
             if self._inner is not None:
-                return self._read_inner(array, self._inner, view, out, together)
+                return self._read_inner(array, self._inner, view, out, read_group)
             if self._as_stored:
-                return self._elements(array, view, out, together)
-            future = converted(self._elements(array, view, None, together), self._native)
+                return self._read_elements(array, view, out, read_group)
+            future = converted(self._read_elements(array, view, None, read_group), self._to_native)
         except Exception as error:  # noqa: BLE001 (the future tells it)
-            return failed(_outside(error))
-        return future if out is None else _filled(future, out)
+            return failed(_convert_error(error))
+        return future if out is None else _fill_out(future, out)
 
-    def _elements(
+    def _read_elements(
         self,
         array: Array,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
-        together: Together | None,
+        read_group: Together | None,
     ) -> Future[Any]:
         """Start to read elements as they are stored."""
         read = array._reading_view(view._view, self._stored, out, self._parts)
         if read.empty:
             return finished(read.now())
-        alone = together is None or (self.in_memory and not together.waits)
-        swift = alone and self._is_swift(view)
-        if together is not None and not swift:
-            return together.read(read, array, self._place)
-        if swift and (self.in_memory or (self._near and self._before() is None)):
+        alone = read_group is None or (self.in_memory and not read_group.waits)
+        swift = alone and self._is_small(view)
+        if read_group is not None and not swift:
+            return read_group.read(read, array, self._base_store)
+        if swift and (self.in_memory or (self._is_local and self._previous_read() is None)):
             future = finished(read.now())
         else:
             future = begun(read, soon=swift)
         if not self.in_memory:
-            self._before, self._last = self._last, ref(future)
+            self._previous_read, self._last_read = self._last_read, ref(future)
         return future
 
-    def _native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _to_native(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return values.astype(self._numpy)
 
     def _read_inner(
         self,
         array: Array,
-        inner: Inner,
+        inner: InnerDimensions,
         view: IndexTransform,
         out: npt.NDArray[Any] | None,
-        together: Together | None,
+        read_group: Together | None,
     ) -> Future[npt.NDArray[Any]]:
         split = inner.split(view)
         future = converted(
-            self._elements(array, split.outer, None, together),
-            lambda values: inner.taken(split, self._opened(values, inner)),
+            self._read_elements(array, split.outer, None, read_group),
+            lambda values: inner.select(split, self._split_elements(values, inner)),
         )
-        return future if out is None else _filled(future, out)
+        return future if out is None else _fill_out(future, out)
 
-    def _opened(self, values: Any, inner: Inner) -> npt.NDArray[Any]:
+    def _split_elements(self, values: Any, inner: InnerDimensions) -> npt.NDArray[Any]:
         """Return whole elements with the dimensions inside of them."""
         found = np.asarray(values)
         shape = found.shape
@@ -177,7 +179,7 @@ class Access:
         if found.ndim < len(shape) + len(inner.shape):  # bytes are the last of them
             found = np.ascontiguousarray(found).reshape(-1).view(self._numpy)
             found = found.reshape(*shape, *inner.shape)
-            return found if self._places is None else found[..., self._places]
+            return found if self._byte_order is None else found[..., self._byte_order]
         return found.astype(self._numpy, copy=False)
 
     # Writing
@@ -190,7 +192,7 @@ class Access:
             stored = values.astype(self._stored, copy=False)
             future = self._store(array, view, stored, self._parts)
         except SelectionError as error:
-            future = failed(_outside(error))
+            future = failed(_convert_error(error))
         return WriteFutures._of(future, future)
 
     def _store(
@@ -200,7 +202,7 @@ class Access:
         if not chosen.size:
             return NOTHING
         ready = chosen.buffer(values)
-        if self._near and self._is_swift(view):
+        if self._is_local and self._is_small(view):
             write = partial(array._write, chosen.axes, chosen.out_axes, ready, parts)
             return start(write, here=self.at_once)
         future: Future[None] = Future._pending()
@@ -208,28 +210,28 @@ class Access:
         return future
 
     def _write_inner(
-        self, array: Array, inner: Inner, view: IndexTransform, values: npt.NDArray[Any]
+        self, array: Array, inner: InnerDimensions, view: IndexTransform, values: npt.NDArray[Any]
     ) -> WriteFutures:
         """Start to write what is inside of elements; the rest of these stays as it is."""
-        base, element = self._inside()
+        base, element = self._inner_location()
         size, futures = element.itemsize, []
         elements = values.astype(element, copy=False)
-        pieces = list(inner.pieces(inner.split(view), elements))
-        if self._places is not None:
-            turned = self._places
+        pieces = list(inner.split_writes(inner.split(view), elements))
+        if self._byte_order is not None:
+            turned = self._byte_order
             pieces = [one._replace(places=turned[one.places].tolist()) for one in pieces]
-        if self._bits is not None:
-            _check_bits(pieces, self._bits)
+        if self._valid_bits is not None:
+            _check_valid_bits(pieces, self._valid_bits)
         for piece in pieces:
             packed = np.ascontiguousarray(piece.values).view(f"V{size * len(piece.places)}")
             places = [(base + place * size, at * size) for at, place in enumerate(piece.places)]
             ready = packed.reshape(piece.outer.domain.shape)
-            futures.append(self._store(array, piece.outer, ready, _runs(places, size)))
+            futures.append(self._store(array, piece.outer, ready, _merge_runs(places, size)))
         several = len(futures) != 1
-        done = start(lambda: _wait(futures), here=not futures) if several else futures[0]
+        done = start(lambda: _wait_all(futures), here=not futures) if several else futures[0]
         return WriteFutures._of(done, done)
 
-    def _inside(self) -> tuple[int, np.dtype[Any]]:
+    def _inner_location(self) -> tuple[int, np.dtype[Any]]:
         """Return where, in an element as stored, what is inside of it begins, and of what type."""
         base, stored = 0, self._stored
         if self._fields is not None:
@@ -241,7 +243,7 @@ class Access:
         return base, stored if number else self._numpy
 
 
-def _check_bits(pieces: list[Piece], bits: npt.NDArray[np.uint8]) -> None:
+def _check_valid_bits(pieces: list[InnerWrite], bits: npt.NDArray[np.uint8]) -> None:
     """Refuse bytes of elements with other bits than these: they would be stored as something else.
 
     Raises
@@ -257,7 +259,7 @@ def _check_bits(pieces: list[Piece], bits: npt.NDArray[np.uint8]) -> None:
             )
 
 
-def _runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]]:
+def _merge_runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]]:
     """Return fields for places in an item and in the caller's, those that adjoin as one."""
     runs: list[tuple[int, int, int]] = []
     for item, caller in sorted(places):
@@ -269,12 +271,12 @@ def _runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]
     return runs
 
 
-def _wait(futures: list[Future[None]]) -> None:
+def _wait_all(futures: list[Future[None]]) -> None:
     for future in futures:
         future.result()
 
 
-def _outside(error: Exception) -> Exception:
+def _convert_error(error: Exception) -> Exception:
     """Return the error for a view that is outside of what is there when it is read."""
     if not isinstance(error, SelectionError):
         return error
@@ -283,7 +285,7 @@ def _outside(error: Exception) -> Exception:
     return found
 
 
-def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
+def _fill_out(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
     """Return the future of `out`, filled with what is read."""
 
     def fill(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -293,5 +295,5 @@ def _filled(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
     return converted(source, fill)
 
 
-def _nothing() -> None:
+def _no_future() -> None:
     """Refer to no future."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.caching import Known
     from tessarr.tensorstore.drivers.zarr.zarr_spec import ZarrSpec
 
-__all__ = ["find_metadata", "may_recall"]
+__all__ = ["find_metadata", "is_reusable"]
 
 
 def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
@@ -27,7 +27,7 @@ def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, See
     if mode._assumes:
         return spec._metadata(), Seen()
     if mode.open:
-        existing = _existing(spec, store, at)
+        existing = _read_existing(spec, store, at)
         if existing is not None:
             spec._check(existing[0])
             return existing
@@ -38,18 +38,18 @@ def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, See
                 path=at,
                 key=spec._key(at),
             )
-    return _created(spec, store, at)
+    return _create_array(spec, store, at)
 
 
-def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] | None:
+def _read_existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] | None:
     there = seen_document(store, prefix_of(at) + spec._marker)
     if there is None:
         return None
     document, seen = there
-    node = spec._parsed(document, store, at)
+    node = spec._parse_node(document, store, at)
     if isinstance(node, ArrayMeta):
         if type(store) is StagedStore:
-            _Same(spec, at, node).lasts(store, seen, now=True)
+            _UnchangedCheck(spec, at, node).register(store, seen, now=True)
         return node, seen
     raise MetadataError(
         f"there is a group, and no array, at {spec._where()}",
@@ -59,20 +59,22 @@ def _existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen] |
     )
 
 
-def may_recall(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
+def is_reusable(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
     """Return whether what others know holds; in a transaction that is compared in the end."""
-    return type(store) is not StagedStore or _Same(spec, at, known.meta).lasts(store, known.seen)
+    return type(store) is not StagedStore or _UnchangedCheck(spec, at, known.meta).register(
+        store, known.seen
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Same:
+class _UnchangedCheck:
     """Has a transaction fail if it ends when the array that was opened in it is another one."""
 
     spec: ZarrSpec
     at: str
     meta: ArrayMeta
 
-    def lasts(self, store: StagedStore, seen: Seen, *, now: bool = False) -> bool:
+    def register(self, store: StagedStore, seen: Seen, *, now: bool = False) -> bool:
         """Have it compared in the end with what was seen, now or before.
 
         False: nobody knows what that was, it is compared with something else, or it was changed in
@@ -80,11 +82,11 @@ class _Same:
         """
         key = prefix_of(self.at) + self.spec._marker
         last, staging = seen.last, store.owner._staging
-        return last is not None and staging.rely(store, key, last, self, now=now)
+        return last is not None and staging.compare_at_commit(store, key, last, self, now=now)
 
     def __call__(self, document: bytes | None) -> bytes | None:
         """Return a document that tells the same; attributes may be others."""
-        found = None if document is None else self.spec._parsed(document, None, self.at)
+        found = None if document is None else self.spec._parse_node(document, None, self.at)
         if isinstance(found, ArrayMeta):
             found = replace(found, attributes=self.meta.attributes)
         if found == self.meta:
@@ -97,17 +99,17 @@ class _Same:
         )
 
 
-def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
+def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
     meta, prefix = spec._metadata(), prefix_of(at)
     if spec._mode.delete_existing:
         store.clear_prefix(prefix)
     documents, seen = properties_of(meta, spec._field).documents, Seen()
-    if _stored(store, prefix, documents, seen):
+    if _store_documents(store, prefix, documents, seen):
         if type(store) is StagedStore:
-            store.owner._staging.arrays.make(store, prefix + spec._marker, meta)
+            store.owner._staging.arrays.stage_metadata(store, prefix + spec._marker, meta)
         return meta, seen
     if spec._mode.open:  # somebody else created it in the meantime
-        existing = _existing(spec, store, at)
+        existing = _read_existing(spec, store, at)
         if existing is not None:
             spec._check(existing[0])
             return existing
@@ -120,7 +122,7 @@ def _created(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
     )
 
 
-def _stored(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) -> bool:
+def _store_documents(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) -> bool:
     """Store the documents of an array unless it is there; only several take a flow."""
     (name, document), *others = documents.items()
     if others:

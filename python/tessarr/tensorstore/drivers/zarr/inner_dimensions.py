@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tessarr.index_space import Dim, IndexDomain, IndexTransform, OutputIndexMap
-from tessarr.index_space.output_index_map import position
-from tessarr.index_space.view_bounds import check_inside
+from tessarr.index_space.output_index_map import evaluate_map
+from tessarr.index_space.view_bounds import check_within_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from tessarr.types import Shape
 
-__all__ = ["Inner", "Piece", "Split"]
+__all__ = ["InnerDimensions", "InnerWrite", "SplitView"]
 
 
-class Split(NamedTuple):
+class SplitView(NamedTuple):
     """A view, taken apart.
 
     Parameters
@@ -47,7 +47,7 @@ class Split(NamedTuple):
     kept: tuple[int, ...]
 
 
-class Piece(NamedTuple):
+class InnerWrite(NamedTuple):
     """Places inside of elements, the same for each of some elements, and what goes there.
 
     Parameters
@@ -66,7 +66,7 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
+class InnerDimensions:
     """The dimensions inside of an element.
 
     Parameters
@@ -80,7 +80,7 @@ class Inner:
     rank: int
     shape: Shape
 
-    def split(self, view: IndexTransform) -> Split:
+    def split(self, view: IndexTransform) -> SplitView:
         """Take a view apart whose last maps are those of the dimensions inside.
 
         Raises
@@ -90,24 +90,24 @@ class Inner:
         """
         dims = view.domain._dims
         outer, inner = view.output[: self.rank], view.output[self.rank :]
-        check_inside(inner, dims, tuple(Dim._of(0, size) for size in self.shape))
-        followed = {k for one in outer for k in _follows(one)}
+        check_within_bounds(inner, dims, tuple(Dim._of(0, size) for size in self.shape))
+        followed = {k for one in outer for k in _input_dimensions(one)}
         kept = [k for k in range(len(dims)) if k in followed]
         places = {k: place for place, k in enumerate(kept)}
-        maps = tuple(_moved(one, places, kept) for one in outer)
+        maps = tuple(_renumber_map(one, places, kept) for one in outer)
         small = IndexTransform._of(IndexDomain._of(tuple(dims[k] for k in kept)), maps)
-        index = [_along(k, len(dims), dims[k].size) for k in kept]
-        index += [position(one, dims) for one in inner]
-        return Split(small, tuple(index), view.domain.shape, tuple(kept))
+        index = [_axis_positions(k, len(dims), dims[k].size) for k in kept]
+        index += [evaluate_map(one, dims) for one in inner]
+        return SplitView(small, tuple(index), view.domain.shape, tuple(kept))
 
-    def taken(self, split: Split, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def select(self, split: SplitView, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return what a view selects of whole elements."""
         found = values[split.places]
         if found.shape != split.shape:
             found = np.broadcast_to(found, split.shape).copy()
         return np.asarray(found, order="C")
 
-    def pieces(self, split: Split, values: npt.NDArray[Any]) -> Iterator[Piece]:
+    def split_writes(self, split: SplitView, values: npt.NDArray[Any]) -> Iterator[InnerWrite]:
         """Give what is written, of values of the shape of a view, by places inside of elements."""
         if not values.size:
             return
@@ -115,7 +115,8 @@ class Inner:
         others = [k for k in range(len(split.shape)) if k not in kept]
         within = [np.zeros((), np.int64), *np.broadcast_arrays(*inner)]
         flat = sum(
-            (place * step for place, step in zip(within[1:], self._steps(), strict=True)), within[0]
+            (place * step for place, step in zip(within[1:], self._strides(), strict=True)),
+            within[0],
         )
         if all(flat.shape[k] == 1 for k in kept if k < flat.ndim):
             sizes = [split.shape[k] for k in others]
@@ -125,27 +126,27 @@ class Inner:
             block = values.transpose(*kept, *others).reshape(*outer, along.size)
             if len(last) < along.size:  # of repeated places the last one counts
                 block = block[..., list(last.values())]
-            yield Piece(split.outer, list(last), block)
+            yield InnerWrite(split.outer, list(last), block)
             return
         flat = np.broadcast_to(flat, split.shape)
         for place in np.unique(flat).tolist():
             where = np.nonzero(flat == place)
             starts = split.outer.domain.origin
             points = [where[k] + start for k, start in zip(kept, starts, strict=True)]
-            yield Piece(split.outer.vindex[tuple(points)], [place], values[where][:, None])
+            yield InnerWrite(split.outer.vindex[tuple(points)], [place], values[where][:, None])
 
-    def _steps(self) -> list[int]:
+    def _strides(self) -> list[int]:
         """Return how many places one step along each dimension is."""
         return [prod(self.shape[k + 1 :]) for k in range(len(self.shape))]
 
 
-def _follows(one: OutputIndexMap) -> set[int]:
+def _input_dimensions(one: OutputIndexMap) -> set[int]:
     if one.index_array is not None:
         return {k for k, size in enumerate(one.index_array.shape) if size != 1}
     return set() if one.input_dimension is None else {one.input_dimension}
 
 
-def _moved(one: OutputIndexMap, places: dict[int, int], kept: list[int]) -> OutputIndexMap:
+def _renumber_map(one: OutputIndexMap, places: dict[int, int], kept: list[int]) -> OutputIndexMap:
     array, along = one.index_array, one.input_dimension
     if array is not None:
         small = array.reshape([array.shape[k] for k in kept])
@@ -155,7 +156,7 @@ def _moved(one: OutputIndexMap, places: dict[int, int], kept: list[int]) -> Outp
     return one
 
 
-def _along(k: int, rank: int, size: int) -> npt.NDArray[np.int64]:
+def _axis_positions(k: int, rank: int, size: int) -> npt.NDArray[np.int64]:
     shape = [1] * rank
     shape[k] = size
     return np.arange(size, dtype=np.int64).reshape(shape)

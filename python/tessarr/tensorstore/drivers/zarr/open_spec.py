@@ -1,4 +1,4 @@
-"""Opening arrays of Zarr by their specs: `OpeningSpec`."""
+"""Opening arrays of Zarr by their specs: `OpenableZarrSpec`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tessarr.store import MemoryStore
 from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.caching import Known, bound_of, memory_of, over, pool_of
 from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
-from tessarr.tensorstore.drivers.zarr.find_metadata import find_metadata, may_recall
-from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver, is_same
+from tessarr.tensorstore.drivers.zarr.find_metadata import find_metadata, is_reusable
+from tessarr.tensorstore.drivers.zarr.zarr_driver import ZarrDriver, is_compatible
 from tessarr.tensorstore.drivers.zarr.zarr_spec import ZarrSpec
 from tessarr.tensorstore.future.spawn import start
 from tessarr.tensorstore.kvstore.limits import copied
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.context.caching import Memory
     from tessarr.tensorstore.future.future import Future
 
-__all__ = ["OpeningSpec"]
+__all__ = ["OpenableZarrSpec"]
 
 
-class OpeningSpec(ZarrSpec):
+class OpenableZarrSpec(ZarrSpec):
     """What a spec says of an array of Zarr, and how that is opened or created."""
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
@@ -49,12 +49,12 @@ class OpeningSpec(ZarrSpec):
             raise ArgumentError("it cannot be created without being opened for writing")
         place = self._place._open()
         at = place.key(self._place.path).removesuffix("/")
-        store = self._at(place.store, at)
+        store = self._metadata_store(place.store, at)
         at_once = self._place._driver.at_once
         collects = opening.batch is not None and at_once != inf and self._mode._looks
-        here = at_once > 0 and not self._waits(place.store, at)
+        here = at_once > 0 and not self._waits_for_disk(place.store, at)
         shares = opening.transaction is None and not self._mode.create
-        work = partial(self._opened, view, store, at, opening.transaction)
+        work = partial(self._open_array, view, store, at, opening.transaction)
         if opening.batch is None or not collects:
             return start(work, opening.sharing if shares else None, here=here)
 
@@ -65,13 +65,13 @@ class OpeningSpec(ZarrSpec):
         later: Future[Opened] = opening.batch._later(begin, [document] * shares, opens=True)
         return later
 
-    def _waits(self, store: Store, at: str) -> bool:
+    def _waits_for_disk(self, store: Store, at: str) -> bool:
         """Return whether it is to be created where that waits for the disk."""
         if not self._mode.create or not waits_for_disk(store):
             return False
         return not self._mode.open or store.size(self._key(at)) is None
 
-    def _opened(
+    def _open_array(
         self,
         view: IndexTransform | None,
         store: Store,
@@ -83,7 +83,7 @@ class OpeningSpec(ZarrSpec):
         if sharing is not None:
             now = sharing.began_s
         since = bound_of(self._recheck_data, now)
-        fresh, lasting, memory = self._remembering(
+        fresh, lasting, memory = self._cached_stores(
             store, now, since, staged=transaction is not None
         )
         if sharing is not None:
@@ -92,16 +92,16 @@ class OpeningSpec(ZarrSpec):
             fresh = transaction._staging.store(fresh, store)
         known = memory.find((store, key)) if memory is not None else None
         # What others know may lack attributes.
-        knows = known is not None and self._mode.open and not self.wants_attributes
+        knows = known is not None and self._mode.open and not self.reads_attributes
         is_fresh = known and known.looked_s >= bound_of(self._recheck_metadata, now)
-        if known and knows and is_fresh and may_recall(self, fresh, at, known):
+        if known and knows and is_fresh and is_reusable(self, fresh, at, known):
             meta, now, seen = known.meta, known.looked_s, known.seen
             self._check(meta)
         else:
             meta, seen = find_metadata(self, fresh, at)
         if transaction is not None and memory is not None and not self._mode.open:
-            made = partial(transaction._staging.arrays.made_of, fresh, key, meta)
-            transaction._staging.after(partial(_tell, memory, (store, key), made))
+            made = partial(transaction._staging.arrays.staged_metadata, fresh, key, meta)
+            transaction._staging.after(partial(_update_known, memory, (store, key), made))
         # Without a fill value nothing is known of chunks that are not stored.
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
@@ -121,7 +121,7 @@ class OpeningSpec(ZarrSpec):
         elif transaction is None and memory is not None:
             known = Known(meta, now, seen)
             memory.add((store, key), known)
-        elif known and not is_same(known.meta, meta):
+        elif known and not is_compatible(known.meta, meta):
             known = None  # that of the array that is there outside, or was
         driver = ZarrDriver(
             array,
@@ -133,9 +133,9 @@ class OpeningSpec(ZarrSpec):
             seen=seen,
             data_since=since,
         )
-        return Opened(driver, self._labelled(view, array))
+        return Opened(driver, self._add_labels(view, array))
 
-    def _remembering(
+    def _cached_stores(
         self, store: Store, now: float, since: float, *, staged: bool
     ) -> tuple[Store, Store, Memory | None]:
         """Return what is read to open, what is read later, and what remembers open arrays."""
@@ -163,7 +163,7 @@ class OpeningSpec(ZarrSpec):
         # Documents are compared with the store, those for transactions in any case.
         return over(store, remembered, data, (inf, since), now), lasting, memory
 
-    def _labelled(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
+    def _add_labels(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
         """Return the view, with the labels that the schema has where the array has none."""
         given = self.schema.domain
         if view is not None or given is None or not any(given.labels):
@@ -175,7 +175,9 @@ class OpeningSpec(ZarrSpec):
         return IndexTransform(domain.label[labels] if labels else domain)
 
 
-def _tell(memory: Memory, key: tuple[Store, str], made: Callable[[], ArrayMeta | None]) -> None:
+def _update_known(
+    memory: Memory, key: tuple[Store, str], made: Callable[[], ArrayMeta | None]
+) -> None:
     """Tell open arrays that they were created anew, and what has been made of them since."""
     known, meta = memory.find(key), made()
     if known is not None and meta is not None:

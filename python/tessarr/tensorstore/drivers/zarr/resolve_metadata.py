@@ -26,7 +26,11 @@ from tessarr.tensorstore.schema.units import merged_units
 if TYPE_CHECKING:
     from tessarr.tensorstore.schema.schema import Schema
 
-_FORMS: Final[dict[str, type[Constraints]]] = {"zarr3": Zarr3, "zarr": Zarr2, "zarr2": Zarr2}
+_CONSTRAINT_TYPES: Final[dict[str, type[Constraints]]] = {
+    "zarr3": Zarr3,
+    "zarr": Zarr2,
+    "zarr2": Zarr2,
+}
 
 __all__ = ["check", "effective", "new_metadata", "read_constraints"]
 
@@ -51,11 +55,11 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
     >>> read_constraints("zarr3", {"codecs": ["gzip"]}).to_json()
     {'codecs': [{'name': 'gzip'}]}
     """
-    form = _FORMS.get(driver)
+    form = _CONSTRAINT_TYPES.get(driver)
     if form is None:
         raise ArgumentError(f"driver {safe_repr(driver)} is not 'zarr3' or 'zarr'")
     if metadata is None:
-        return _NOTHING[form]
+        return _NO_CONSTRAINTS[form]
     if isinstance(metadata, form):
         return metadata
     return form.read(metadata)
@@ -105,17 +109,17 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     ((101, 101, 101), [{'name': 'bytes', 'configuration': {'endian': 'little'}}])
     """
     constraints = read_constraints(driver, metadata)
-    settled, domain = constraints.settle(schema, field)
+    settled, domain = constraints.resolve_constraints(schema, field)
     shape = domain.shape[: settled.chunked]
-    cut = constraints.cut(settled, domain._as_view())
+    cut = constraints.choose_chunks(settled, domain._as_view())
     meta = constraints.create(schema, settled, shape, cut)
-    _check_parts(meta, constraints, schema, field)
+    _check_all_but_fill(meta, constraints, schema, field)
     if constraints.fill is not OPEN:  # else the fill value is that of the schema
         _check_fill(meta, schema, field)
     return meta
 
 
-_NOTHING: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), Zarr2: Zarr2()}
+_NO_CONSTRAINTS: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), Zarr2: Zarr2()}
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
@@ -126,11 +130,11 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
     ArgumentError
         If it does not.
     """
-    _check_parts(meta, metadata, schema, field)
+    _check_all_but_fill(meta, metadata, schema, field)
     _check_fill(meta, schema, field)
 
 
-def _check_parts(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
+def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
     """Refuse an array that is not as it has to be, whatever its fill value."""
     _check_chunks(meta, metadata, schema, field)
     if schema._says_nothing:
@@ -151,7 +155,7 @@ def _check_parts(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -
 def _check_chunks(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
     """Refuse an array whose chunks are cut or encoded otherwise, or other metadata."""
     constraints = read_constraints("zarr3" if meta.zarr_format == 3 else "zarr", metadata)
-    if constraints is not _NOTHING[type(constraints)]:
+    if constraints is not _NO_CONSTRAINTS[type(constraints)]:
         constraints.check_members(meta)
     layout = schema._layout
     if layout is NO_LAYOUT and schema.codec is None:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tessarr.index_space.output_index_map import position
+from tessarr.index_space.output_index_map import evaluate_map
 from tessarr.tensorstore.schema.domain_bounds import extents
 
 if TYPE_CHECKING:
     from tessarr.array import Array
     from tessarr.index_space import IndexTransform
 
-__all__ = ["statistics"]
+__all__ = ["find_statistics"]
 
 
-def statistics(
+def find_statistics(
     array: Array, view: IndexTransform, *, not_stored: bool, fully_stored: bool
 ) -> tuple[bool | None, bool | None]:
     """Tell whether nothing is stored of a view of an array, and whether all is.
@@ -33,7 +33,7 @@ def statistics(
     """
     found = array._statistics(view._as_view(), not_stored, fully_stored)
     if found is None:  # some is below the origin, where nothing is stored
-        inside = _from_origin(view)
+        inside = _drop_below_origin(view)
         rest = None
         if inside is not None:
             rest = array._statistics(inside._as_view(), not_stored, fully_stored=False)
@@ -42,11 +42,11 @@ def statistics(
     return nothing if not_stored else None, everything if fully_stored else None
 
 
-def _from_origin(view: IndexTransform) -> IndexTransform | None:
+def _drop_below_origin(view: IndexTransform) -> IndexTransform | None:
     """Return the positions of a view that are not below the origin, if there are any; some are."""
     dims = view.domain._dims
     below = [one for one, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
-    kept = reduce(np.logical_and, (position(one, dims) >= 0 for one in below))
+    kept = reduce(np.logical_and, (evaluate_map(one, dims) >= 0 for one in below))
     if not kept.any():
         return None
     along = zip(kept.shape, dims, np.nonzero(kept), strict=True)

@@ -15,9 +15,9 @@ from tessarr.metadata import v2
 from tessarr.metadata.node import ArrayMeta
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
-    New,
-    Settled,
-    data_type_from_json,
+    NewArray,
+    ResolvedConstraints,
+    parse_data_type,
 )
 from tessarr.tensorstore.json.parse import (
     choice,
@@ -44,7 +44,7 @@ from tessarr.types import JSONObject, Shape
 __all__ = ["Zarr2", "chunk_layout_of", "codec_of"]
 
 Order = Literal["C", "F"]
-Both: TypeAlias = "tuple[list[Codec], Codec | None]"
+FiltersAndCompressor: TypeAlias = "tuple[list[Codec], Codec | None]"
 """Filters and compressor."""
 
 
@@ -76,7 +76,7 @@ class Zarr2(Constraints):
             compressor = compressor_from_json(members.pop("compressor"))
         found = cls(
             shape=take(members, "shape", lengths(0)),
-            data_type=take(members, "dtype", lambda json, what: data_type_from_json(json, 2, what)),
+            data_type=take(members, "dtype", lambda json, what: parse_data_type(json, 2, what)),
             chunk_shape=take(members, "chunks", lengths(1)),
             fill=members.pop("fill_value", OPEN),
             attributes=take(members, "attributes", members_of) or {},
@@ -131,26 +131,26 @@ class Zarr2(Constraints):
     def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
         """Return what is known of chunks."""
         if chunked is None:
-            return _known(rank, rank, None, None, ())
-        return _known(chunked, rank, self.chunk_shape, self.order, inner)
+            return _known_layout(rank, rank, None, None, ())
+        return _known_layout(chunked, rank, self.chunk_shape, self.order, inner)
 
-    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
         """Return what is asked of the lengths of chunks, and of dimensions inside of elements."""
         return alike(layout)
 
-    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shape of chunks, twice."""
-        read, write = choose(settled.asked, extent, extent.rank)
+        read, write = choose(settled.chunk_constraints, extent, extent.rank)
         return read[: settled.chunked], write[: settled.chunked]
 
-    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+    def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
         rank, spec = len(new.shape), new.spec
         compression = self.compression
         if schema.codec is not None:
             compression = self.codec._merged(schema.codec)._compression
         compressor = _BLOSC if compression.compressor is OPEN else compression.compressor
-        both = _codecs(compressor, compression.filters or [])
+        both = _read_codecs(compressor, compression.filters or [])
         return ArrayMeta(
             2,
             new.shape,
@@ -158,14 +158,14 @@ class Zarr2(Constraints):
             new.grid,
             _KEYS[self.separator],
             spec.fill,
-            _settle(both, spec, _order(new.settled.layout, rank)),
+            _settle(both, spec, _memory_order(new.resolved.layout, rank)),
             self.attributes,
             last_is_filter=both[1] is None and bool(both[0]),
         )
 
     def check_members(self, meta: ArrayMeta) -> None:
         """Refuse metadata whose members are not those that are stated."""
-        self.check_common(meta, meta.chunk_spec.shape, meta.fill_value)
+        self.check_common_members(meta, meta.chunk_spec.shape, meta.fill_value)
         compare("order", self.order, meta.order)
         # A document that says nothing means ".": other keys would be taken for missing chunks.
         separator = getattr(meta.chunk_key_encoding, "separator", ".")
@@ -173,7 +173,7 @@ class Zarr2(Constraints):
         codec_of(meta)._compression.merged(self.compression)
 
 
-def _codecs(compressor: Any, filters: list[Any]) -> Both:
+def _read_codecs(compressor: Any, filters: list[Any]) -> FiltersAndCompressor:
     """Return filters and compressor of their JSON."""
     problems = Problems(strict=True)
     found = [read_v2(one, f"/filters/{k}", problems, first=k == 0) for k, one in enumerate(filters)]
@@ -182,7 +182,7 @@ def _codecs(compressor: Any, filters: list[Any]) -> Both:
     return [one for one in found if one is not None], last
 
 
-def _settle(both: Both, spec: ArraySpec, order: Order) -> Chain:
+def _settle(both: FiltersAndCompressor, spec: ArraySpec, order: Order) -> Chain:
     """Return the codecs for chunks, with everything chosen that was left open."""
     problems = Problems()
     v2.check_codecs(spec, *both, problems)
@@ -206,10 +206,10 @@ def codec_of(meta: ArrayMeta) -> CodecSpec:
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
     """Return the layout of the chunks of an array."""
     rank = meta.rank + len(inner)
-    return _known(meta.rank, rank, meta.chunk_spec.shape, meta.order, inner)
+    return _known_layout(meta.rank, rank, meta.chunk_spec.shape, meta.order, inner)
 
 
-def _order(layout: LayoutConstraints, chunked: int) -> Order:
+def _memory_order(layout: LayoutConstraints, chunked: int) -> Order:
     wish = layout.order
     if wish is None:
         return "C"
@@ -227,7 +227,7 @@ def _axes(order: str, chunked: int, inner: int) -> Shape:
     return (*(axes if order == "C" else reversed(axes)), *range(chunked, chunked + inner))
 
 
-def _known(
+def _known_layout(
     chunked: int, rank: int, chunks: Shape | None, order: Order | None, inner: Shape
 ) -> LayoutConstraints:
     shape = (*(chunks or (0,) * (rank - len(inner))), *inner) if chunks or inner else None

@@ -12,7 +12,7 @@ from tessarr.flow.run import Get
 from tessarr.flow.run import document as read_document
 from tessarr.metadata import v2
 from tessarr.store.wrappers.rename_keys import aliased
-from tessarr.tensorstore.drivers.zarr.open_spec import OpeningSpec
+from tessarr.tensorstore.drivers.zarr.open_spec import OpenableZarrSpec
 from tessarr.tensorstore.drivers.zarr.resolve_metadata import read_constraints
 from tessarr.tensorstore.json.parse import choice, text
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Zarr2Spec"]
 
 
-class Zarr2Spec(OpeningSpec):
+class Zarr2Spec(OpenableZarrSpec):
     """What a spec says of an array of format 2."""
 
     name = "zarr"
@@ -41,23 +41,23 @@ class Zarr2Spec(OpeningSpec):
         return self._metadata_key
 
     @property
-    def wants_attributes(self) -> bool:
+    def reads_attributes(self) -> bool:
         """Whether attributes are looked at that are in a document of their own."""
-        return bool(self._wanted.attributes)
+        return bool(self._constraints.attributes)
 
-    def _read_more(self, members: dict[str, Any]) -> None:
+    def _parse_format_members(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
         self._metadata_key = text(members.pop("metadata_key", v2.ARRAY), "metadata_key")
-        super()._read_more(members)
+        super()._parse_format_members(members)
         if "key_encoding" not in members:
             return
         separator = choice(".", "/")(members.pop("key_encoding"), "key_encoding")
-        if self._wanted.separator not in {None, separator}:
+        if self._constraints.separator not in {None, separator}:
             raise ArgumentError(
                 f'"key_encoding": {safe_repr(separator)} does not match metadata, which have '
-                f"{safe_repr(self._wanted.separator)}"
+                f"{safe_repr(self._constraints.separator)}"
             )
-        self._wanted = replace(self._wanted, separator=separator)
+        self._constraints = replace(self._constraints, separator=separator)
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
         """Return the members of its JSON."""
@@ -71,13 +71,13 @@ class Zarr2Spec(OpeningSpec):
             raise ArgumentError("a URL has no metadata_key: the document has to be '.zarray'")
         return super()._suffix()
 
-    def _parsed(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
+    def _parse_node(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
         attributes = None
-        if self.wants_attributes and store is not None:
+        if self.reads_attributes and store is not None:
             attributes = read_document(store, Get(open_flow.prefix_of(at) + v2.ATTRIBUTES))
         return open_flow.parse_v2(v2.ARRAY, document, attributes, path=at)
 
-    def _at(self, store: Store, at: str) -> Store:
+    def _metadata_store(self, store: Store, at: str) -> Store:
         if self._metadata_key == v2.ARRAY:
             return store
         prefix = open_flow.prefix_of(at)

@@ -16,12 +16,12 @@ from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.validation import Problems, read_extension
 from tessarr.index_space import View
 from tessarr.metadata.node import ArrayMeta
-from tessarr.tensorstore.drivers.zarr.complete_codecs import Wanted, complete
+from tessarr.tensorstore.drivers.zarr.complete_codecs import CodecTarget, complete_chain
 from tessarr.tensorstore.drivers.zarr.constraints import (
     Constraints,
-    New,
-    Settled,
-    data_type_from_json,
+    NewArray,
+    ResolvedConstraints,
+    parse_data_type,
 )
 from tessarr.tensorstore.json.parse import (
     choice,
@@ -78,9 +78,7 @@ class Zarr3(Constraints):
             raise ArgumentError("storage_transformers: there are none that this driver has")
         found = cls(
             shape=take(members, "shape", lengths(0)),
-            data_type=take(
-                members, "data_type", lambda json, what: data_type_from_json(json, 3, what)
-            ),
+            data_type=take(members, "data_type", lambda json, what: parse_data_type(json, 3, what)),
             chunk_shape=take(members, "chunk_grid", _chunk_grid),
             key_encoding=take(members, "chunk_key_encoding", _key_encoding),
             fill=members.pop("fill_value", OPEN),
@@ -132,7 +130,7 @@ class Zarr3(Constraints):
             result["attributes"] = attributes
         return {**result, **self.extra}
 
-    def told_always(self) -> JSONObject:
+    def default_members(self) -> JSONObject:
         """Return members as they are with what JSON leaves out, because it is as by default."""
         encoding = self.key_encoding
         return {} if encoding is None else {"chunk_key_encoding": encoding.to_json()}
@@ -170,9 +168,9 @@ class Zarr3(Constraints):
 
     def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
         """Return what is known of chunks."""
-        return _known(chunked, rank, self.chunk_shape, self.chain, inner)
+        return _known_layout(chunked, rank, self.chunk_shape, self.chain, inner)
 
-    def asked(self, layout: LayoutConstraints, chunked: int) -> Asked:
+    def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
         """Return what is asked of the lengths of chunks."""
         leading = layout.leading(chunked)
         if self.chain is None or self.chain.height > 0:
@@ -190,18 +188,18 @@ class Zarr3(Constraints):
         found.merged(codec.hard()._replace(elements=None), "codec_chunk")
         return found, read
 
-    def cut(self, settled: Settled, extent: View) -> tuple[Shape, Shape]:
+    def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
         """Return the shapes of chunks that are read, and of those that are written."""
-        return choose(settled.asked, extent, settled.chunked)
+        return choose(settled.chunk_constraints, extent, settled.chunked)
 
-    def _created(self, schema: Schema, new: New) -> ArrayMeta:
+    def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
         """Return the metadata of a new array."""
         rank, data_type = len(new.shape), new.spec.data_type
         chain = self.chain if schema.codec is None else self.codec._merged(schema.codec)._chain
         chain = chain or _OPEN_CHAIN
         # What is not sharded does not depend on lengths.
         read = new.read if chain.height or new.read != new.spec.shape else None
-        wish = new.settled.layout.leading(rank).order
+        wish = new.resolved.layout.leading(rank).order
         codecs = _complete(chain, data_type, rank, read, None if wish is None else wish.value)
         return ArrayMeta(
             3,
@@ -212,7 +210,7 @@ class Zarr3(Constraints):
             new.spec.fill,
             _settle(codecs, new.spec),
             self._new_attributes(schema, rank),
-            self._new_names(new.settled.labels, rank),
+            self._new_names(new.resolved.labels, rank),
             extra=self.extra,
         )
 
@@ -224,7 +222,7 @@ class Zarr3(Constraints):
         return {**self.attributes, _UNITS: stated}
 
     def _new_names(self, labels: tuple[str, ...], rank: int) -> Names | None:
-        stated = self.names if self.names is not None and _unique(self.names) else None
+        stated = self.names if self.names is not None and _are_unique(self.names) else None
         if stated is None and not any(labels):
             return None
         names = [
@@ -235,7 +233,7 @@ class Zarr3(Constraints):
 
     def check_members(self, meta: ArrayMeta) -> None:
         """Refuse metadata whose members are not those that are stated."""
-        self.check_common(meta, _chunk_shape(meta), meta.fill_or_default)
+        self.check_common_members(meta, _chunk_shape(meta), meta.fill_or_default)
         if self.key_encoding is not None:
             wanted, found = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
             compare("chunk_key_encoding", wanted, found)
@@ -273,7 +271,7 @@ def _complete(
     """Return the codecs of a new array; `read` is None where it is not sharded."""
     if read is not None and chain.height == 0:
         chain = chain.sharded(read)
-    stated = complete(chain, Wanted(data_type, rank, read or (0,) * rank, order))
+    stated = complete_chain(chain, CodecTarget(data_type, rank, read or (0,) * rank, order))
     problems = Problems()
     found = codec.Chain.read(stated, "/codecs", problems)
     problems.check("metadata")
@@ -308,7 +306,7 @@ def codec_of(meta: ArrayMeta) -> CodecSpec:
 def chunk_layout_of(meta: ArrayMeta, inner: Shape = ()) -> LayoutConstraints:
     """Return the layout of the chunks of an array."""
     rank = meta.rank + len(inner)
-    return _known(meta.rank, rank, _chunk_shape(meta), chain_of(meta), inner)
+    return _known_layout(meta.rank, rank, _chunk_shape(meta), chain_of(meta), inner)
 
 
 def _chunk_shape(meta: ArrayMeta) -> Shape | None:
@@ -316,7 +314,7 @@ def _chunk_shape(meta: ArrayMeta) -> Shape | None:
     return None if regular is None else regular.chunk_shape
 
 
-def _known(
+def _known_layout(
     chunked: int | None, rank: int, chunk: Shape | None, chain: Chain | None, inner: Shape
 ) -> LayoutConstraints:
     order = read = None
@@ -331,7 +329,7 @@ def _known(
     )
 
 
-def _unique(names: Names) -> bool:
+def _are_unique(names: Names) -> bool:
     told = [name for name in names if name]
     return len(set(told)) == len(told)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tessarr.flow import open as open_flow
-from tessarr.tensorstore.drivers.zarr.open_spec import OpeningSpec
+from tessarr.tensorstore.drivers.zarr.open_spec import OpenableZarrSpec
 from tessarr.tensorstore.drivers.zarr.resolve_metadata import read_constraints
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Zarr3Spec"]
 
 
-class Zarr3Spec(OpeningSpec):
+class Zarr3Spec(OpenableZarrSpec):
     """What a spec says of an array of format 3."""
 
     name = "zarr3"
@@ -25,5 +25,5 @@ class Zarr3Spec(OpeningSpec):
     _scheme = "zarr3"
     _always: ClassVar[JSONObject] = {"node_type": "array"}
 
-    def _parsed(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
+    def _parse_node(self, document: bytes, store: Store | None, at: str) -> open_flow.Node:
         return open_flow.parse_v3(document, at)

@@ -18,12 +18,12 @@ from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.caching import Known
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.drivers.zarr.array_properties import properties_of
-from tessarr.tensorstore.drivers.zarr.element_access import Access
+from tessarr.tensorstore.drivers.zarr.element_access import ElementAccess
 from tessarr.tensorstore.future.future import Future, failed
 from tessarr.tensorstore.future.spawn import start
 from tessarr.tensorstore.schema.domain_bounds import propagated
 from tessarr.tensorstore.schema.element_type import WHOLE, Field
-from tessarr.tensorstore.transaction.array_writes import document_of, stage_of
+from tessarr.tensorstore.transaction.array_writes import metadata_key, staged_store
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tessarr.store import Store
     from tessarr.tensorstore.batch.read_group import Together
     from tessarr.tensorstore.batch.shared_reads import Sharing
-    from tessarr.tensorstore.driver import Resizing, Using
+    from tessarr.tensorstore.driver import OperationScope, ResizeRequest
     from tessarr.tensorstore.drivers.zarr.array_properties import ArrayProperties
     from tessarr.tensorstore.future.write_futures import WriteFutures
     from tessarr.tensorstore.schema.chunk_layout import ChunkLayout
@@ -75,6 +75,7 @@ class ZarrDriver(Driver):
         "__weakref__",
         "_access",
         "_array",
+        "_base_store",
         "_data_since",
         "_field",
         "_keepers",
@@ -84,7 +85,6 @@ class ZarrDriver(Driver):
         "_meta",
         "_opened_by",
         "_outer",
-        "_place",
         "_properties",
         "_rechecks",
         "_seen",
@@ -106,14 +106,14 @@ class ZarrDriver(Driver):
         self._array = array
         self._data_since = data_since
         self._outer: ZarrDriver | None = None  # that without the bounds of a transaction
-        self._place = array._store if store is None else store
+        self._base_store = array._store if store is None else store
         self._field = field
         self._opened_by = opened_by
         meta = array._meta
         properties = properties_of(meta, field)
         self._properties = meta, properties
         self.dtype = properties.dtype
-        self._access = Access(properties, self._place)
+        self._access = ElementAccess(properties, self._base_store)
         self._looked_s = time.time() if looked_s is None else looked_s
         self._known = known
         self._kvstore: Any = None
@@ -155,9 +155,9 @@ class ZarrDriver(Driver):
         return self.properties.domain
 
     @property
-    def whole(self) -> IndexTransform:
+    def full_view(self) -> IndexTransform:
         """The view of the whole domain."""
-        return self.properties.whole
+        return self.properties.full_view
 
     @property
     def chunk_layout(self) -> ChunkLayout:
@@ -195,60 +195,60 @@ class ZarrDriver(Driver):
     def url(self) -> str:
         """The URL that opens it again."""
         if self._opened_by is None:
-            self._cannot("be told as a URL")
-        self.follow()
+            self._raise_unsupported("be told as a URL")
+        self.update_bounds()
         found: str = self._opened_by.url
         return found
 
-    def storages(self) -> frozenset[Any]:
+    def storage_ids(self) -> frozenset[Any]:
         """Tell where elements are."""
-        return frozenset([(self._place, self._array._path)])
+        return frozenset([(self._base_store, self._array._path)])
 
     @property
-    def write_chunk(self) -> Shape:
+    def write_chunk_shape(self) -> Shape:
         """How long chunks are, or shards."""
         chunks = tuple(cut.longest for cut in self._array._meta.chunk_grid.cuts)
         return (*chunks, *self.properties.inner_shape)
 
     # Reading and writing
 
-    def _within(self, using: Using, *, reads: bool = True) -> Array:
+    def _array_in(self, scope: OperationScope, *, reads: bool = True) -> Array:
         """Return the array, in the transaction if there is one, be it only to write."""
         array = self._array
-        if using.transaction is None:
+        if scope.transaction is None:
             return array
-        staging: Staging = using.transaction._staging
+        staging: Staging = scope.transaction._staging
         staging.check()
-        document, outside = self._document, self._outside
+        document, outside = self._document, self._committed_meta
         staged, known = staging.handles.get(self, (None, outside))
         if staged is None or (reads and not staging.remembers(staged)):
-            about = self._place, self._data_since
+            about = self._base_store, self._data_since
             staged = staging.array(array, *about, reads=reads)
-            if staging.arrays.made_of(stage_of(staged), document, outside) is None:
-                staged = staging.array(self._followed(array), *about, reads=reads)
+            if staging.arrays.staged_metadata(staged_store(staged), document, outside) is None:
+                staged = staging.array(self._apply_known(array), *about, reads=reads)
             staging.handles[self] = staged, outside
-        if staging.arrays.is_replaced(stage_of(staged), document):
-            self._reread(staged, staging)
-        made = staging.arrays.made_of(stage_of(staged), document, outside)
+        if staging.arrays.is_document_replaced(staged_store(staged), document):
+            self._read_replaced(staged, staging)
+        made = staging.arrays.staged_metadata(staged_store(staged), document, outside)
         if known is not outside:
             staging.handles[self] = staged, outside
             made = made or outside
         if made is not None and made is not staged._meta:
-            _check_same(staged._meta, made)
+            _check_compatible(staged._meta, made)
             staged._set_meta(made)
         return staged
 
-    def _reread(self, staged: Array, staging: Staging) -> None:
+    def _read_replaced(self, staged: Array, staging: Staging) -> None:
         """Have it known what the document tells that was replaced, as keys are, by now."""
         now, document = time.time(), self._document
-        found = staged._as_stored(attributes=self._wants_attributes)
-        stage = stage_of(staged)
-        staging.arrays.make(stage, document, found)
+        found = staged._as_stored(attributes=self._reads_attributes)
+        stage = staged_store(staged)
+        staging.arrays.stage_metadata(stage, document, found)
 
         def after() -> None:
-            if staging.arrays.made_of(stage, document, found) is not found:
+            if staging.arrays.staged_metadata(stage, document, found) is not found:
                 return
-            if is_same(self._array._meta, found):
+            if is_compatible(self._array._meta, found):
                 self._accept(self._array, found)
                 return
             if self._known is None:
@@ -258,7 +258,7 @@ class ZarrDriver(Driver):
         staging.after(after)
 
     @property
-    def _outside(self) -> ArrayMeta:
+    def _committed_meta(self) -> ArrayMeta:
         """What is known of the metadata outside of transactions."""
         outer = self if self._outer is None else self._outer
         return outer._array._meta if self._known is None else self._known.meta
@@ -266,26 +266,26 @@ class ZarrDriver(Driver):
     @property
     def _document(self) -> str:
         """The key of the metadata."""
-        return document_of(self._array)
+        return metadata_key(self._array)
 
-    def _looked_at(self, using: Using) -> Array:
+    def _current_array(self, scope: OperationScope) -> Array:
         """Return the array, in the transaction if there is one, with bounds of due age."""
-        is_due = self._is_due(using)
-        array = self._within(using, reads=is_due)
+        is_due = self._is_stale(scope)
+        array = self._array_in(scope, reads=is_due)
         if is_due:
-            self._refresh(array, using.sharing)
-        return self._followed(array)
+            self._refresh(array, scope.sharing)
+        return self._apply_known(array)
 
-    def _followed(self, array: Array) -> Array:
+    def _apply_known(self, array: Array) -> Array:
         """Return the array with the bounds that others of the context have found."""
         known = self._known
         if known is not None and known.meta is not array._meta and array is self._array:
-            _check_same(array._meta, known.meta)
+            _check_compatible(array._meta, known.meta)
             array._set_meta(known.meta)
             self._meta = None
         return array
 
-    def follow(self) -> None:
+    def update_bounds(self) -> None:
         """Take over what others of the context have found.
 
         Raises
@@ -295,23 +295,23 @@ class ZarrDriver(Driver):
         """
         known = self._known
         if self._outer is None and known is not None and known.meta is not self._array._meta:
-            self._followed(self._array)
+            self._apply_known(self._array)
 
     @property
-    def _wants_attributes(self) -> bool:
-        return self._opened_by is None or bool(self._opened_by.wants_attributes)
+    def _reads_attributes(self) -> bool:
+        return self._opened_by is None or bool(self._opened_by.reads_attributes)
 
     def _refresh(self, array: Array, sharing: Sharing | None = None) -> None:
         """Look at the metadata; what is shared may have been read since others have begun."""
         now, before, store = time.time(), array._meta, array._store
         if sharing is not None:
-            now, store = sharing.began_s, sharing.through(store, self._place)
-        array._look_again(attributes=self._wants_attributes, store=store)
+            now, store = sharing.began_s, sharing.through(store, self._base_store)
+        array._look_again(attributes=self._reads_attributes, store=store)
         if array._meta is not before:
             self._seen.last = None
-        self._learn(array, now)
+        self._record(array, now)
         try:
-            _check_same(before, array._meta)
+            _check_compatible(before, array._meta)
         except ArgumentError:
             array._set_meta(before)
             raise
@@ -319,9 +319,9 @@ class ZarrDriver(Driver):
     def _accept(self, array: Array, meta: ArrayMeta) -> None:
         """Make an array what its stored metadata has become."""
         array._set_meta(meta)
-        self._learn(array, time.time())
+        self._record(array, time.time())
 
-    def _learn(self, array: Array, looked_s: float) -> None:
+    def _record(self, array: Array, looked_s: float) -> None:
         self._looked_s = looked_s
         if array is not self._array:  # it is one in a transaction
             return
@@ -330,7 +330,7 @@ class ZarrDriver(Driver):
         if self._known is not None:
             self._known.learn(array._meta, looked_s)
 
-    def _again(self, meta: ArrayMeta, store: Store) -> Array:
+    def _rebind(self, meta: ArrayMeta, store: Store) -> Array:
         """Return the array with other metadata, or in another store."""
         array = self._array
         return bind(
@@ -343,239 +343,245 @@ class ZarrDriver(Driver):
             keeps_past=True,
         )
 
-    def _is_due(self, using: Using) -> bool:
+    def _is_stale(self, scope: OperationScope) -> bool:
         """Whether the bounds have to be looked at before they are used."""
-        if not (self._rechecks and using.looks):
+        if not (self._rechecks and scope.rechecks_bounds):
             return False
         bound: Any = self._opened_by.recheck_metadata
         if bound is True or bound > time.time():  # what is known is older, however new it is
-            return using.sharing is None or self._looked_s < using.sharing.began_s
+            return scope.sharing is None or self._looked_s < scope.sharing.began_s
         return bool(self._looked_s < bound)
 
-    def due(self, using: Using) -> list[Expected]:
+    def stale_documents(self, scope: OperationScope) -> list[Expected]:
         """Return the metadata, if they have to be looked at."""
-        return [Expected(self._place, self._document)] if self._is_due(using) else []
+        return [Expected(self._base_store, self._document)] if self._is_stale(scope) else []
 
-    def settled(self, view: IndexTransform, using: Using) -> tuple[Driver, IndexTransform]:
+    def refresh_bounds(
+        self, view: IndexTransform, scope: OperationScope
+    ) -> tuple[Driver, IndexTransform]:
         """Return the driver, and a view with the bounds of now."""
         array, known = self._array, self._known
         told = known is not None and known.meta is not array._meta
-        if told or self._rechecks or using.transaction is not None:
-            array = self._looked_at(using)
+        if told or self._rechecks or scope.transaction is not None:
+            array = self._current_array(scope)
         meta = array._meta
-        if meta is self._meta and not view._follows:
+        if meta is self._meta and not view._has_implicit_bounds:
             return self, view
         return self, propagated(view, properties_of(meta, self._field).domain)
 
     def read(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Start to read."""
-        batch = using.batch
-        if using.transaction is None:
-            together = using.together if batch is None else batch._together
+        batch = scope.batch
+        if scope.transaction is None:
+            together = scope.read_group if batch is None else batch._together
             return self._access.read(self._array, view, out, together)
         if batch is None:
-            return self._read_in(view, out, using)
-        alone = using._replace(batch=None)  # what waits for a batch does not keep it
+            return self._read_staged(view, out, scope)
+        alone = scope._replace(batch=None)  # what waits for a batch does not keep it
 
-        def begin(together: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
-            return self._read_in(view, out, alone.beside(together, sharing))
+        def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
+            return self._read_staged(view, out, alone.for_read_group(read_group, sharing))
 
         later: Future[Any] = batch._later(begin, reads=True)
         return later
 
     @property
-    def stored(self) -> Array | None:
+    def stored_array(self) -> Array | None:
         """The array, unless its bounds or its elements have to be looked at."""
         array, known = self._array, self._known
         told = known is not None and known.meta is not array._meta
         return None if told or self._rechecks or not self._access.plain else array
 
-    def _read_in(
-        self, view: IndexTransform, out: npt.NDArray[Any] | None, using: Using
+    def _read_staged(
+        self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Start to read in a transaction."""
         try:
-            array = self._within(using)
+            array = self._array_in(scope)
         except NotFoundError as error:
             return failed(error)
-        return self._access.read(array, view, out, using.together)
+        return self._access.read(array, view, out, scope.read_group)
 
-    def write(self, view: IndexTransform, values: npt.NDArray[Any], using: Using) -> WriteFutures:
+    def write(
+        self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
+    ) -> WriteFutures:
         """Start to write."""
-        return self._access.write(self._within(using, reads=False), view, values)
+        return self._access.write(self._array_in(scope, reads=False), view, values)
 
     # Bounds
 
-    def resolve(self, using: Using) -> Future[Driver]:
+    def resolve(self, scope: OperationScope) -> Future[Driver]:
         """Look up what the bounds are now, if what is known is too old."""
-        due, batch = self.due(using), using.batch
+        due, batch = self.stale_documents(scope), scope.batch
         if batch is None or not due:
-            return start(self._fresh, using, here=not due)
-        alone = using._replace(batch=None)  # what waits for a batch does not keep it
+            return start(self._resolve_bounds, scope, here=not due)
+        alone = scope._replace(batch=None)  # what waits for a batch does not keep it
 
         def begin(_: Together, sharing: Sharing) -> Future[Driver]:
-            return start(self._fresh, alone._replace(sharing=sharing))
+            return start(self._resolve_bounds, alone._replace(sharing=sharing))
 
         found: Future[Driver] = batch._later(begin, due)
         return found
 
-    def _fresh(self, using: Using) -> Driver:
+    def _resolve_bounds(self, scope: OperationScope) -> Driver:
         """Return the driver with bounds that were looked at."""
-        array = self._looked_at(using)
-        return self if array is self._array else self._moved(array, using)
+        array = self._current_array(scope)
+        return self if array is self._array else self._staged_driver(array, scope)
 
-    def _moved(self, staged: Array, using: Using) -> Driver:
+    def _staged_driver(self, staged: Array, scope: OperationScope) -> Driver:
         """Return the driver with the bounds that the array has in a transaction."""
-        array = self._again(staged._meta, self._array._store)
+        array = self._rebind(staged._meta, self._array._store)
         made = ZarrDriver(
             array,
             self._field,
             self._opened_by,
-            store=self._place,
+            store=self._base_store,
             known=self._known,
             seen=self._seen,
             data_since=self._data_since,
         )
         made._keepers, made._outer = self._keepers, self._outer or self
-        handles = using.transaction._staging.handles
-        handles[made] = handles[self] = staged, self._outside
+        handles = scope.transaction._staging.handles
+        handles[made] = handles[self] = staged, self._committed_meta
         return made
 
-    def changed_in(self, using: Using) -> Driver:
+    def with_staged_bounds(self, scope: OperationScope) -> Driver:
         """Return the driver with the bounds that a transaction has given the array."""
-        if not using.transaction._staging.has_part_of(self._place):
+        if not scope.transaction._staging.has_part_of(self._base_store):
             return self
-        staged = self._within(using)
-        return self if staged._meta is self._array._meta else self._moved(staged, using)
+        staged = self._array_in(scope)
+        return self if staged._meta is self._array._meta else self._staged_driver(staged, scope)
 
     @property
     def resizable(self) -> bool:
         """Always: the bounds of arrays can be changed."""
         return True
 
-    def resize(self, how: Resizing, using: Using) -> Future[Driver]:
+    def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
         """Change the bounds."""
         if self._opened_by is not None and self._opened_by.fixes_metadata:
             raise ArgumentError("it was opened with assume_metadata: it cannot be resized")
-        self._check_tied(how)
-        if using.transaction is not None:
-            return start(self._resize_aside, how, using, whole=True)
-        array = self._followed(self._array)  # the document is compared when it is changed
-        ends = zip(array._meta.shape, how.upper, strict=False)
+        self._check_tied(request)
+        if scope.transaction is not None:
+            return start(self._stage_resize, request, scope, whole=True)
+        array = self._apply_known(self._array)  # the document is compared when it is changed
+        ends = zip(array._meta.shape, request.upper, strict=False)
         # To remove chunks takes the longer the more there are.
-        few = how.metadata_only or all(new is None or new >= end for end, new in ends)
+        few = request.metadata_only or all(new is None or new >= end for end, new in ends)
         here = self._access.at_once and few
-        return start(self._resize, array, how, here=here, whole=True)
+        return start(self._resize, array, request, here=here, whole=True)
 
-    def _check_tied(self, how: Resizing) -> None:
+    def _check_tied(self, request: ResizeRequest) -> None:
         """Raise an error if fields would be resized that are none of what the handle has."""
         names = self._array._meta.data_type.numpy.names or ()
-        moves = any(bound is not None for bound in how.upper)
-        if moves and not how.tied and self._field.name is not None and len(names) > 1:
+        moves = any(bound is not None for bound in request.upper)
+        if moves and not request.resizes_tied and self._field.name is not None and len(names) > 1:
             raise ArgumentError(
                 f"fields beside {self._field.name!r} would be resized, too: give "
                 "resize_tied_bounds, if that is meant"
             )
 
-    def _above(self) -> list[Keeper]:
+    def _find_keepers(self) -> list[Keeper]:
         """Return the groups above that keep copies of the metadata."""
         if self._keepers is None:
             look = copies.keepers_around(self._array._path, self._array._meta.zarr_format)
-            self._keepers = run_flow(look, self._place)
+            self._keepers = run_flow(look, self._base_store)
         return self._keepers
 
-    def _resize(self, array: Array, how: Resizing) -> Driver:
+    def _resize(self, array: Array, request: ResizeRequest) -> Driver:
         staged = array is not self._array
         resize(
             array,
-            how.applied,
+            request.resize_shape,
             trim=False,
-            delete=not how.metadata_only,
+            delete=not request.metadata_only,
             accept=partial(self._accept, array),
-            keepers=self._above(),
+            keepers=self._find_keepers(),
             seen=None if staged else self._seen,
-            below=None if staged else self._place,
-            check=partial(_check_same, array._meta),
+            below=None if staged else self._base_store,
+            check=partial(_check_compatible, array._meta),
         )
         return self
 
-    def _resize_aside(self, how: Resizing, using: Using) -> Driver:
+    def _stage_resize(self, request: ResizeRequest, scope: OperationScope) -> Driver:
         """Change the bounds in a transaction, after those who do it now."""
-        staging = using.transaction._staging
-        stage = staging.store(self._array._store, self._place)
-        with staging.arrays.resizing(stage, self._document):
-            return self._resize_next(how, using)
+        staging = scope.transaction._staging
+        stage = staging.store(self._array._store, self._base_store)
+        with staging.arrays.resize_lock(stage, self._document):
+            return self._stage_resize_locked(request, scope)
 
-    def _resize_next(self, how: Resizing, using: Using) -> Driver:
-        staging, array = using.transaction._staging, self._within(using)
+    def _stage_resize_locked(self, request: ResizeRequest, scope: OperationScope) -> Driver:
+        staging, array = scope.transaction._staging, self._array_in(scope)
         kept = staging.arrays.resizable(array)  # handles that know the array keep their bounds
         array = kept.array
         document = self._document
         overtaken: list[ArrayMeta] = []
-        change = again(array, how.applied, partial(_check_same, array._meta), overtaken.append)
-        before = staging.arrays.made_of(array._store, document, self._outside)
-        if not self._grow_aside(array, how, staging, document, change):
-            self._resize(array, how)
+        change = again(
+            array, request.resize_shape, partial(_check_compatible, array._meta), overtaken.append
+        )
+        before = staging.arrays.staged_metadata(array._store, document, self._committed_meta)
+        if not self._stage_growth(array, request, staging, document, change):
+            self._resize(array, request)
             if before is not None:  # what is staged does not tell what others changed since
-                array._set_meta(reshaped(array._meta, how.applied(before.shape)))
+                array._set_meta(reshaped(array._meta, request.resize_shape(before.shape)))
         if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
-            staging.may_redo(array._store, document, change)
+            staging.redo_on_conflict(array._store, document, change)
         made = array._store.get(document)
-        ends = how.upper[: array._meta.rank]
-        staging.arrays.resize(array, document, self._outside, how.applied, ends)
+        ends = request.upper[: array._meta.rank]
+        staging.arrays.resize(array, document, self._committed_meta, request.resize_shape, ends)
 
         def after() -> None:
-            if not staging.arrays.has_made(array._store, document):
+            if not staging.arrays.has_staged_metadata(array._store, document):
                 return  # the document was replaced since
             self._accept(self._array, kept.array._meta)
             if made is not None:
                 self._seen.became(made)
             if overtaken:  # what others made longer, and the transaction did not use since
                 self._refresh(self._array)
-                if not how.metadata_only:
+                if not request.metadata_only:
                     place, now = self._array._store, self._array._meta
                     delete_outside(place, array._path, overtaken[-1], now)
 
         staging.after(after)
-        return self._moved(array, using)
+        return self._staged_driver(array, scope)
 
-    def _grow_aside(
-        self, array: Array, how: Resizing, staging: Staging, key: str, change: Change
+    def _stage_growth(
+        self, array: Array, request: ResizeRequest, staging: Staging, key: str, change: Change
     ) -> bool:
         """Change the document as it was seen last; False: that has to be looked at again.
 
         Where nothing is removed, it is enough to compare it in the end.
         """
         last = self._seen.take()
-        grown = reshaped(array._meta, how.applied(array._meta.shape))
-        if last is None or self._above() or shrinks(array._meta, grown):
+        grown = reshaped(array._meta, request.resize_shape(array._meta.shape))
+        if last is None or self._find_keepers() or shrinks(array._meta, grown):
             return False
         document, version = last
         made = change(document)
-        if made is None or not staging.assume(stage_of(array), key, made, version):
+        if made is None or not staging.assume(staged_store(array), key, made, version):
             return False
         self._accept(array, grown)
         return True
 
     def storage_statistics(
-        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, using: Using
+        self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
         """Tell whether nothing is stored of a view, and whether all is."""
 
         def work() -> tuple[bool | None, bool | None]:
-            array = self._followed(self._within(using))
-            if using.transaction is not None:
-                array = using.transaction._staging.arrays.shown_array(array)
-            return self._access.stored(
+            array = self._apply_known(self._array_in(scope))
+            if scope.transaction is not None:
+                array = scope.transaction._staging.arrays.overlay_array(array)
+            return self._access.storage_statistics(
                 array, view, not_stored=not_stored, fully_stored=fully_stored
             )
 
-        return start(work, here=self._access.in_memory and using.transaction is None)
+        return start(work, here=self._access.in_memory and scope.transaction is None)
 
 
-def is_same(known: ArrayMeta, found: ArrayMeta) -> bool:
+def is_compatible(known: ArrayMeta, found: ArrayMeta) -> bool:
     """Return whether what handles know of chunks and elements holds for metadata that were found.
 
     More than the shape, the attributes and the names of dimensions has not changed.
@@ -586,9 +592,9 @@ def is_same(known: ArrayMeta, found: ArrayMeta) -> bool:
     return found.rank == known.rank and replace(found, **free) == known
 
 
-def _check_same(known: ArrayMeta, found: ArrayMeta) -> None:
+def _check_compatible(known: ArrayMeta, found: ArrayMeta) -> None:
     """Raise an error if metadata are those of another array."""
-    if not is_same(known, found):
+    if not is_compatible(known, found):
         raise ArgumentError(
             "the metadata are no longer those with which it was opened: somebody created the "
             "array anew; open it again",

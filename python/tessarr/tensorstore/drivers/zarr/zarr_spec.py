@@ -50,8 +50,8 @@ class ZarrSpec(PlacedSpec):
     _marker: ClassVar[str]
     """The key of the document in stores of Tessarr."""
 
-    _wanted: Any
-    _known: dict[str, Any]
+    _constraints: Any
+    _memo: dict[str, Any]
     _field: Field
     _recheck_metadata: Recheck
     _recheck_data: Recheck
@@ -62,46 +62,48 @@ class ZarrSpec(PlacedSpec):
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
         """Return the spec that JSON states; take its members out of `members`."""
         made = cls(schema)
-        made._known = {}
+        made._memo = {}
         made._mode = OpenMode._take(members)
         made._take_place(members)
         made._references = References.parse(_RESOURCES, members, _OPTIONAL)
-        made._recheck_metadata = _recheck(members, "recheck_cached_metadata", "open")
-        made._recheck_data = _recheck(members, "recheck_cached_data", default=True)
-        made._fill_missing = _flag(members, "fill_missing_data_reads", default=True)
-        made._store_fill = _flag(members, "store_data_equal_to_fill_value", default=False)
+        made._recheck_metadata = _take_recheck(members, "recheck_cached_metadata", "open")
+        made._recheck_data = _take_recheck(members, "recheck_cached_data", default=True)
+        made._fill_missing = _take_flag(members, "fill_missing_data_reads", default=True)
+        made._store_fill = _take_flag(members, "store_data_equal_to_fill_value", default=False)
         name = take(members, "field", text)
-        made._field = Field.of(name or None, as_void=_flag(members, "open_as_void", default=False))
-        made._read_more(members)
+        made._field = Field.of(
+            name or None, as_void=_take_flag(members, "open_as_void", default=False)
+        )
+        made._parse_format_members(members)
         if made._field.as_void and made.schema.rank == 0:
             raise ArgumentError("open_as_void: the bytes of an element are a dimension, not rank 0")
         made._check_parts()
         return made
 
-    def _read_more(self, members: dict[str, Any]) -> None:
+    def _parse_format_members(self, members: dict[str, Any]) -> None:
         """Read the members that only one format has."""
         if "metadata" in members:
-            self._wanted = resolve_metadata.read_constraints(
+            self._constraints = resolve_metadata.read_constraints(
                 self.name, members_of(members.pop("metadata"), "metadata")
             )
         else:
-            self._wanted = self._nothing
+            self._constraints = self._nothing
 
     def _forget(self) -> None:
         known = self.outline()
         self.schema = self.schema._merged(Schema(rank=known.rank, dtype=known.dtype))
-        self._wanted, self._known = self._nothing, {}
+        self._constraints, self._memo = self._nothing, {}
 
     def _constrain(self, options: Options) -> None:
         """Add constraints."""
-        self._known = {}
+        self._memo = {}
         super()._constrain(options)
 
     def _check_parts(self) -> None:
         """Raise an error if schema, metadata, field or the origin that arrays have do not agree."""
         domain = self.schema.domain
         origin = domain is not None and any(domain.origin)
-        if origin or self._field != WHOLE or self._wanted is not self._nothing:
+        if origin or self._field != WHOLE or self._constraints is not self._nothing:
             self.outline()
 
     @classmethod
@@ -110,10 +112,10 @@ class ZarrSpec(PlacedSpec):
     ) -> tuple[Self, IndexTransform]:
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
-        driver.follow()
+        driver.update_bounds()
         # Of format 2 TensorStore shows the view of the handle, whatever its bounds are now.
         if cls.zarr_format == 3:
-            view = propagated(view, driver.domain)._simplified()
+            view = propagated(view, driver.domain)._simplify()
         return cls._of(driver, minimal=minimal), view
 
     @classmethod
@@ -127,9 +129,9 @@ class ZarrSpec(PlacedSpec):
         names = driver._array._meta.data_type.numpy.names
         if names and made._field == WHOLE:
             made._field = Field(names[0])  # the only one: else one was chosen
-        made._wanted, made._known = cls._nothing, {}
+        made._constraints, made._memo = cls._nothing, {}
         if not minimal:
-            made._wanted, made._known = properties.constraints, properties.derived
+            made._constraints, made._memo = properties.constraints, properties.derived
         return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -150,11 +152,11 @@ class ZarrSpec(PlacedSpec):
             found["field"] = self._field.name
         if self._field.as_void:
             found["open_as_void"] = True
-        metadata: JSONObject = self._recalled("json", self._wanted.to_json)
+        metadata: JSONObject = self._memoize("json", self._constraints.to_json)
         if metadata or include_defaults:
             found["metadata"] = {**metadata, **self._always}
         if include_defaults:
-            found["metadata"].update(self._wanted.told_always())
+            found["metadata"].update(self._constraints.default_members())
         return found
 
     _always: ClassVar[JSONObject] = {}
@@ -164,50 +166,52 @@ class ZarrSpec(PlacedSpec):
         """The key of the document."""
         return self._marker
 
-    def _at(self, store: Store, at: str) -> Store:
+    def _metadata_store(self, store: Store, at: str) -> Store:
         """Return a store that has the document where Zarr has it."""
         return store
 
     def effective(self) -> Schema:
         """Return all that is known of the array without looking, but for its codec."""
-        found: Schema = self._recalled(
-            "effective", lambda: self._wanted.effective(self.schema, self._field)
+        found: Schema = self._memoize(
+            "effective", lambda: self._constraints.effective(self.schema, self._field)
         )
         return found
 
     def codec(self) -> CodecSpec | None:
         """Return what is known of the encoding."""
-        found: CodecSpec = self._recalled("codec", lambda: self._wanted.codec_with(self.schema))
+        found: CodecSpec = self._memoize("codec", lambda: self._constraints.codec_with(self.schema))
         return found
 
     def outline(self) -> Schema:
         """Return what is known of the rank, the data type and the domain."""
         given = self.schema
-        if self._wanted is self._nothing and given.domain is None and given.rank != 0:
+        if self._constraints is self._nothing and given.domain is None and given.rank != 0:
             return given
-        found: Schema = self._recalled("outline", lambda: self._wanted.outline(given, self._field))
+        found: Schema = self._memoize(
+            "outline", lambda: self._constraints.outline(given, self._field)
+        )
         return found
 
     def _metadata(self) -> ArrayMeta:
         """Return the metadata of a new array."""
-        meta: ArrayMeta = self._recalled(
+        meta: ArrayMeta = self._memoize(
             "metadata",
             lambda: resolve_metadata.new_metadata(
-                self.name, self._wanted, self.schema, self._field
+                self.name, self._constraints, self.schema, self._field
             ),
         )
         return meta
 
-    def _recalled(self, what: str, find: Callable[[], Any]) -> Any:
+    def _memoize(self, what: str, find: Callable[[], Any]) -> Any:
         """Return what follows from schema and metadata: with other resources it is the same."""
-        found = self._known.get(what)
+        found = self._memo.get(what)
         if found is None:
-            found = self._known[what] = find()
+            found = self._memo[what] = find()
         return found
 
     @staticmethod
     def _put_at(place: Place) -> Place:
-        return _folder(place)
+        return _as_folder(place)
 
     def _take_rechecks(self, options: Options) -> None:
         if options.recheck_metadata is not None:
@@ -244,29 +248,29 @@ class ZarrSpec(PlacedSpec):
         return not self._mode.assume_metadata and (bound is True or isinstance(bound, float))
 
     @property
-    def wants_attributes(self) -> bool:
+    def reads_attributes(self) -> bool:
         """Whether attributes are looked at that are in a document of their own."""
         return False
 
     def _check(self, meta: ArrayMeta) -> None:
         """Raise an error if metadata are not as they have to be; what is found is recalled."""
-        if self._known.get("checked") is not meta:
+        if self._memo.get("checked") is not meta:
             try:
-                resolve_metadata.check(meta, self._wanted, self.schema, self._field)
+                resolve_metadata.check(meta, self._constraints, self.schema, self._field)
             except ArgumentError as error:
                 error.kind = "mismatch"  # the spec alone is as it has to be
                 raise
-            self._known["checked"] = meta
+            self._memo["checked"] = meta
 
     def _key(self, at: str) -> str:
         return prefix_of(at) + self.document
 
-    def _parsed(self, document: bytes, store: Store | None, at: str) -> Node:
+    def _parse_node(self, document: bytes, store: Store | None, at: str) -> Node:
         """Return what a document says, and one of attributes, if there is such a one in a store."""
         raise NotImplementedError
 
 
-def _folder(place: Place) -> Place:
+def _as_folder(place: Place) -> Place:
     """Return the place with a slash at the end of its path."""
     path = folder(place._driver.name, place.path)
     if path != place.path:
@@ -275,9 +279,9 @@ def _folder(place: Place) -> Place:
     return place
 
 
-def _flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
+def _take_flag(members: dict[str, Any], name: str, *, default: bool) -> bool:
     return boolean(members.pop(name, default), name)
 
 
-def _recheck(members: dict[str, Any], name: str, default: Recheck) -> Recheck:
+def _take_recheck(members: dict[str, Any], name: str, default: Recheck) -> Recheck:
     return recheck_of(members.pop(name, default), name)
