@@ -186,7 +186,7 @@ def test_a_resize_finds_out_nothing_anew(name: str) -> None:
 
     def resize() -> None:
         upper = (next(lengths), None)
-        driver._resize(driver.array, ResizeRequest((None, None), upper, within=(None, None)))
+        driver._resize(driver.array, ResizeRequest((None, None), upper, limits=(None, None)))
 
     python, native = calls(resize)
     for costly in ("JSONDecoder.decode", "Chain.compile"):
