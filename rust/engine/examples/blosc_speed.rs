@@ -1,7 +1,7 @@
-//! Compares our Blosc with c-blosc on one thread: sizes, and times as ratios.
+//! Compares the engine's Blosc with c-blosc on one thread: sizes, and ratios of times.
 //!
-//! c-blosc's crate leaves AVX2 out unless told; for a fair comparison:
-//! `CFLAGS="-mavx2 -DSHUFFLE_AVX2_ENABLED=1" cargo run --release --example blosc_speed`.
+//! c-blosc's crate disables AVX2 by default; for a fair comparison: `CFLAGS="-mavx2
+//! -DSHUFFLE_AVX2_ENABLED=1" cargo run --release --example blosc_speed`.
 #![allow(clippy::unwrap_used)]
 
 use std::ffi::CString;
@@ -29,8 +29,8 @@ fn values(typesize: usize, bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// The quickest of several runs of each, which take turns.
-fn quickest(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Duration, Duration) {
+/// The minimum times of several runs of each, in alternation.
+fn minimum_times(mut ours: impl FnMut(), mut theirs: impl FnMut()) -> (Duration, Duration) {
     let until = Instant::now() + Duration::from_millis(300);
     let mut best = (Duration::MAX, Duration::MAX);
     while Instant::now() < until || best.0 == Duration::MAX {
@@ -59,7 +59,7 @@ fn compare(cname: &str, clevel: i32, shuffle: i32, typesize: usize, bytes: usize
     let name = CString::new(cname).unwrap();
     let mut theirs = vec![0u8; bytes + 16];
     let mut size = 0;
-    let (our_encode, their_encode) = quickest(
+    let (our_encode, their_encode) = minimum_times(
         || {
             ours.clear();
             codec.encode(&data, &mut ours, context).unwrap();
@@ -67,7 +67,7 @@ fn compare(cname: &str, clevel: i32, shuffle: i32, typesize: usize, bytes: usize
         || {
             let (from, to) = (data.as_ptr().cast(), theirs.as_mut_ptr().cast());
             let (room, name) = (theirs.len(), name.as_ptr());
-            // SAFETY: the pointers are valid for the lengths given.
+            // SAFETY: the pointers are valid for their lengths.
             size = unsafe {
                 blosc_src::blosc_compress_ctx(clevel, shuffle, typesize, bytes, from, to, room, name, 0, 1)
             };
@@ -76,11 +76,11 @@ fn compare(cname: &str, clevel: i32, shuffle: i32, typesize: usize, bytes: usize
     theirs.truncate(usize::try_from(size).unwrap());
     let mut out = vec![0u8; data.len()];
     let mut other = out.clone();
-    let (our_decode, their_decode) = quickest(
+    let (our_decode, their_decode) = minimum_times(
         || codec.decode_into(&theirs, &mut out, context).unwrap(),
         || {
             let (from, to) = (theirs.as_ptr().cast(), other.as_mut_ptr().cast());
-            // SAFETY: the pointers are valid, the buffer is a whole one.
+            // SAFETY: the pointers are valid, and the buffer is complete.
             size = unsafe { blosc_src::blosc_decompress_ctx(from, to, bytes, 1) };
         },
     );

@@ -1,4 +1,4 @@
-//! How fast the strided copy and the pool are: `cargo run --release --example copy_speed`.
+//! Measures the strided copy and the pool: `cargo run --release --example copy_speed`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use tessarr_engine::copy::{are_valid_bools, copy, fill, is_filled, swap_in_place, Axis, Item};
 use tessarr_engine::pool;
 
-/// What a clock says: the wall's, or the calling thread's time on a processor, which
-/// other processes disturb less.
+/// The time of a clock: the wall clock, or the processor time of the calling thread, which other
+/// processes disturb less.
 fn now(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: our variable.
+    // SAFETY: the variable is local.
     unsafe { libc::clock_gettime(clock, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The best time of one call, of short batches within a quarter of a second.
+/// The best time of one call, over short batches within a quarter of a second.
 fn best(clock: libc::clockid_t, mut call: impl FnMut()) -> Duration {
     call();
     let once = now(clock);
@@ -53,7 +53,7 @@ fn axes(counts: &[usize], src: &[isize], dst: &[isize]) -> Vec<Axis<'static>> {
     zipped.map(|((&count, &src), &dst)| Axis::Strided { count, src, dst }).collect()
 }
 
-/// Time one copy between buffers of these sizes; the rate counts bytes written.
+/// Time one copy between buffers of these sizes; the rate counts written bytes.
 fn case(name: &str, axes: &[Axis<'_>], item: Item, sizes: (usize, usize)) {
     let src = vec![1u8; sizes.0];
     let mut dst = vec![2u8; sizes.1];
@@ -103,7 +103,8 @@ fn boxes() {
             let (b, n) = (bytes as isize, (1usize << 20) / bytes / 4);
             let mut place = axes(&[n], &[step * b], &[b]);
             if step < 0 {
-                // Backwards in the destination instead: the same copy, from the buffers' starts.
+                // Reversed in the destination instead: the same copy, from the starts of the
+                // buffers.
                 place = vec![
                     Axis::List { offsets: Box::leak(Box::new([((n as isize - 1) * b, 0)])) },
                     Axis::Strided { count: n, src: -b, dst: b },

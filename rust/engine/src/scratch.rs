@@ -50,10 +50,10 @@ impl Scratch {
     }
 
     fn trim(&mut self) {
-        let mut kept = 0;
+        let mut total = 0;
         self.spare.retain(|buffer| {
-            let fits = kept + buffer.capacity() <= MAX_SPARE_BYTES;
-            kept += if fits { buffer.capacity() } else { 0 };
+            let fits = total + buffer.capacity() <= MAX_SPARE_BYTES;
+            total += if fits { buffer.capacity() } else { 0 };
             fits
         });
     }

@@ -1,4 +1,4 @@
-//! Every codec: round trips, other implementations' buffers, damage.
+//! Tests of the codecs: round trips, buffers of other implementations, damaged input.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ fn encode(codec: &dyn BytesCodec, data: &[u8], context: &mut Context) -> Vec<u8>
     encoded
 }
 
-/// Decodes in each way that the trait has.
+/// Decode with each method of the trait.
 fn check_decode(codec: &dyn BytesCodec, encoded: &[u8], data: &[u8], context: &mut Context) {
     let mut exact = vec![0xaa; data.len()];
     codec.decode_into(encoded, &mut exact, context).unwrap();
@@ -49,7 +49,7 @@ fn check_decode(codec: &dyn BytesCodec, encoded: &[u8], data: &[u8], context: &m
     }
 }
 
-/// Bytes like those of arrays: slow counters, noise, runs and zeros.
+/// Bytes similar to array data: slow counters, noise, runs and zeros.
 fn samples(bytes: usize, kind: u32, seed: u32) -> Vec<u8> {
     let mut state = seed | 1;
     let mut noise = move || {
@@ -95,7 +95,7 @@ fn specs() -> impl Strategy<Value = Config> {
 
 const CHECKSUMS: [&str; 5] = ["adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"];
 
-/// Four zeros are these checksums of nothing, or of any zeros.
+/// The checksums of empty data, or of zeros, that are four zeros.
 const ZERO_OF_ZEROS: [&str; 3] = ["crc32", "crc32c", "fletcher32"];
 
 fn integer_types() -> impl Strategy<Value = &'static str> {
@@ -108,13 +108,13 @@ fn has_checksum(spec: &Config) -> bool {
         || spec.name() == "zstd" && spec.boolean("checksum").unwrap()
 }
 
-/// Whether a part of the encoding is known to be one.
+/// Whether the decoder detects a truncated encoding.
 fn has_end(spec: &Config) -> bool {
     !matches!(spec.name(), "shuffle" | "delta")
 }
 
-/// [`samples`] of as many bytes as the codec takes.
-fn taken(spec: &Config, bytes: usize, kind: u32, seed: u32) -> Vec<u8> {
+/// [`samples`] of a size that the codec accepts.
+fn accepted_samples(spec: &Config, bytes: usize, kind: u32, seed: u32) -> Vec<u8> {
     let unit = match spec.name() {
         "shuffle" => spec.integer("item_bytes").unwrap() as usize,
         "delta" => 8,
@@ -123,7 +123,7 @@ fn taken(spec: &Config, bytes: usize, kind: u32, seed: u32) -> Vec<u8> {
     samples(bytes.div_ceil(unit).max(1) * unit, kind, seed)
 }
 
-/// The arguments of [`samples`]: what a failure prints.
+/// The arguments of [`samples`], which a failure prints.
 fn inputs() -> impl Strategy<Value = (usize, u32, u32)> {
     let bytes = prop_oneof![0..300usize, 0..20_000usize, 30_000..300_000usize];
     (bytes, 0..4u32, any::<u32>())
@@ -133,8 +133,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_encoded_decodes_to_itself(spec in specs(), (bytes, kind, seed) in inputs(), start in 0.0..1.0f64, part in 0.0..1.0f64) {
-        let data = taken(&spec, bytes, kind, seed);
+    fn codecs_round_trip(spec in specs(), (bytes, kind, seed) in inputs(), start in 0.0..1.0f64, part in 0.0..1.0f64) {
+        let data = accepted_samples(&spec, bytes, kind, seed);
         let codec = spec.compile().unwrap();
         let context = &mut Context::default();
         let encoded = encode(&*codec, &data, context);
@@ -155,13 +155,13 @@ proptest! {
     }
 
     #[test]
-    fn damage_never_panics_and_checksums_find_it(
+    fn damaged_input_never_panics_and_checksums_detect_it(
         spec in specs(),
         (bytes, kind, seed) in inputs(),
         bit in any::<proptest::sample::Index>(),
         cut in any::<proptest::sample::Index>(),
     ) {
-        let data = taken(&spec, bytes, kind, seed);
+        let data = accepted_samples(&spec, bytes, kind, seed);
         let codec = spec.compile().unwrap();
         let context = &mut Context::default();
         let encoded = encode(&*codec, &data, context);
@@ -171,7 +171,7 @@ proptest! {
 
         let short = &encoded[..cut.index(encoded.len())];
         prop_assert_eq!(codec.decode_into(short, &mut out, context).unwrap_err().kind, Kind::Data);
-        // Where the size is unknown, four zeros are the valid checksum of nothing.
+        // If the size is unknown, four zeros are the valid checksum of empty data.
         if codec.decode(short, &mut grown, data.len(), context).is_ok() {
             prop_assert!(!has_end(&spec) || ZERO_OF_ZEROS.contains(&spec.name()) && grown.iter().all(|&byte| byte == 0));
         }
@@ -189,7 +189,7 @@ proptest! {
         for result in [exact, grew] {
             match result {
                 Err(error) => prop_assert_eq!(error.kind, Kind::Data),
-                // Flags such as the time stamp of gzip are no data.
+                // Flags such as the time stamp of gzip are not part of the data.
                 Ok(()) if checked => prop_assert_eq!(&out, &data),
                 Ok(()) => {}
             }
@@ -197,13 +197,13 @@ proptest! {
     }
 
     #[test]
-    fn noise_behind_a_valid_start_never_panics(
+    fn noise_after_valid_start_never_panics(
         spec in specs(),
         (bytes, kind, seed) in inputs(),
         noise in proptest::collection::vec(any::<u8>(), 1..200),
         at in any::<proptest::sample::Index>(),
     ) {
-        let data = taken(&spec, bytes, kind, seed);
+        let data = accepted_samples(&spec, bytes, kind, seed);
         let codec = spec.compile().unwrap();
         let context = &mut Context::default();
         let mut encoded = encode(&*codec, &data, context);
@@ -220,7 +220,7 @@ proptest! {
 }
 
 mod peers {
-    //! c-blosc reads ours, and we read c-blosc's.
+    //! c-blosc reads the engine's buffers, and the engine reads those of c-blosc.
 
     use super::*;
     use std::ffi::CString;
@@ -235,7 +235,7 @@ mod peers {
     ) -> Vec<u8> {
         let name = CString::new(cname).unwrap();
         let mut out = vec![0; data.len() + 16];
-        // SAFETY: the pointers are valid for the lengths given.
+        // SAFETY: the pointers are valid for their lengths.
         let size = unsafe {
             blosc_src::blosc_compress_ctx(
                 clevel as i32,
@@ -256,7 +256,7 @@ mod peers {
 
     fn c_blosc_decoded(encoded: &[u8], bytes: usize) -> Vec<u8> {
         let mut out = vec![0; bytes];
-        // SAFETY: the pointers are valid, and the buffer is one that we made.
+        // SAFETY: the pointers are valid, and the encoder created the buffer.
         let size = unsafe {
             blosc_src::blosc_decompress_ctx(encoded.as_ptr().cast(), out.as_mut_ptr().cast(), bytes, 1)
         };
@@ -264,7 +264,7 @@ mod peers {
         out
     }
 
-    /// The same bytes come out, except of zlib, which is another implementation here.
+    /// The output is identical, except for zlib, which is another implementation here.
     fn compare(cname: &str, clevel: i64, shuffle: i64, typesize: i64, blocksize: i64, data: &[u8]) {
         let what = format!("{cname} {clevel} {shuffle} {typesize} {blocksize} {}", data.len());
         let codec = blosc(cname, clevel, shuffle, typesize, blocksize);
@@ -278,14 +278,14 @@ mod peers {
         } else {
             assert_eq!(ours[..2], theirs[..2], "{what}: versions");
             assert_eq!(ours[3..12], theirs[3..12], "{what}: sizes");
-            // libdeflate is not zlib: where little is left of much, their choices differ.
+            // libdeflate is not zlib: for highly compressible data their choices differ.
             let (ours, theirs) = (ours.len() as f64, theirs.len() as f64);
             assert!(ours < theirs * 1.5 + 100.0, "{what}: {ours} and {theirs} bytes");
         }
     }
 
     #[test]
-    fn zlib_buffers_take_as_much_as_those_of_c_blosc_in_sum() {
+    fn zlib_buffers_have_total_size_of_c_blosc() {
         let context = &mut Context::default();
         for clevel in 1..=9 {
             let (mut ours, mut theirs) = (0, 0);
@@ -323,7 +323,7 @@ mod peers {
     }
 
     proptest! {
-        // Always the same cases: how small zlib's streams get is a matter of degree.
+        // A fixed seed: the size of zlib's streams varies between cases.
         #![proptest_config(ProptestConfig {
             cases: 300,
             failure_persistence: None,
@@ -347,7 +347,7 @@ mod peers {
 }
 
 mod fixtures {
-    //! Buffers that numcodecs wrote, with the digests of what they decode to.
+    //! Buffers that numcodecs wrote, with the digests of their decoded bytes.
 
     use super::*;
     use sha2::{Digest, Sha256};
@@ -370,7 +370,7 @@ mod fixtures {
                 .with("shuffle", number("shuffle", 1))
                 .with("typesize", 1)
                 .with("blocksize", number("blocksize", 0)),
-            // numcodecs takes any level and lowers it to the highest when it encodes.
+            // numcodecs accepts any level and encodes with the maximum.
             "zstd" => Config::new("zstd").with("level", number("level", 1).min(22)).with("checksum", false),
             "gzip" => Config::new("gzip").with("level", number("level", 1)),
             "zlib" => Config::new("zlib").with("level", number("level", 1)),
@@ -388,7 +388,7 @@ mod fixtures {
     }
 
     #[test]
-    fn what_numcodecs_wrote_has_the_recorded_digest() {
+    fn numcodecs_output_has_recorded_digest() {
         let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus");
         let corpus = std::env::var_os("TESSARR_CORPUS").map_or_else(beside, PathBuf::from);
         if !corpus.is_dir() {

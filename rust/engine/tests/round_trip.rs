@@ -1,4 +1,4 @@
-//! Random arrays and selections, written and read, against a plain buffer.
+//! Random arrays and selections, written and read, compared with a plain buffer.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
 use std::sync::Arc;
@@ -32,10 +32,10 @@ impl Along {
     }
 }
 
-/// Stores the bytes of a chunk from the last to the first, and one more.
-struct Backwards;
+/// A codec that stores the bytes of a chunk in reverse order, and one more.
+struct Reverse;
 
-impl ForeignCodec for Backwards {
+impl ForeignCodec for Reverse {
     fn name(&self) -> &str {
         "backwards"
     }
@@ -54,9 +54,9 @@ impl ForeignCodec for Backwards {
 struct Case {
     shape: Vec<u64>,
     chunk: Vec<u64>,
-    /// Runs of chunk lengths per axis, instead of the one shape.
+    /// Runs of chunk lengths per axis; None for one chunk shape.
     runs: Option<Vec<Vec<(u64, u64)>>>,
-    /// Subchunk counts per axis of each level of sharding.
+    /// The subchunk counts per axis of each level of sharding.
     shards: Vec<Vec<u64>>,
     orders: Vec<Option<Vec<usize>>>,
     swap: bool,
@@ -64,9 +64,9 @@ struct Case {
     outer_codec: bool,
     at_start: bool,
     store_fill: bool,
-    /// Elements have any length.
+    /// Elements have variable length.
     vlen: bool,
-    /// The elements' codec is one from elsewhere.
+    /// The array-to-bytes codec is a foreign one.
     foreign: bool,
     selections: Vec<Vec<Along>>,
     points: Vec<Vec<u64>>,
@@ -156,7 +156,7 @@ fn bytes_codecs(codec: u8) -> BytesCodecs {
     BytesCodecs::new(specs.into_iter().map(|spec| spec.compile().unwrap()).collect())
 }
 
-/// The chain of a case: `size` is the shape of its chunk in its own axis order.
+/// The codec chain of a case: `size` is the shape of its chunk in its own axis order.
 fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
     let order = case.orders[depth].clone();
     let encoded: Vec<u64> = match &order {
@@ -171,12 +171,12 @@ fn chain(case: &Case, depth: usize, size: &[u64]) -> Chain {
     if depth == case.shards.len() {
         let array_bytes = match case.foreign {
             _ if case.vlen => ArrayBytes::Vlen(vlen::Kind { is_text: true, unit_bytes: 1 }),
-            true => ArrayBytes::Foreign(Foreign::new(Arc::new(Backwards))),
+            true => ArrayBytes::Foreign(Foreign::new(Arc::new(Reverse))),
             false => ArrayBytes::Bytes { swap: if case.swap { 2 } else { 0 } },
         };
         return Chain { order, array_bytes, bytes_codecs: bytes_codecs(case.codec) };
     }
-    // Any divisor of the encoded size will do.
+    // Any divisor of the encoded size is valid.
     let inner: Vec<u64> = encoded.iter().map(|&size| if size % 2 == 0 { size / 2 } else { size }).collect();
     Chain {
         order,
@@ -212,7 +212,7 @@ fn grid(case: &Case) -> (Grid, u64) {
     (Grid::Rectilinear { dim_grids, chains: Arc::new(ByShape(case.clone())) }, chunks)
 }
 
-/// What stands for an item: the number itself, or a text of its own.
+/// The content of an item: a number, or a text.
 #[derive(Clone, Copy)]
 struct Items {
     vlen: bool,
@@ -281,7 +281,7 @@ fn requests<'a>(along: &'a [Along], strides: &[isize]) -> Vec<Request<'a>> {
     each.collect()
 }
 
-/// C-order positions in the model of every selected element, in C order of the selection.
+/// The C-order positions in the model of every selected element, in C order of the selection.
 fn positions(shape: &[u64], along: &[Vec<i64>]) -> Vec<usize> {
     along.iter().zip(shape).fold(vec![0], |outer, (indices, &size)| {
         outer
@@ -365,13 +365,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_written_is_read_back(case in case()) {
+    fn written_elements_are_read_back(case in case()) {
         run(&case);
     }
 }
 
 #[test]
-fn a_resized_array_keeps_what_its_levels_point_to() {
+fn resized_array_preserves_fill_elements() {
     let chain = Chain {
         order: None,
         array_bytes: ArrayBytes::Vlen(vlen::Kind { is_text: true, unit_bytes: 1 }),
@@ -403,7 +403,7 @@ fn a_resized_array_keeps_what_its_levels_point_to() {
 }
 
 #[test]
-fn another_fill_value_is_stored_in_the_order_of_each_level() {
+fn new_fill_value_has_byte_order_of_each_level() {
     let bytes = |swap| Chain {
         order: None,
         array_bytes: ArrayBytes::Bytes { swap },

@@ -1,4 +1,4 @@
-//! Large uncompressed chunks in files, of which reads take slabs and single places.
+//! Reads of large uncompressed chunks in files: slabs and single elements.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
 use std::path::PathBuf;
@@ -20,17 +20,17 @@ use tessarr_engine::{Kind, Result};
 
 const SIDE: usize = 1000;
 
-/// Indices along one axis: even steps, or a few close and a few far apart.
+/// Indices along one axis: even steps, or a few dense and a few scattered ones.
 fn indices() -> impl Strategy<Value = Vec<i64>> {
     let side = SIDE as i64;
     let steps = (0..side, prop_oneof![1..40i64, -40..0i64], 1..SIDE).prop_map(move |(start, step, most)| {
         let steps = (0..most as i64).map(|number| start + number * step);
         steps.take_while(|index| (0..side).contains(index)).collect()
     });
-    let near = (0..side - 40, prop::collection::vec(0..40i64, 1..60))
-        .prop_map(|(start, near)| near.into_iter().map(|index| start + index).collect::<Vec<_>>());
-    let spread = prop::collection::vec(0..side, 1..40);
-    let mixed = (near, spread).prop_map(|(near, spread)| [near, spread].concat());
+    let dense = (0..side - 40, prop::collection::vec(0..40i64, 1..60))
+        .prop_map(|(start, dense)| dense.into_iter().map(|index| start + index).collect::<Vec<_>>());
+    let scattered = prop::collection::vec(0..side, 1..40);
+    let mixed = (dense, scattered).prop_map(|(dense, scattered)| [dense, scattered].concat());
     prop_oneof![steps, mixed]
 }
 
@@ -38,7 +38,7 @@ fn model() -> Vec<u32> {
     (0..(SIDE * SIDE) as u32).map(|item| item.wrapping_mul(2_654_435_761)).collect()
 }
 
-/// A file in a new folder that has one chunk, in other order and byte order, and its array.
+/// A file in a new folder with one chunk, in another axis and byte order, and its array.
 fn stored(name: &str) -> (PathBuf, LocalStore, Array) {
     let folder = std::env::temp_dir().join(format!("tessarr-{name}-{}", std::process::id()));
     let store = LocalStore::new(&folder, Settings::default()).unwrap();
@@ -63,7 +63,7 @@ fn stored(name: &str) -> (PathBuf, LocalStore, Array) {
     (folder, store, array.unwrap())
 }
 
-/// A file of which each read takes some time.
+/// A file whose reads each take some time.
 struct Slow {
     file: Box<dyn ValueReader>,
     reads: Arc<AtomicUsize>,
@@ -85,7 +85,7 @@ impl ValueReader for Slow {
     }
 }
 
-/// A store of such files.
+/// A store of slow files.
 #[derive(Debug)]
 struct SlowStore {
     files: LocalStore,
@@ -125,13 +125,13 @@ impl Store for SlowStore {
 }
 
 #[test]
-fn who_interrupts_is_asked_between_slabs() {
+fn interrupt_is_checked_between_slabs() {
     let (folder, files, array) = stored("asked");
     let reads = Arc::new(AtomicUsize::new(0));
     let store = SlowStore { files, reads: reads.clone() };
     let operation = Operation { interrupt: Some(&|| true), ..Operation::new(&array, &store, "") };
     let mut out = vec![0u32; SIDE * SIDE];
-    // The columns lie one behind the other in the file; without their ends they are no single run.
+    // The columns are consecutive in the file; without their ends they are no single run.
     let range = |count, stride| Request::Range { start: 0, step: 1, count, stride };
     let requests = [range(SIDE - 1, 4), range(SIDE, 4 * SIDE as isize)];
     let selection = Selection::new(&requests, &array.shape).unwrap();
@@ -142,7 +142,7 @@ fn who_interrupts_is_asked_between_slabs() {
 }
 
 #[test]
-fn slabs_hold_what_was_asked_for() {
+fn slabs_contain_the_selected_elements() {
     let (folder, store, array) = stored("slabs");
     let model = model();
     let operation = Operation::new(&array, &store, "");
@@ -163,7 +163,7 @@ fn slabs_hold_what_was_asked_for() {
         let expected: Vec<u32> =
             rows.iter().flat_map(|&row| columns.iter().map(move |&column| item(row, column))).collect();
         prop_assert!(read(&outer, expected.len()) == expected, "lists");
-        // The same as ranges, where they are.
+        // The same selection as ranges, where possible.
         let step = |list: &[i64]| if list.len() > 1 { list[1] - list[0] } else { 1 };
         let even = |list: &[i64]| step(list) != 0 && list.windows(2).all(|pair| pair[1] - pair[0] == step(list));
         if even(&rows) && even(&columns) {

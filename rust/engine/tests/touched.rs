@@ -1,4 +1,4 @@
-//! What selections touch: read once for all of them, and looked up in the store.
+//! Storage statistics of selections, and read groups that share shards.
 #![allow(clippy::unwrap_used, clippy::undocumented_unsafe_blocks)]
 
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ fn shards_of(subchunk: u64, inner: Chain, codecs: Vec<&str>) -> Chain {
     }
 }
 
-/// Bytes, 64 by 64, in chunks or shards; those that are zero are not stored.
+/// Bytes, 64 by 64, in chunks or shards; chunks of zeros are not stored.
 fn compile(chunk: u64, chain: Chain) -> Array {
     Array::compile(array::Plan {
         shape: vec![SIZE; 2],
@@ -56,8 +56,8 @@ fn operation<'a>(array: &'a Array, store: &'a dyn Store) -> Operation<'a> {
     Operation::new(array, store, "a/")
 }
 
-/// The box from one corner to before another.
-fn chosen(low: [i64; 2], high: [i64; 2]) -> Selection {
+/// The box between two corners, the second exclusive.
+fn box_selection(low: [i64; 2], high: [i64; 2]) -> Selection {
     let side = |axis: usize, stride| {
         let count = (high[axis] - low[axis]) as usize;
         Request::Range { start: low[axis], step: 1, count, stride }
@@ -67,18 +67,18 @@ fn chosen(low: [i64; 2], high: [i64; 2]) -> Selection {
 
 fn put(array: &Array, store: &dyn Store, low: [i64; 2], high: [i64; 2]) {
     let ones = vec![1u8; (SIZE * SIZE) as usize];
-    unsafe { write::write(operation(array, store), &chosen(low, high), ones.as_ptr()) }.unwrap();
+    unsafe { write::write(operation(array, store), &box_selection(low, high), ones.as_ptr()) }.unwrap();
 }
 
 const ALL: Statistics = Statistics { not_stored: true, fully_stored: true };
 
 fn found(array: &Array, store: &dyn Store, low: [i64; 2], high: [i64; 2]) -> (bool, bool) {
-    let found = storage_statistics(operation(array, store), &chosen(low, high), ALL).unwrap();
+    let found = storage_statistics(operation(array, store), &box_selection(low, high), ALL).unwrap();
     (found.not_stored, found.fully_stored)
 }
 
 #[test]
-fn the_smallest_chunks_tell_what_is_stored() {
+fn statistics_use_the_smallest_chunks() {
     let nested = || shards_of(4, shards_of(2, leaf(vec![]), vec![]), vec![]);
     let cases = [
         (leaf(vec![]), 8),
@@ -105,7 +105,7 @@ fn the_smallest_chunks_tell_what_is_stored() {
 }
 
 #[test]
-fn many_chunks_are_listed_and_few_are_looked_up() {
+fn statistics_list_many_chunks_and_open_few() {
     let (array, inner) = (compile(8, leaf(vec![])), Arc::new(MemoryStore::new()));
     put(&array, &*inner, [0, 0], [64, 64]);
     for (high, opens, lists) in [([8, 8], 1, 0), ([8, 16], 0, 1), ([16, 64], 0, 1), ([64, 1], 8, 0)] {
@@ -117,28 +117,29 @@ fn many_chunks_are_listed_and_few_are_looked_up() {
 }
 
 #[test]
-fn what_is_known_is_not_looked_up() {
+fn known_statistics_need_no_request() {
     let (array, inner) = (compile(8, leaf(vec![])), Arc::new(MemoryStore::new()));
     put(&array, &*inner, [0, 0], [8, 8]);
     let counted = CountingStore::new(inner);
-    let asked = Statistics { not_stored: true, fully_stored: false };
-    let told = storage_statistics(operation(&array, &counted), &chosen([0, 0], [64, 1]), asked).unwrap();
-    assert!(!told.not_stored);
+    let requested = Statistics { not_stored: true, fully_stored: false };
+    let statistics =
+        storage_statistics(operation(&array, &counted), &box_selection([0, 0], [64, 1]), requested).unwrap();
+    assert!(!statistics.not_stored);
     assert_eq!(counted.counts().opens, 1);
 }
 
 #[test]
-fn reads_together_open_once_what_they_share() {
+fn read_group_opens_shared_shards_once() {
     let raw = || leaf(vec![]);
     let nested = shards_of(4, shards_of(2, raw(), vec![]), vec!["crc32c"]);
     let values: Vec<u8> = (0..SIZE * SIZE).map(|number| (number % 251) as u8).collect();
     let boxes = [([0, 0], [3, 3]), ([2, 1], [4, 2]), ([1, 8], [7, 16]), ([0, 9], [8, 12]), ([3, 3], [3, 9])];
     for chain in [raw(), leaf(vec!["crc32c"]), shards_of(4, raw(), vec![]), nested] {
         let (array, inner) = (compile(8, chain), Arc::new(MemoryStore::new()));
-        let all = chosen([0, 0], [64, 64]);
+        let all = box_selection([0, 0], [64, 64]);
         unsafe { write::write(operation(&array, &*inner), &all, values.as_ptr()) }.unwrap();
         let counted = CountingStore::new(inner);
-        let reads: Vec<Selection> = boxes.iter().map(|&(low, high)| chosen(low, high)).collect();
+        let reads: Vec<Selection> = boxes.iter().map(|&(low, high)| box_selection(low, high)).collect();
         let mut out = vec![vec![0u8; (SIZE * SIZE) as usize]; boxes.len()];
         let wanted: Vec<_> = reads.iter().zip(&mut out).map(|(one, out)| (one, out.as_mut_ptr())).collect();
         let done = Mutex::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Fuzzes the decoder of blosc, whose header mostly is made to name the right size.
+//! Fuzzes the decoder of blosc, most of whose inputs have the right size in the header.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Fuzzes the layout of elements of any length; the first byte is the number of elements.
+//! Fuzzes the layout of variable-length elements; the first byte is the number of elements.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,16 +1,16 @@
-//! What every fuzz target of a codec does with the bytes it is given.
+//! The checks of all fuzz targets of codecs.
 
 use tessarr_engine::codec::{Config, Context};
 use tessarr_engine::vlen::{self, HANDLE_BYTES};
 use tessarr_engine::Kind;
 
-/// The most that a decoder of unknown size may make.
+/// The size limit of decoders of unknown size.
 const LIMIT: usize = 1 << 20;
 
-/// Decode `data` in every way; the first two bytes are the size that is expected.
+/// Decode `data` with every method; the first two bytes are the expected size.
 ///
 /// # Panics
-/// Where ways of decoding disagree, or damage is not reported as such.
+/// If the methods disagree, or damage is not reported as such.
 pub fn decode(spec: Config, data: &[u8]) {
     let Some((size, input)) = data.split_first_chunk::<2>() else { return };
     let codec = spec.compile().expect("the targets' parameters are right");
@@ -43,10 +43,10 @@ pub fn decode(spec: Config, data: &[u8]) {
     assert_eq!(back, grown);
 }
 
-/// Decode `data` as the layout of elements of any length, whose number is the first byte.
+/// Decode `data` as the layout of variable-length elements; the first byte is their number.
 ///
 /// # Panics
-/// Where what was decoded is not what is encoded again, or damage is not reported as such.
+/// If encoding the decoded elements has another result, or damage is not reported as such.
 pub fn layout(data: &[u8]) {
     let Some((&count, layout)) = data.split_first() else { return };
     let mut items = vec![0; usize::from(count) * HANDLE_BYTES];
@@ -55,7 +55,7 @@ pub fn layout(data: &[u8]) {
         match vlen::decode(layout, &mut items, vlen::Kind { is_text, unit_bytes }) {
             Ok(()) => {
                 let mut again = Vec::new();
-                // SAFETY: the elements stand in `layout`.
+                // SAFETY: the elements are in `layout`.
                 unsafe { vlen::encode(&items, &mut again) }.expect("what was decoded can be encoded");
                 assert_eq!(again, layout);
                 // SAFETY: as above.

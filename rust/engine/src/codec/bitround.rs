@@ -27,7 +27,9 @@ pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>>
     };
     let keepbits = config.integer("keepbits")?;
     match u32::try_from(keepbits) {
-        Ok(kept) if kept <= mantissa => Ok(std::sync::Arc::new(BitRound { item, dropped: mantissa - kept })),
+        Ok(keep_bits) if keep_bits <= mantissa => {
+            Ok(std::sync::Arc::new(BitRound { item, dropped: mantissa - keep_bits }))
+        }
         _ => Err(config.wrong(format!("keepbits {keepbits} is not within 0 to {mantissa}"))),
     }
 }
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn more_bits_than_there_are_cannot_be_kept() {
+    fn keepbits_above_mantissa_is_rejected() {
         for (dtype, keepbits) in [("<f4", 24), ("<f2", 11), ("<f8", -1), ("<i4", 3)] {
             assert!(Config::new("bitround")
                 .with("dtype", dtype)

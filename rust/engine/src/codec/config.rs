@@ -97,8 +97,8 @@ impl Config {
     }
 
     fn get(&self, name: &str) -> Result<&Value> {
-        let found = self.values.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value).ok_or_else(|| self.wrong(format!("parameter '{name}' is missing")))
+        let entry = self.values.iter().find(|(known, _)| known == name);
+        entry.map(|(_, value)| value).ok_or_else(|| self.wrong(format!("parameter '{name}' is missing")))
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn error_names_the_invalid_parameter() {
         for (config, why) in [
             (Config::new("nope"), "no codec 'nope'"),
             (Config::new("gzip"), "'level' is missing"),

@@ -132,13 +132,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_may_move_to_another_thread() {
+    fn context_moves_to_another_thread() {
         fn moves<T: Send>(_: &T) {}
         moves(&Context::default());
     }
 
     #[test]
-    fn trimming_frees_only_what_is_large() {
+    fn trim_frees_only_large_buffers() {
         let mut context = Context::default();
         context.scratch.block.bytes(MAX_SPARE_BYTES + 1);
         context.scratch.whole.bytes(10);

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn others_read_what_every_level_writes() {
+    fn zlib_decodes_every_level() {
         for level in -1..=9 {
             let mut back = Vec::new();
             let input = encode(Deflate::new(Wrapper::Gzip, level).unwrap(), &text());
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn several_members_with_all_optional_fields_decode_as_one() {
+    fn gzip_members_with_optional_fields_decode() {
         let data = text();
         let mut input = Vec::new();
         for part in data.chunks(60_000) {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_checksum_is_checked() {
+    fn gzip_header_checksum_is_verified() {
         let plain = encode(gzip(), b"hello");
         let mut input = plain[..10].to_vec();
         input[3] = 2;
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_and_the_trailer_hold() {
+    fn decode_enforces_limit_and_trailer() {
         let zeros = vec![0; 1 << 20];
         for codec in [gzip(), Deflate::new(Wrapper::Zlib, 1).unwrap()] {
             let input = encode(codec, &zeros);
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trailer_that_claims_much_allocates_little() {
+    fn large_size_in_trailer_allocates_little() {
         let mut input = encode(gzip(), b"12345");
         let end = input.len();
         input[end - 4..].fill(0xff);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_outside_the_range_are_refused() {
+    fn levels_outside_the_range_are_rejected() {
         assert_eq!(
             Deflate::new(Wrapper::Gzip, 10).unwrap_err().message,
             "gzip: level 10 is not within 0 to 9"

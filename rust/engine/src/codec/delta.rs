@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_wrap_round_and_are_narrowed() {
+    fn differences_wrap_and_narrow() {
         assert_eq!(run("|u1", "|u1", &[5, 3, 255, 0]), [5, 254, 252, 1]);
         assert_eq!(run(">i2", ">i2", &[1, 0, 1, 2, 0, 255]), [1, 0, 0, 2, 255, 253]);
         assert_eq!(run("<i2", "|i1", &[100, 0, 102, 0, 99, 0]), [100, 2, 253]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_items_and_mixed_numbers_are_refused() {
+    fn partial_items_and_mixed_types_are_rejected() {
         let config =
             |dtype: &str, astype: &str| Config::new("delta").with("dtype", dtype).with("astype", astype);
         assert!(config("<f4", "<f8").compile().is_err());

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn other_types_are_refused() {
+    fn unknown_types_are_rejected() {
         for text in ["", "i4", "<i3", "|f1", "<c8", "=i4", "<i16"] {
             assert!(element(text).unwrap_err().message.contains("no type of numbers"));
         }

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_placed_and_their_sizes_checked() {
+    fn results_are_copied_and_sizes_checked() {
         let codec = Foreign::new(Arc::new(Reverse { results: 1 }));
         let context = &mut Context::default();
         let mut out = b"old".to_vec();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn no_result_is_an_internal_error() {
+    fn missing_result_is_internal_error() {
         let codec = Foreign::new(Arc::new(Reverse { results: 0 }));
         let error = codec.decode_into(b"", &mut [], &mut Context::default()).unwrap_err();
         assert_eq!(error.kind, Kind::Internal);

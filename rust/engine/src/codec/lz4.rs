@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_that_no_block_can_reach_is_refused_before_allocating() {
+    fn impossible_size_is_rejected_before_allocation() {
         let input = [0xff, 0xff, 0xff, 0x7d, 0];
         let mut out = Vec::new();
         let error = Lz4 { acceleration: 1 }
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn any_32_bit_acceleration_is_taken() {
+    fn any_32_bit_acceleration_is_accepted() {
         assert!(Lz4::new(-5).is_ok());
         assert_eq!(Lz4::new(1 << 40).unwrap_err().kind, Kind::Argument);
     }

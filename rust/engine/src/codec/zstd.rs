@@ -221,13 +221,13 @@ mod tests {
     }
 
     #[test]
-    fn the_header_names_the_decoded_size() {
+    fn frame_header_has_decoded_size() {
         let size = zstd_safe::get_frame_content_size(&encoded(&[7; 1000])).ok().flatten();
         assert_eq!(size, Some(1000));
     }
 
     #[test]
-    fn several_frames_also_skippable_and_of_unknown_size_decode_as_one() {
+    fn concatenated_frames_decode_as_one() {
         let data: Vec<u8> = (0..200_000u32).map(|i| (i / 100) as u8).collect();
         let mut input = encoded(&data[..1000]);
         input.extend([0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_holds_with_and_without_a_named_size() {
+    fn limit_applies_with_and_without_decoded_size() {
         for input in [encoded(&[0; 1 << 20]), streamed(&[0; 1 << 20])] {
             assert_eq!(decode(&input, 1 << 20).unwrap(), vec![0; 1 << 20]);
             assert!(decode(&input, (1 << 20) - 1).unwrap_err().message.contains("limit of 1048575"));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_claims_much_allocates_nothing() {
+    fn large_size_in_header_allocates_nothing() {
         let mut input = encoded(&[0; 1 << 20]);
         input.truncate(12);
         input[5..9].copy_from_slice(&[0xff; 4]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_claims_more_than_it_can_hold_allocates_nothing() {
+    fn impossible_frame_size_allocates_nothing() {
         let mut input = encoded(&[0; 1 << 20]);
         input[5..9].copy_from_slice(&[0xff; 4]);
         let mut out = Vec::new();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_outside_the_range_are_refused() {
+    fn levels_outside_the_range_are_rejected() {
         assert!(Zstd::new(-131_072, false).is_ok());
         assert!(Zstd::new(-131_073, false).is_err());
         assert_eq!(Zstd::new(23, false).unwrap_err().kind, Kind::Argument);

@@ -25,23 +25,23 @@ fn named<S: Copy + Default, T: Copy + Default>(from: &str, to: &str, items: &[S]
 }
 
 #[test]
-fn rows_of_vectors_and_single_items_are_converted_alike() {
+fn contiguous_and_strided_items_convert_equally() {
     let halves: Vec<u16> = (0..=u16::MAX).collect();
     let wide: Vec<u32> = named("f2", "f4", &halves);
     for (&half, &bits) in halves.iter().zip(&wide) {
         assert_eq!(bits, Float16(half).widen().to_bits());
     }
-    let apart: Vec<u32> = converted(Number::Named("f2"), Number::Named("f4"), &halves, 3);
-    assert_eq!(wide, apart);
+    let strided: Vec<u32> = converted(Number::Named("f2"), Number::Named("f4"), &halves, 3);
+    assert_eq!(wide, strided);
     // Every upper half, and ties round to even; NaN stays NaN.
     let numbers: Vec<u32> = (0..=u16::MAX)
         .flat_map(|n| [0, 0x0fff, 0x1000, 0x1001].map(|low| u32::from(n) << 16 | low))
         .collect();
     for name in ["f2", "bfloat16"] {
-        let near: Vec<u16> = named("f4", name, &numbers);
-        let apart: Vec<u16> = converted(Number::Named("f4"), Number::Named(name), &numbers, 2);
-        assert_eq!(near, apart);
-        for (&bits, &half) in numbers.iter().zip(&near) {
+        let rounded: Vec<u16> = named("f4", name, &numbers);
+        let strided: Vec<u16> = converted(Number::Named("f4"), Number::Named(name), &numbers, 2);
+        assert_eq!(rounded, strided);
+        for (&bits, &half) in numbers.iter().zip(&rounded) {
             let wide = f32::from_bits(bits);
             assert_eq!(half, if name == "f2" { Float16::narrow(wide).0 } else { BFloat16::narrow(wide).0 });
         }
@@ -49,7 +49,7 @@ fn rows_of_vectors_and_single_items_are_converted_alike() {
 }
 
 #[test]
-fn integers_in_part_of_a_byte_keep_their_lower_bits() {
+fn sub_byte_integers_keep_their_lower_bits() {
     assert_eq!(named::<u8, i16>("int4", "i2", &[0x07, 0x08, 0xff, 0x1f]), [7, -8, -1, -1]);
     assert_eq!(named::<u8, i64>("uint4", "i8", &[0x0f, 0xf8]), [15, 8]);
     assert_eq!(named::<i32, u8>("i4", "int4", &[7, -8, -1, 1000]), [7, 8, 15, 8]);
@@ -61,7 +61,7 @@ fn integers_in_part_of_a_byte_keep_their_lower_bits() {
 }
 
 #[test]
-fn floats_as_integers_are_as_processors_have_them() {
+fn floats_convert_to_integers_like_the_processor() {
     let floats = [1.9f32, -1.9, 300.0, 5e9, -5e9, 1e19, f32::NAN, f32::INFINITY, -1.0];
     let halves: Vec<u16> = named("f4", "bfloat16", &floats);
     let as_i32: Vec<i32> = named("bfloat16", "i4", &halves);
@@ -77,7 +77,7 @@ fn floats_as_integers_are_as_processors_have_them() {
 }
 
 #[test]
-fn complex_numbers_have_real_parts_and_no_imaginary_ones() {
+fn complex_conversion_uses_the_real_part() {
     let numbers = [[1.5f32, 2.0], [-3.0, f32::NAN], [300.0, -1.0]];
     assert_eq!(named::<[f32; 2], f64>("c8", "f8", &numbers), [1.5, -3.0, 300.0]);
     assert_eq!(named::<[f32; 2], u8>("c8", "u1", &numbers), [1, 253, 44]);
@@ -88,8 +88,11 @@ fn complex_numbers_have_real_parts_and_no_imaginary_ones() {
     assert!(wide[1][0] == -3.0 && wide[1][1].is_nan());
     let tables = whole_numbers();
     let tiny = 2f64.powi(-40);
-    let near = [[2.5, 9.0], [2.5 + tiny, 9.0], [3.5 - tiny, 9.0]];
-    assert_eq!(converted::<[f64; 2], u8>(Number::Named("c16"), Number::Byte(&tables), &near, 1), [2, 3, 3]);
+    let rounded = [[2.5, 9.0], [2.5 + tiny, 9.0], [3.5 - tiny, 9.0]];
+    assert_eq!(
+        converted::<[f64; 2], u8>(Number::Named("c16"), Number::Byte(&tables), &rounded, 1),
+        [2, 3, 3]
+    );
 }
 
 /// A byte is an integer, `nearest` the integer nearest to an `f32`, ties to even.
@@ -105,21 +108,21 @@ fn whole_numbers() -> Box<Tables> {
 }
 
 #[test]
-fn floats_of_a_byte_are_told_by_tables_and_rounded_once() {
+fn table_floats_round_once() {
     let tables = whole_numbers();
     let whole = Number::Byte(&tables);
     let bytes: Vec<u8> = (0..=255).collect();
     let wide: Vec<f64> = converted(whole, Number::Named("f8"), &bytes, 1);
     assert!(wide.iter().zip(&bytes).all(|(&wide, &byte)| wide == f64::from(byte)));
     let tiny = 2f64.powi(-40);
-    let near = [2.5, 2.5 + tiny, 2.5 - tiny, 3.5, 3.5 - tiny, 1e300, f64::NAN, tiny];
-    assert_eq!(converted::<f64, u8>(Number::Named("f8"), whole, &near, 1), [2, 3, 2, 4, 3, 255, 0, 0]);
+    let rounded = [2.5, 2.5 + tiny, 2.5 - tiny, 3.5, 3.5 - tiny, 1e300, f64::NAN, tiny];
+    assert_eq!(converted::<f64, u8>(Number::Named("f8"), whole, &rounded, 1), [2, 3, 2, 4, 3, 255, 0, 0]);
     assert_eq!(converted::<f32, u8>(Number::Named("f4"), whole, &[0.5, 1.5, 1.25], 2), [0, 2, 1]);
     assert_eq!(converted::<u8, u8>(whole, whole, &bytes, 1), bytes);
 }
 
 #[test]
-fn axes_may_go_any_way_and_what_is_no_type_is_refused() {
+fn reversed_axes_convert_and_unknown_types_are_rejected() {
     let source: Vec<u16> = (0..12).map(|n| Float16::narrow(n as f32).0).collect();
     let mut target = [0f32; 12];
     // A transposed view of 3 by 4, one axis reversed.
@@ -137,19 +140,19 @@ fn axes_may_go_any_way_and_what_is_no_type_is_refused() {
 }
 
 #[test]
-fn many_items_are_converted_by_several_threads() {
+fn large_arrays_convert_in_parallel() {
     let items: Vec<f32> = (0..3 * TASK).map(|n| (n % 2048) as f32).collect();
-    let near: Vec<u16> = named("f4", "f2", &items);
-    let back: Vec<f32> = named("f2", "f4", &near);
+    let rounded: Vec<u16> = named("f4", "f2", &items);
+    let back: Vec<f32> = named("f2", "f4", &rounded);
     assert_eq!(back, items);
 }
 
 #[test]
-fn what_is_not_aligned_is_converted_alike() {
+fn unaligned_items_convert_equally() {
     // More items than are loaded at a time.
     let numbers: Vec<f32> = (0..2 * BLOCK as u32 + 7).map(|n| n as f32 / 3.0 - 100.0).collect();
-    let near: Vec<u16> = named("f4", "bfloat16", &numbers);
-    let back: Vec<f32> = named("bfloat16", "f4", &near);
+    let rounded: Vec<u16> = named("f4", "bfloat16", &numbers);
+    let back: Vec<f32> = named("bfloat16", "f4", &rounded);
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     for shift in [1, 2, 4] {
         let mut source = vec![0u8; bytes.len() + shift];
@@ -164,7 +167,7 @@ fn what_is_not_aligned_is_converted_alike() {
             convert(&axes(4, 2), (from, float), (to, half)).unwrap();
             convert(&axes(2, 4), (to, half), (wide.as_mut_ptr().add(shift), float)).unwrap();
         }
-        assert!(halves[shift..].iter().copied().eq(near.iter().flat_map(|half| half.to_ne_bytes())));
+        assert!(halves[shift..].iter().copied().eq(rounded.iter().flat_map(|half| half.to_ne_bytes())));
         assert!(wide[shift..].iter().copied().eq(back.iter().flat_map(|number| number.to_ne_bytes())));
     }
 }

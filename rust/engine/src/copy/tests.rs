@@ -265,7 +265,7 @@ proptest! {
 
     /// `are_valid_bools` detects one invalid byte anywhere.
     #[test]
-    fn bool_ok_sees_one_bad_byte(len in 1..10_000usize, harm in any::<prop::sample::Index>(), bad in 2..=255u8) {
+    fn are_valid_bools_detects_one_invalid_byte(len in 1..10_000usize, harm in any::<prop::sample::Index>(), bad in 2..=255u8) {
         let mut data: Vec<u8> = (0..len).map(|i| (i % 2) as u8).collect();
         prop_assert!(are_valid_bools(&data));
         data[harm.index(len)] = bad;
@@ -358,7 +358,7 @@ fn scans_edges() {
 }
 
 #[test]
-fn several_walks_are_one_work() {
+fn in_pieces_processes_each_walk_once() {
     // A long walk, which is divided, between short ones; and a walk that cannot be divided.
     let counts = [3usize, 4000, 1, 700];
     let source: Vec<u8> = (0..counts.iter().sum::<usize>()).map(|at| (at % 251) as u8 + 1).collect();
@@ -386,7 +386,7 @@ fn several_walks_are_one_work() {
 
 /// Consecutive walks are in one batch: they may share cache lines.
 #[test]
-fn turns_take_neighbours_of_as_many_items() {
+fn batches_have_consecutive_tasks_of_similar_size() {
     let batch_ends = |items: &[usize], count| pieces::batch_ends(items.iter().copied(), count);
     assert_eq!(batch_ends(&[], 4), []);
     assert_eq!(batch_ends(&[0, 0], 4), [2]);
@@ -402,7 +402,7 @@ fn turns_take_neighbours_of_as_many_items() {
 
 /// `in_pieces` processes all walks, for any number of walks.
 #[test]
-fn many_walks_are_all_done() {
+fn in_pieces_processes_many_walks() {
     let bytes = vec![7u8; 4000];
     let mut target = vec![0u8; bytes.len()];
     let of = |at: usize, target: &mut [u8]| Walk {

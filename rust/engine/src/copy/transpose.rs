@@ -309,7 +309,7 @@ mod tests {
 
     /// The vector tiles equal the portable tiles, for every size of run.
     #[test]
-    fn tiles_equal_their_portable_twins() {
+    fn vector_tiles_equal_portable_tiles() {
         implementations_agree::<1, 16>();
         implementations_agree::<2, 8>();
         implementations_agree::<4, 4>();

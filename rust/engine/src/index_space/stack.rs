@@ -155,8 +155,8 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
         Ok(self.arranged.get_or_init(|| arranged))
     }
 
-    /// The domain that contains all layers; empty layers add nothing. Bounds in `given_bounds` win, unless
-    /// they are infinite and implicit.
+    /// The domain that contains all layers; empty layers add nothing. Bounds in `given_bounds` win,
+    /// unless they are infinite and implicit.
     ///
     /// # Errors
     /// `Kind::Argument` for different labels or another rank.

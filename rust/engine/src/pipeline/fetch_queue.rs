@@ -55,8 +55,8 @@ struct State {
 }
 
 /// Run `work` for the tasks 0..`tasks`, in the order in which the values that they `request`
-/// arrive; tasks without a request run at once. At most `max_in_flight` requests are in flight. The first
-/// error ends the queue.
+/// arrive; tasks without a request run at once. At most `max_in_flight` requests are in flight. The
+/// first error ends the queue.
 ///
 /// `threads` threads process the values, or `max_in_flight` if they block on further reads.
 pub(crate) fn run(
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_tasks_block_on_ranges_as_requests_may_be_in_flight() {
+    fn blocking_tasks_are_limited_by_requests_in_flight() {
         let max_in_flight = pool::threads() + 3;
         let (within, changed) = (Mutex::new(0), Condvar::new());
         let work = |_: usize, _: Option<OpenResult>, _: &mut Scratch| {

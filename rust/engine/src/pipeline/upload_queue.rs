@@ -75,8 +75,8 @@ impl State {
     }
 }
 
-/// Encode the chunks of the tasks 0..`tasks` and upload them, at most `max_in_flight` at a time. Tasks
-/// without an encoded chunk run `wait`. The first error ends the queue, after the uploads in
+/// Encode the chunks of the tasks 0..`tasks` and upload them, at most `max_in_flight` at a time.
+/// Tasks without an encoded chunk run `wait`. The first error ends the queue, after the uploads in
 /// flight.
 pub(crate) fn run(
     store: Arc<dyn AsyncPut>,

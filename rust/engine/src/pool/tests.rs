@@ -1,4 +1,4 @@
-//! The pool under errors, panics, nesting, interrupts, forks and load.
+//! Tests of the pool with errors, panics, nesting, interrupts, forks and load.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::*;
 
-/// Taken by tests that need a certain limit; the others work under any.
+/// Locked by tests that need a certain limit; the other tests accept any limit.
 static LIMIT_LOCK: Mutex<()> = Mutex::new(());
 
 fn with_limit<T>(limit: usize, test: impl FnOnce() -> T) -> T {
@@ -44,7 +44,7 @@ fn every_task_runs_once() {
 
 /// Without helpers the tasks run on the calling thread, in order.
 #[test]
-fn one_thread_runs_inline_and_in_order() {
+fn single_thread_runs_tasks_in_order() {
     let caller = std::thread::current().id();
     let seen = Mutex::new(Vec::new());
     let task = |index| {
@@ -58,7 +58,7 @@ fn one_thread_runs_inline_and_in_order() {
     assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3, 4, 0, 0, 1, 2]);
 }
 
-/// As many threads as the limit allows work on one job, the workers under their names.
+/// As many threads as the limit allows work on one job; workers have their own names.
 #[test]
 fn workers_join_up_to_the_limit() {
     with_limit(4, || {
@@ -76,9 +76,9 @@ fn workers_join_up_to_the_limit() {
     });
 }
 
-/// A job's own limit holds although more workers are free.
+/// The limit of a job applies although more workers are free.
 #[test]
-fn a_job_keeps_to_its_own_limit() {
+fn job_respects_its_thread_limit() {
     with_limit(4, || {
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         parallel_for(200, 2, None, &|_| {
@@ -92,9 +92,9 @@ fn a_job_keeps_to_its_own_limit() {
     });
 }
 
-/// After an error no further tasks start, and it is returned.
+/// After an error no more tasks start, and `parallel_for` returns the error.
 #[test]
-fn the_first_error_stops_and_is_returned() {
+fn first_error_stops_the_job() {
     with_limit(4, || {
         let runs = AtomicUsize::new(0);
         let error = parallel_for(1_000_000, 4, None, &|index| {
@@ -111,9 +111,9 @@ fn the_first_error_stops_and_is_returned() {
     });
 }
 
-/// Of several errors the one of the lowest task is returned.
+/// `parallel_for` returns the error of the lowest task.
 #[test]
-fn the_lowest_of_simultaneous_errors_is_returned() {
+fn error_of_lowest_task_is_returned() {
     with_limit(4, || {
         let barrier = Barrier::new(4);
         let error = parallel_for(4, 4, None, &|index| {
@@ -125,9 +125,9 @@ fn the_lowest_of_simultaneous_errors_is_returned() {
     });
 }
 
-/// While all workers are busy, who waits for an operation does it himself, once.
+/// While all workers are busy, the waiting thread runs the operation itself, once.
 #[test]
-fn who_waits_for_an_operation_runs_it() {
+fn waiting_thread_runs_its_operation() {
     with_limit(2, || {
         let busy = Arc::new(Mutex::new(()));
         let held = busy.lock().unwrap();
@@ -149,9 +149,9 @@ fn who_waits_for_an_operation_runs_it() {
     });
 }
 
-/// Running tasks end before an error is returned.
+/// Running tasks end before `parallel_for` returns an error.
 #[test]
-fn an_error_waits_for_running_tasks() {
+fn error_is_returned_after_running_tasks() {
     with_limit(2, || {
         let (barrier, ended) = (Barrier::new(2), AtomicBool::new(false));
         let outcome = parallel_for(2, 2, None, &|index| {
@@ -167,9 +167,9 @@ fn an_error_waits_for_running_tasks() {
     });
 }
 
-/// A panic becomes an internal error that carries its message, on any thread, and the pool goes on.
+/// A panic becomes an internal error with its message, on any thread, and the pool goes on.
 #[test]
-fn a_panic_is_an_internal_error() {
+fn panic_is_internal_error() {
     for max_threads in [1, 4] {
         let error = parallel_for(8, max_threads, None, &|index| {
             assert!(index != 3, "task {index} is bad");
@@ -182,7 +182,7 @@ fn a_panic_is_an_internal_error() {
     count_runs(100, 4);
 }
 
-/// Jobs inside jobs inside jobs end, whatever the limit.
+/// Jobs inside jobs inside jobs end, for any limit.
 #[test]
 fn nested_jobs_end() {
     for limit in [1, 2, 4] {
@@ -202,9 +202,9 @@ fn nested_jobs_end() {
     }
 }
 
-/// Ctrl-C between the caller's tasks stops the handing out, inline too.
+/// Ctrl-C between the caller's tasks stops the job, also on one thread.
 #[test]
-fn an_interrupt_between_tasks_stops() {
+fn interrupt_between_tasks_stops_the_job() {
     for max_threads in [1, 4] {
         let runs = AtomicUsize::new(0);
         let error = parallel_for(usize::MAX / 2, max_threads, Some(&|| true), &|_| {
@@ -218,14 +218,14 @@ fn an_interrupt_between_tasks_stops() {
     }
 }
 
-/// While the caller waits for a helper it still asks, and more than once.
+/// While the caller waits for a helper it checks for interrupts, more than once.
 #[test]
-fn a_waiting_caller_asks_for_interrupts() {
+fn waiting_caller_checks_for_interrupts() {
     with_limit(2, || {
         let (caller, barrier) = (std::thread::current().id(), Barrier::new(2));
-        let (asked, released) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (checks, released) = (AtomicUsize::new(0), AtomicBool::new(false));
         let interrupt = || {
-            released.store(asked.fetch_add(1, Ordering::SeqCst) == 2, Ordering::SeqCst);
+            released.store(checks.fetch_add(1, Ordering::SeqCst) == 2, Ordering::SeqCst);
             released.load(Ordering::SeqCst)
         };
         let error = parallel_for(2, 2, Some(&interrupt), &|_| {
@@ -237,17 +237,17 @@ fn a_waiting_caller_asks_for_interrupts() {
         })
         .unwrap_err();
         assert_eq!(error.kind, Kind::Interrupted);
-        assert_eq!(asked.into_inner(), 3);
+        assert_eq!(checks.into_inner(), 3);
     });
 }
 
-/// Quick jobs never ask.
+/// A quick job never checks for interrupts.
 #[test]
-fn a_quick_job_does_not_ask() {
+fn quick_job_does_not_check_for_interrupts() {
     parallel_for(2, 1, Some(&|| panic!("asked")), &|_| Ok(())).unwrap();
 }
 
-/// Spawned operations all run, in order where there is one worker, and survive a panic.
+/// All spawned operations run, in order with one worker, and survive a panic.
 #[test]
 fn spawned_operations_run() {
     for limit in [1, 3] {
@@ -287,7 +287,7 @@ fn spawned_operations_run_jobs() {
     });
 }
 
-/// Numbers of threads of this process whose name is a worker's.
+/// The numbers of this process's threads that have a worker's name.
 #[cfg(target_os = "linux")]
 fn workers() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -295,10 +295,10 @@ fn workers() -> usize {
     names.filter(|name| name.starts_with("tessarr-")).count()
 }
 
-/// Lowering the limit ends idle workers; raising it brings others.
+/// A lower limit ends idle workers; a higher limit creates new ones.
 #[test]
 #[cfg(target_os = "linux")]
-fn the_limit_ends_and_brings_workers() {
+fn limit_changes_number_of_workers() {
     let gather = |count| {
         let barrier = Barrier::new(count);
         parallel_for(count, count, None, &|_| {
@@ -323,7 +323,8 @@ fn the_limit_ends_and_brings_workers() {
 
 /// Run `test` in a forked child; its panic or hang fails the test.
 fn in_child(test: impl FnOnce()) {
-    // SAFETY: the child runs only the test and leaves by `_exit`; glibc's allocator works after fork.
+    // SAFETY: the child runs only the test and leaves by `_exit`; glibc's allocator works after
+    // fork.
     let child = unsafe { libc::fork() };
     assert!(child >= 0);
     if child == 0 {
@@ -334,14 +335,14 @@ fn in_child(test: impl FnOnce()) {
         unsafe { libc::_exit(code) };
     }
     let mut status = 0;
-    // SAFETY: our child, our variable.
+    // SAFETY: the child of this process, and a local variable.
     let waited = unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!((waited, status), (child, 0));
 }
 
-/// A child forked while the parent's workers are busy (and hold locks) has a working pool.
+/// A child that is forked while the parent's workers are busy (and lock locks) has a working pool.
 #[test]
-fn a_forked_child_has_its_own_pool() {
+fn forked_child_has_its_own_pool() {
     with_limit(4, || {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -358,7 +359,7 @@ fn a_forked_child_has_its_own_pool() {
                     let (sender, receiver) = mpsc::channel();
                     spawn(0, move |_| sender.send(5).unwrap());
                     assert_eq!(receiver.recv().unwrap(), 5);
-                    // A grandchild too.
+                    // The same for a grandchild.
                     in_child(|| count_runs(50, 4));
                 });
             }
@@ -368,9 +369,9 @@ fn a_forked_child_has_its_own_pool() {
     });
 }
 
-/// A task that forks: the child's job ends with an error instead of waiting for ever.
+/// A task that forks: the child's job ends with an error instead of blocking for ever.
 #[test]
-fn a_fork_inside_a_task_does_not_hang_the_child() {
+fn fork_inside_task_is_an_error_in_the_child() {
     with_limit(2, || {
         let (caller, barrier) = (std::thread::current().id(), Barrier::new(2));
         let forked = AtomicU64::new(u64::MAX);
@@ -386,13 +387,13 @@ fn a_fork_inside_a_task_does_not_hang_the_child() {
         });
         let child = forked.into_inner();
         if child == 0 {
-            let told = outcome.is_err_and(|error| error.kind == Kind::Internal);
+            let is_reported = outcome.is_err_and(|error| error.kind == Kind::Internal);
             // SAFETY: ends the child.
-            unsafe { libc::_exit(i32::from(!told)) };
+            unsafe { libc::_exit(i32::from(!is_reported)) };
         }
         outcome.unwrap();
         let mut status = 0;
-        // SAFETY: our child, our variable.
+        // SAFETY: the child of this process, and a local variable.
         unsafe { libc::waitpid(child as libc::pid_t, &mut status, 0) };
         assert_eq!(status, 0);
     });
@@ -435,9 +436,9 @@ fn stress() {
     });
 }
 
-/// Tasks that wait do so together, on more threads than the limit, each once.
+/// Waiting tasks run concurrently on more threads than the limit, each once.
 #[test]
-fn tasks_that_wait_have_threads_of_their_own() {
+fn waiting_tasks_have_separate_threads() {
     let runs: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
     let together = Barrier::new(10);
     with_limit(1, || {
@@ -451,7 +452,7 @@ fn tasks_that_wait_have_threads_of_their_own() {
     assert!(runs.iter().all(|count| count.load(Ordering::Relaxed) == 1));
 }
 
-/// The first error ends them, and so does an interrupt.
+/// The first error ends waiting tasks, and so does an interrupt.
 #[test]
 fn waiting_tasks_end_with_an_error_or_an_interrupt() {
     let failed = wait_for(1000, 4, None, &|index| match index {
@@ -471,11 +472,12 @@ fn waiting_tasks_end_with_an_error_or_an_interrupt() {
     assert_eq!(panicked.unwrap_err().kind, Kind::Internal);
 }
 
-/// Operations that wait do so together, on more threads than the limit, which end when there are no more.
+/// Waiting operations run concurrently on more threads than the limit; the threads end when no
+/// operations are left.
 #[test]
 #[cfg(target_os = "linux")]
-fn operations_that_wait_have_threads_of_their_own() {
-    let far = || {
+fn waiting_operations_have_separate_threads() {
+    let waiting_threads = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
         names.filter(|name| name.starts_with("tessarr-io")).count()
@@ -494,19 +496,19 @@ fn operations_that_wait_have_threads_of_their_own() {
         let mut seen: Vec<i32> = receiver.iter().collect();
         seen.sort_unstable();
         assert_eq!(seen, (0..100).collect::<Vec<_>>());
-        assert!(far() <= 10);
+        assert!(waiting_threads() <= 10);
         let since = Instant::now();
-        while far() > 0 {
-            assert!(since.elapsed() < Duration::from_secs(20), "{} threads stay", far());
+        while waiting_threads() > 0 {
+            assert!(since.elapsed() < Duration::from_secs(20), "{} threads stay", waiting_threads());
             std::thread::sleep(Duration::from_millis(10));
         }
     });
 }
 
-/// As many threads come as there are seats, however they call each other.
+/// The number of workers never exceeds the number of seats, however workers wake each other.
 #[test]
 #[cfg(target_os = "linux")]
-fn no_more_threads_come_than_find_something() {
+fn workers_do_not_exceed_seats() {
     let pool: &'static Pool = Box::leak(Box::new(Pool {
         state: Mutex::default(),
         work: Condvar::new(),
@@ -526,9 +528,9 @@ fn no_more_threads_come_than_find_something() {
     }
 }
 
-/// However many wait for many tasks, there are not more threads than there may be.
+/// The number of waiting threads is limited, for any number of jobs and tasks.
 #[test]
-fn there_are_not_too_many_threads_that_wait() {
+fn waiting_threads_are_limited() {
     let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -543,11 +545,11 @@ fn there_are_not_too_many_threads_that_wait() {
             });
         }
     });
-    // Of other tests, some may wait at the same time.
+    // Tasks of other tests may wait at the same time.
     assert!((4..=MAX_HELPERS + 4).contains(&most.into_inner()));
 }
 
-/// Operations that were withdrawn do not run and leave the queue, and the others stay in their order.
+/// Withdrawn operations do not run and leave the queue; the others stay in order.
 #[test]
 fn withdrawn_operations_leave_the_queue() {
     clear_pools_in_children();
@@ -569,7 +571,7 @@ fn withdrawn_operations_leave_the_queue() {
         pool.lock().operations.push_back(queued.clone());
         queued
     };
-    let kept = queue(0);
+    let remaining = queue(0);
     for number in 1..1000 {
         queue(number).withdraw();
         assert!(pool.lock().operations.len() <= 3);
@@ -579,8 +581,8 @@ fn withdrawn_operations_leave_the_queue() {
     long.iter().for_each(QueuedOperation::withdraw);
     long.iter().for_each(QueuedOperation::withdraw);
     assert!(pool.lock().operations.len() <= 6);
-    kept.help();
-    kept.withdraw();
+    remaining.help();
+    remaining.withdraw();
     let left = std::mem::take(&mut pool.lock().operations);
     left.iter().for_each(|queued| queued.run(Runner::Worker));
     assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [0, 1000]);

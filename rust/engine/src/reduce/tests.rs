@@ -103,9 +103,9 @@ macro_rules! compare {
                 block[(block.len() - 1) / 2]
             }),
         ] {
-            let found = reduced($kind, method, $axis_blocks, &items, $backwards);
-            let found: Vec<i64> = found.into_iter().map(|item| item as i64).collect();
-            prop_assert_eq!(found, model($axis_blocks, &seen, make), "{:?} of {}", method, $kind);
+            let actual = reduced($kind, method, $axis_blocks, &items, $backwards);
+            let actual: Vec<i64> = actual.into_iter().map(|item| item as i64).collect();
+            prop_assert_eq!(actual, model($axis_blocks, &seen, make), "{:?} of {}", method, $kind);
         }
     }};
 }
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn blocks_are_as_if_made_one_by_one(
+    fn blocks_match_separate_reductions(
         axis_blocks in prop::collection::vec(cut(), 0..4),
         items in prop::collection::vec(prop_oneof![any::<u64>(), 0..3u64], 1..300),
         backwards in any::<bool>(),
@@ -132,17 +132,17 @@ proptest! {
             (Method::Mean, |block| block.iter().sum::<f64>() / block.len() as f64),
         ] {
             let mut numbers: Vec<f64> = filled(&axis_blocks, &floats).into_iter().map(|item| item as f64).collect();
-            let found = reduced("f8", method, &axis_blocks, &numbers, backwards);
+            let actual = reduced("f8", method, &axis_blocks, &numbers, backwards);
             if backwards {
                 numbers.reverse();
             }
-            prop_assert_eq!(found, model(&axis_blocks, &numbers, make));
+            prop_assert_eq!(actual, model(&axis_blocks, &numbers, make));
         }
     }
 }
 
 #[test]
-fn large_blocks_are_sorted_one_by_one() {
+fn large_blocks_are_sorted_separately() {
     let axis_blocks = [AxisBlocks { first: 3, whole: 901, wholes: 2, last: 400 }];
     let items: Vec<i16> =
         (0..axis_blocks[0].items().unwrap()).map(|item| (item * 7919 % 1000 / 3) as i16).collect();
@@ -159,7 +159,7 @@ fn large_blocks_are_sorted_one_by_one() {
 }
 
 #[test]
-fn sums_of_many_are_exact() {
+fn large_integer_sums_are_exact() {
     let count = 1 << 21;
     let axis_blocks = [AxisBlocks { first: 0, whole: count, wholes: 1, last: 0 }];
     let mut items = vec![u32::MAX; count];
@@ -171,25 +171,25 @@ fn sums_of_many_are_exact() {
 }
 
 #[test]
-fn nan_is_last() {
+fn nan_is_greater_than_all_numbers() {
     let axis_blocks = [AxisBlocks { first: 0, whole: 3, wholes: 3, last: 1 }];
     let nan = f32::NAN;
     let items = [nan, 1.0, 2.0, nan, nan, 1.0, 2.0, nan, -0.0, nan];
-    let found = |method| {
+    let actual = |method| {
         let result = reduced("f4", method, &axis_blocks, &items, false);
         assert!(result[3].is_nan());
         result[..3].to_vec()
     };
-    assert_eq!(found(Method::Min), [1.0, 1.0, 0.0]);
-    assert_eq!(found(Method::Max), [2.0, 1.0, 2.0]);
-    assert_eq!(found(Method::Mode), [1.0, 1.0, 0.0]);
-    let median = found(Method::Median);
+    assert_eq!(actual(Method::Min), [1.0, 1.0, 0.0]);
+    assert_eq!(actual(Method::Max), [2.0, 1.0, 2.0]);
+    assert_eq!(actual(Method::Mode), [1.0, 1.0, 0.0]);
+    let median = actual(Method::Median);
     assert_eq!(median[0], 2.0);
     assert!(median[1].is_nan());
 }
 
 #[test]
-fn floats_of_16_bits_are_converted_exactly() {
+fn half_floats_widen_exactly() {
     for bits in 0..=u16::MAX {
         let wide = Float16(bits).widen();
         let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 1023));
@@ -208,7 +208,7 @@ fn floats_of_16_bits_are_converted_exactly() {
 }
 
 #[test]
-fn floats_of_16_bits_are_rounded_to_the_even_one() {
+fn half_floats_round_to_even() {
     for (wide, bits) in [
         (1.0 + 2f32.powi(-11), 0x3c00),
         (1.0 + 3.0 * 2f32.powi(-11), 0x3c02),
@@ -229,7 +229,7 @@ fn floats_of_16_bits_are_rounded_to_the_even_one() {
 }
 
 #[test]
-fn what_is_not_is_refused() {
+fn unsupported_reductions_are_rejected() {
     let axis_blocks = [AxisBlocks::ONE];
     let mut item = [0u8; 16];
     let place = StridedArray { address: item.as_mut_ptr(), strides: &[0] };

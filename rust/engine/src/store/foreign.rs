@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::{Error, Kind, Result};
 
-/// The calls that a foreign store provides. KeySyntax are checked before each call.
+/// The calls that a foreign store provides. Keys are checked before each call.
 pub trait Foreign: Send + Sync + Debug {
     /// Open the value; None if the key is absent.
     fn get(self: &Arc<Self>, key: &str, hint: ReadHint) -> Result<Option<Box<dyn ValueReader>>>;

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn one_key_excludes_itself_and_no_other() {
+    fn lock_excludes_the_same_key_only() {
         let locks = KeyLocks::new();
         let first = locks.lock("a").unwrap();
         drop(locks.lock("b").unwrap());

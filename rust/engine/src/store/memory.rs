@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::Result;
 
-/// KeySyntax and values in one ordered map.
+/// Keys and values in one ordered map.
 ///
 /// Reads copy nothing: a [`ValueReader`] shares the value. Two locks are always taken in this
 /// order: the lock of a key (`KeyLocks`) while its change is decided, then the map while one entry

@@ -97,10 +97,10 @@ impl KeyRange<'_> {
     }
 }
 
-/// KeySyntax and prefixes directly below a prefix.
+/// Keys and prefixes directly below a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// KeySyntax directly below the prefix, complete and sorted.
+    /// Keys directly below the prefix, complete and sorted.
     pub keys: Vec<String>,
     /// Prefixes one level down, complete and sorted, each ending in "/". A local store lists every
     /// folder, including empty ones.
@@ -169,7 +169,7 @@ pub trait Store: Send + Sync + Debug {
 
     /// Call `visit` for every key that begins with `start` (any text) and is in `range`, in order.
     /// `visit` may run while the store is locked: it must not use a store.
-    fn list_range(&self, start: &str, range: KeyRange<'_>, found: &mut dyn FnMut(&str)) -> Result<()> {
+    fn list_range(&self, start: &str, range: KeyRange<'_>, on_key: &mut dyn FnMut(&str)) -> Result<()> {
         let folder = folder_of(start);
         let keys = if folder == start {
             self.list(folder)?
@@ -183,7 +183,7 @@ pub trait Store: Send + Sync + Debug {
             keys.sort_unstable();
             keys
         };
-        keys.iter().filter(|key| range.holds(key)).for_each(|key| found(key));
+        keys.iter().filter(|key| range.holds(key)).for_each(|key| on_key(key));
         Ok(())
     }
 
@@ -193,13 +193,13 @@ pub trait Store: Send + Sync + Debug {
         self.inner().map_or(Ok(None), |inner| inner.path_kind(key))
     }
 
-    /// KeySyntax and prefixes one level below `prefix`, of the first `limit` entries of a local folder.
+    /// Keys and prefixes one level below `prefix`, of the first `limit` entries of a local folder.
     /// None: the store has no folders, has staged changes, or may not list this folder.
     fn first_entries(&self, prefix: &str, limit: usize) -> Result<Option<Listing>> {
         self.inner().map_or(Ok(None), |inner| inner.first_entries(prefix, limit))
     }
 
-    /// KeySyntax and prefixes one level below `prefix`.
+    /// Keys and prefixes one level below `prefix`.
     fn list_dir(&self, prefix: &str) -> Result<Listing>;
 
     /// Remove every key under `prefix` ("" or ending in "/").
@@ -506,7 +506,7 @@ impl dyn Store + '_ {
     ) -> Result<(bool, Option<Version>)> {
         let mut matched = true;
         let options = UpdateOptions { version: true, strict: true, ..options };
-        let made = self.update(key, options, &mut |current| {
+        let outcome = self.update(key, options, &mut |current| {
             matched = is_expected(current)?;
             Ok(match data {
                 _ if !matched => Change::Keep,
@@ -514,7 +514,7 @@ impl dyn Store + '_ {
                 None => Change::Delete,
             })
         })?;
-        Ok((matched && !matches!(made.change, Change::Keep), made.version))
+        Ok((matched && !matches!(outcome.change, Change::Keep), outcome.version))
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Writer<'a> {
 /// The current encoding of a chunk, shard or subchunk.
 type Current<'c> = Option<Source<'c>>;
 
-/// The new_elements elements of a chunk, shard or subchunk.
+/// The new elements of a chunk, shard or subchunk.
 pub(crate) trait NewElements<'a>: Sync {
     /// How it is encoded.
     fn level(&self) -> &Level;
@@ -43,20 +43,20 @@ pub(crate) trait NewElements<'a>: Sync {
     /// The array index of its first element.
     fn origin(&self) -> &[u64];
 
-    /// Whether every element inside `bounds`, if there are any, is new_elements.
+    /// Whether every element inside `bounds`, if there are any, is new.
     fn is_full(&self, bounds: Option<&[u64]>) -> bool;
 
     /// The decoded bytes, if they are contiguous in the form without codecs.
     fn run(&self) -> Option<&'a [u8]>;
 
-    /// Copy the new_elements elements into the decoded chunk.
+    /// Copy the new elements into the decoded chunk.
     fn put(&self, chunk: &mut [u8]);
 
-    /// The new_elements elements of the subchunks of `shard`.
+    /// The new elements of the subchunks of `shard`.
     fn subchunks<'n>(&'n self, shard: &'n Shard) -> Result<Box<dyn NewSubchunks<'a> + 'n>>;
 }
 
-/// The new_elements elements of the subchunks of a shard.
+/// The new elements of the subchunks of a shard.
 pub(crate) trait NewSubchunks<'a>: Sync {
     /// The touched subchunks, in any order.
     fn touched(&self) -> Result<Vec<TouchedSubchunk>>;
@@ -65,10 +65,10 @@ pub(crate) trait NewSubchunks<'a>: Sync {
     fn with(&self, task: usize, work: &mut SubchunkWork<'_, 'a>) -> Result<()>;
 }
 
-/// Processes the cell of a subchunk and its new_elements elements.
+/// Processes the cell of a subchunk and its new elements.
 pub(crate) type SubchunkWork<'w, 'a> = dyn FnMut(&[u64], &dyn NewElements<'a>) -> Result<()> + 'w;
 
-/// Completes the new_elements elements of a chunk with the given others, if it needs any.
+/// Completes the new elements of a chunk with the given others, if it needs any.
 pub(crate) type CompleteChunk<'w> = dyn FnMut(Option<&[u8]>) -> Result<Arc<Vec<u8>>> + 'w;
 
 /// A subchunk to write: its number in the index, and in [`NewSubchunks`].
@@ -228,7 +228,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Append the new_elements encoding to `out`; false if the chunk is all fill, and not stored.
+    /// Append the new encoding to `out`; false if the chunk is all fill, and not stored.
     fn level(
         &self,
         new_elements: &dyn NewElements<'a>,
@@ -317,7 +317,7 @@ impl<'a> Writer<'a> {
         Ok(!self.is_fill(new_elements.level(), chunk))
     }
 
-    /// Compute the new_elements decoded chunk: the current elements or fill, and the caller's elements. If
+    /// Compute the new decoded chunk: the current elements or fill, and the caller's elements. If
     /// items are handles, those of the current chunk point into `elements`.
     #[allow(clippy::too_many_arguments)]
     fn gather(

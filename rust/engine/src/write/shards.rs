@@ -1,4 +1,4 @@
-//! Writes of shards: new_elements subchunks are encoded, untouched ones keep their bytes, and the index
+//! Writes of shards: new subchunks are encoded, untouched ones keep their bytes, and the index
 //! follows.
 
 use std::ops::Range;
@@ -185,7 +185,7 @@ fn group(
     groups
 }
 
-/// Put new_elements and old subchunks in the order of the index, and add the index.
+/// Put new and old subchunks in the order of the index, and add the index.
 fn assemble<'a>(
     shard: &Shard,
     stored_shard: Option<&StoredShard<'_>>,

@@ -1,4 +1,4 @@
-//! Bytes that were damaged at random.
+//! Tests with bytes that are damaged at random.
 
 use super::*;
 
@@ -6,7 +6,7 @@ use super::*;
 #[derive(Clone, Debug)]
 enum Damage {
     Set(prop::sample::Index, u8),
-    /// Numbers that indexes and headers may hold.
+    /// Numbers that indexes and headers may contain.
     Number(prop::sample::Index, u64, u8),
     Cut(prop::sample::Index),
     Append(Vec<u8>),
@@ -14,7 +14,7 @@ enum Damage {
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
-    let at = any::<prop::sample::Index>;
+    let position = any::<prop::sample::Index>;
     let number = prop_oneof![
         Just(0),
         Just(1),
@@ -27,11 +27,11 @@ fn damage() -> impl Strategy<Value = Damage> {
         any::<u64>()
     ];
     prop_oneof![
-        4 => (at(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
-        4 => (at(), number, 2..4u8).prop_map(|(at, number, power)| Damage::Number(at, number, 1 << power)),
-        1 => at().prop_map(Damage::Cut),
+        4 => (position(), any::<u8>()).prop_map(|(position, byte)| Damage::Set(position, byte)),
+        4 => (position(), number, 2..4u8).prop_map(|(position, number, power)| Damage::Number(position, number, 1 << power)),
+        1 => position().prop_map(Damage::Cut),
         1 => prop::collection::vec(any::<u8>(), 1..40).prop_map(Damage::Append),
-        2 => (at(), at()).prop_map(|(from, to)| Damage::Swap(from, to)),
+        2 => (position(), position()).prop_map(|(from, to)| Damage::Swap(from, to)),
     ]
 }
 
@@ -40,14 +40,14 @@ fn apply(damage: &Damage, bytes: &mut Vec<u8>) {
         return;
     }
     match damage {
-        Damage::Set(at, byte) => *at.get_mut(bytes) = *byte,
-        Damage::Number(at, number, size) => {
-            // Aligned from the end, as an index that comes last is.
-            let at = bytes.len() - 1 - at.index(bytes.len()) / 8 * 8;
+        Damage::Set(position, byte) => *position.get_mut(bytes) = *byte,
+        Damage::Number(position, number, size) => {
+            // Aligned from the end, like an index at the end.
+            let position = bytes.len() - 1 - position.index(bytes.len()) / 8 * 8;
             let number = number.to_le_bytes();
-            bytes[at..].iter_mut().zip(&number[..*size as usize]).for_each(|(byte, new)| *byte = *new);
+            bytes[position..].iter_mut().zip(&number[..*size as usize]).for_each(|(byte, new)| *byte = *new);
         }
-        Damage::Cut(at) => bytes.truncate(at.index(bytes.len())),
+        Damage::Cut(position) => bytes.truncate(position.index(bytes.len())),
         Damage::Append(tail) => bytes.extend(tail),
         Damage::Swap(from, to) => {
             let (from, to) = (from.index(bytes.len()), to.index(bytes.len()));
@@ -66,8 +66,8 @@ fn levels() -> impl Strategy<Value = Vec<Level>> {
     prop::collection::vec(level, 0..3)
 }
 
-/// Repair the checksum at the end, so that what it protects is read.
-fn resealed(bytes: &mut [u8]) {
+/// Repair the checksum at the end, so that the decoder reads the protected bytes.
+fn with_valid_checksum(bytes: &mut [u8]) {
     if let Some((body, seal)) = bytes.split_last_chunk_mut::<4>() {
         let mut sealed = Vec::new();
         let crc = Config::new("crc32c").with("at_start", false).compile().unwrap();
@@ -98,7 +98,7 @@ proptest! {
         let mut bytes = store.get(KEY).unwrap().unwrap();
         damages.iter().for_each(|damage| apply(damage, &mut bytes));
         if reseal {
-            resealed(&mut bytes);
+            with_valid_checksum(&mut bytes);
         }
         store.put(KEY, &bytes).unwrap();
         let (done, peak) = measured(|| read_all(operation));
@@ -107,8 +107,8 @@ proptest! {
             prop_assert_eq!(error.key.as_deref(), Some(KEY));
             prop_assert_eq!(error.chunk.as_deref(), Some(&[0u64, 0][..]));
         }
-        prop_assert!(peak <= MOST, "{peak} bytes for {} stored", bytes.len());
-        // A write on top of it merges, replaces or refuses.
+        prop_assert!(peak <= MAX_BYTES, "{peak} bytes for {} stored", bytes.len());
+        // A write merges, replaces or fails.
         if let Err(error) = write_all(operation, next) {
             prop_assert_eq!(error.kind, Kind::Data, "{:?}", error);
         }
@@ -133,7 +133,7 @@ proptest! {
         let mut bytes = store.get(KEY).unwrap().unwrap();
         damages.iter().for_each(|damage| apply(damage, &mut bytes));
         if reseal {
-            resealed(&mut bytes);
+            with_valid_checksum(&mut bytes);
         }
         store.put(KEY, &bytes).unwrap();
         let done = read_text(operation);
@@ -143,7 +143,7 @@ proptest! {
             prop_assert_eq!(error.chunk.as_deref(), Some(&[0u64, 0][..]));
         }
         prop_assert!(done.is_err() || done.unwrap().iter().all(|text| std::str::from_utf8(text).is_ok()));
-        // A write on top of it merges, replaces or refuses.
+        // A write merges, replaces or fails.
         if let Err(error) = write_text(operation, next) {
             prop_assert_eq!(error.kind, Kind::Data, "{:?}", error);
         }

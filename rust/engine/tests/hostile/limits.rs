@@ -1,16 +1,16 @@
-//! Sizes and shapes that are too large, or do not fit.
+//! Tests with sizes and shapes that are too large or do not fit.
 
 use super::*;
 
 #[test]
-fn a_few_bytes_do_not_take_the_memory_that_they_announce() {
+fn small_input_with_large_size_allocates_little() {
     for codec in [5u8, 6, 1] {
         let array = compile_text(&[], codec);
         let store: &dyn Store = &MemoryStore::new();
         let operation = Operation::new(&array, store, "a/");
         write_text(operation, 0).unwrap();
         let whole = store.get(KEY).unwrap().unwrap();
-        // The first bytes of LZ4's framing, or of Blosc's and Zstandard's header, hold the size.
+        // The first bytes of LZ4's framing, or of Blosc's and Zstandard's header, contain the size.
         for at in 0..16 {
             let mut bytes = whole[..64].to_vec();
             bytes[at..at + 4].copy_from_slice(&0x3fff_ffffu32.to_le_bytes());
@@ -26,7 +26,7 @@ fn a_few_bytes_do_not_take_the_memory_that_they_announce() {
 }
 
 #[test]
-fn handles_and_items_are_not_taken_for_one_another() {
+fn codecs_for_handles_and_items_are_not_interchangeable() {
     for (is_vlen, leaf) in [(true, leaf as fn(BytesCodecs) -> Chain), (false, text)] {
         let chain = chain(&[], 0, &[SIZE, SIZE], leaf);
         let plan = Plan {
@@ -46,12 +46,12 @@ fn handles_and_items_are_not_taken_for_one_another() {
 }
 
 #[test]
-fn a_chunk_larger_than_memory_is_an_error() {
+fn chunk_larger_than_memory_is_error() {
     for codec in 1..CODECS {
         let array = compile(&[SIZE, SIZE], &[1 << 30, 1 << 30], leaf(bytes_codecs(codec))).unwrap();
         let store = MemoryStore::new();
         let operation = Operation::new(&array, &store, "a/");
-        // A Zstandard frame that says to hold 2^60 bytes.
+        // A Zstandard frame whose header has a size of 2^60 bytes.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10, 1, 0, 0];
         (&store as &dyn Store).put(KEY, &frame).unwrap();
         let error = read_all(operation).unwrap_err();
@@ -102,7 +102,7 @@ fn shapes_near_the_limit_of_64_bits_are_indexed() {
 }
 
 #[test]
-fn more_chunks_than_can_be_counted_are_refused_without_memory() {
+fn uncountable_chunks_are_rejected_without_allocation() {
     let shape = [1 << 40, 1 << 40];
     let array = compile(&shape, &[1, 1], raw()).unwrap();
     let store = MemoryStore::new();
@@ -116,7 +116,7 @@ fn more_chunks_than_can_be_counted_are_refused_without_memory() {
 }
 
 #[test]
-fn malformed_requests_and_descriptions_are_refused() {
+fn malformed_requests_and_descriptions_are_rejected() {
     let shape = [4u64, 4];
     let joint = |stride| Request::Joint { indices: &[0, 1], stride };
     for requests in [
@@ -152,7 +152,7 @@ fn malformed_requests_and_descriptions_are_refused() {
     }
 }
 
-/// A store whose objects say that they have every byte there is.
+/// A store whose objects have the maximum size.
 #[derive(Debug)]
 struct Endless;
 
@@ -168,7 +168,7 @@ impl ValueReader for Everything {
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), Error> {
-        // An index that points close to the end of it.
+        // An index that points close to the end of the object.
         let numbers = [u64::MAX - 2048, 1024].map(u64::to_le_bytes).concat();
         let from = offset.wrapping_sub(u64::MAX - 32) as usize % 16;
         out.iter_mut().zip(numbers.iter().cycle().skip(from)).for_each(|(byte, new)| *byte = *new);
@@ -220,7 +220,7 @@ fn objects_of_any_size_are_read_within_bounds() {
 }
 
 #[test]
-fn a_sparse_file_as_a_shard_is_refused_before_its_bytes_are_read() {
+fn sparse_shard_file_is_rejected_before_reading() {
     let folder = Folder::new("sparse");
     std::fs::create_dir_all(folder.0.join("a/c/0")).unwrap();
     let file = std::fs::File::create(folder.0.join(KEY)).unwrap();

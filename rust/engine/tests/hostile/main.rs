@@ -1,5 +1,7 @@
-//! Damaged and hostile stored bytes: reads give the right class of error, do
-//! not panic, and take no more memory than the metadata announces.
+//! Tests with damaged and hostile stored bytes.
+//!
+//! Reads return an error of the right class, do not panic, and allocate no more memory than the
+//! metadata allows.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::undocumented_unsafe_blocks)]
 
 mod damaged;
@@ -22,8 +24,8 @@ use tessarr_engine::store::{
 use tessarr_engine::vlen::{self, Handle, HANDLE_BYTES};
 use tessarr_engine::{read, write, Error, Kind};
 
-/// The system's allocator, with a count of the bytes that each thread has in use:
-/// what is measured runs on the thread of its test, beside other tests.
+/// The system's allocator, with a count of the bytes that each thread has in use. Measured code
+/// runs on the thread of its test, while other tests run.
 struct Counting;
 
 thread_local! {
@@ -54,7 +56,7 @@ fn grown(bytes: usize, memory: *mut u8) -> *mut u8 {
 }
 
 fn count(bytes: isize) {
-    // A thread that ends frees memory after its counters are gone.
+    // A thread that ends frees memory after its counters are dropped.
     let _ = IN_USE.try_with(|in_use| {
         in_use.set(in_use.get() + bytes);
         PEAK.with(|peak| peak.set(peak.get().max(in_use.get())));
@@ -64,7 +66,7 @@ fn count(bytes: isize) {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `work` gives, and the most bytes that were in use at once beyond those before.
+/// The result of `work`, and the maximum number of bytes that it had in use.
 fn measured<R>(work: impl FnOnce() -> R) -> (R, usize) {
     let before = IN_USE.get();
     PEAK.set(before);
@@ -76,9 +78,9 @@ const SIZE: u64 = 32;
 const ITEMS: usize = (SIZE * SIZE) as usize;
 const KEY: &str = "a/c/0/0";
 
-/// Codecs' contexts, which are made once per thread and kept; and per level of
-/// sharding an index and twice a chunk and 64 KiB, which other writers may need.
-const MOST: usize = 1 << 20;
+/// The contexts of codecs, created once per thread and reused; and per level of sharding an index
+/// and twice a chunk and 64 KiB, which other writers may need.
+const MAX_BYTES: usize = 1 << 20;
 
 fn specs(codec: u8) -> Vec<Config> {
     let blosc = |cname: &str, shuffle| {
@@ -197,7 +199,7 @@ fn range(start: i64, step: i64, count: usize, stride: isize) -> Request<'static>
     Request::Range { start, step, count, stride }
 }
 
-/// Everything, the first item of each axis, and a part by steps.
+/// All elements, the first item of each axis, and a part by steps.
 fn selections(item: isize) -> [(Vec<Request<'static>>, usize); 3] {
     let row = item * SIZE as isize;
     [
@@ -225,7 +227,7 @@ fn write_all(operation: Operation<'_>, which: usize) -> Result<(), Error> {
     unsafe { write::write(operation, &selection, values.as_ptr().cast()) }
 }
 
-/// Every element a text: read and write all selections.
+/// Read and write all selections of text elements.
 fn read_text(operation: Operation<'_>) -> Result<Vec<Vec<u8>>, Error> {
     let mut whole = Vec::new();
     for (requests, items) in selections(HANDLE_BYTES as isize) {
@@ -257,7 +259,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It may never have been made.
+        // The folder may not exist.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

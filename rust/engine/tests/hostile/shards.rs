@@ -1,4 +1,4 @@
-//! Indices of shards that tell what cannot be.
+//! Tests with shard indexes that contain impossible entries.
 
 use super::*;
 
@@ -10,9 +10,9 @@ fn put_shard(store: &dyn Store, index: &[[u64; 2]], body: &[u8]) {
 }
 
 #[test]
-fn an_inner_shard_that_is_the_outer_one_is_no_panic() {
-    // Two subchunks, themselves shards of 32, that claim the whole object: the
-    // same bytes have another index at each level, also where it is kept.
+fn inner_shard_equal_to_outer_shard_does_not_panic() {
+    // Two subchunks, themselves shards of 32, that cover the whole object: the same bytes have
+    // another index at each level, also in the cache.
     let inner = sharded(&[4, 4], raw(), false);
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], inner, false)).unwrap();
     let store = MemoryStore::new();
@@ -24,7 +24,7 @@ fn an_inner_shard_that_is_the_outer_one_is_no_panic() {
 }
 
 #[test]
-fn entries_past_the_end_or_half_absent_are_refused_by_readers_and_writers() {
+fn invalid_index_entries_are_rejected_by_readers_and_writers() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[16, 32], raw(), false)).unwrap();
     let store = MemoryStore::new();
     let operation = Operation::new(&array, &store, "a/");
@@ -44,7 +44,7 @@ fn entries_past_the_end_or_half_absent_are_refused_by_readers_and_writers() {
 }
 
 #[test]
-fn overlaps_are_read_but_not_multiplied_on_write() {
+fn overlapping_subchunks_are_read_and_not_duplicated_on_write() {
     let array = compile(&[SIZE, SIZE], &[SIZE, SIZE], sharded(&[2, 2], raw(), false)).unwrap();
     let store = MemoryStore::new();
     let operation = Operation::new(&array, &store, "a/");
@@ -53,7 +53,7 @@ fn overlaps_are_read_but_not_multiplied_on_write() {
     assert!(read_all(operation).unwrap().iter().all(|&item| item == 0x0707));
     write_all(operation, 1).unwrap();
     assert_eq!((&store as &dyn Store).get(KEY).unwrap().unwrap().len(), 256 * 24);
-    // Larger than any encoded subchunk: 256 copies would be of the whole object.
+    // Larger than any encoded subchunk: 256 copies would each have the size of the object.
     index[1..].fill([0, 1 << 20]);
     put_shard(&store, &index, &vec![7; 1 << 20]);
     let error = write_all(operation, 1).unwrap_err();
@@ -61,7 +61,7 @@ fn overlaps_are_read_but_not_multiplied_on_write() {
 }
 
 #[test]
-fn the_index_of_a_giant_shard_is_not_allocated_for_a_small_object() {
+fn large_shard_index_is_not_allocated_for_small_object() {
     let chunk = [1 << 15, 1 << 15];
     let array = compile(&[SIZE, SIZE], &chunk, sharded(&[1, 1], raw(), true)).unwrap();
     let store = MemoryStore::new();

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn near_and_far_matches_of_all_lengths_come_back() {
+    fn matches_of_all_distances_and_lengths_round_trip() {
         let mut data = Vec::new();
         let mut state = 1u32;
         for length in (4..400).chain([1000, 5000, 70_000]) {
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_short_and_noise_is_refused() {
+    fn runs_compress_and_noise_does_not() {
         for level in 1..=9 {
             assert!(round(level, &[3; 100_000]).unwrap() < 450);
         }
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn a_match_before_the_start_is_damage() {
+    fn match_before_start_is_rejected() {
         let error = decode(&[0, 7, 1 << 5, 1, 0, 0], &mut [0; 8]).unwrap_err();
         assert_eq!(error.message, "damaged BloscLZ stream: a match starts before the block");
     }

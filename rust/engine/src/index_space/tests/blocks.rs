@@ -69,7 +69,7 @@ proptest! {
 }
 
 #[test]
-fn only_blocks_that_are_there_have_something_behind_them() {
+fn missing_blocks_have_no_sources() {
     let dims = |lower, upper| -> PerDimension<Dim> { [Dim::new(lower, upper)].into_iter().collect() };
     let factors = [2].into_iter().collect();
     let blocks = Blocks { base: IndexTransform::identity(dims(1, 6)), domain: dims(0, 3), factors };

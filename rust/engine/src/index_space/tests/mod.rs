@@ -89,18 +89,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn composition_is_what_positions_say((first, second, third) in chain()) {
-        let made = first.compose(second.clone()).unwrap().compose(third.clone()).unwrap();
+    fn composition_maps_positions_like_both_transforms((first, second, third) in chain()) {
+        let composed = first.compose(second.clone()).unwrap().compose(third.clone()).unwrap();
         let at_once = first.compose(second.compose(third.clone()).unwrap()).unwrap();
-        for position in positions(&made.dims) {
-            let wanted = indices(&first, &indices(&second, &indices(&third, &position)));
-            prop_assert_eq!(&indices(&made, &position), &wanted);
-            prop_assert_eq!(&indices(&at_once, &position), &wanted);
+        for position in positions(&composed.dims) {
+            let expected = indices(&first, &indices(&second, &indices(&third, &position)));
+            prop_assert_eq!(&indices(&composed, &position), &expected);
+            prop_assert_eq!(&indices(&at_once, &position), &expected);
         }
     }
 
     #[test]
-    fn permuting_twice_is_nothing((first, second, _) in chain()) {
+    fn reversed_transposition_restores_transform((first, second, _) in chain()) {
         let view = first.compose(second).unwrap();
         let order: Vec<usize> = (0..view.dims.len()).rev().collect();
         let turned = view.transposed(&order).unwrap();
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn slices_are_what_counting_says(
+    fn slices_match_counted_positions(
         lower in -9i64..9, size in 0i64..9, start in proptest::option::of(-12i64..12),
         stop in proptest::option::of(-12i64..12), step in (-4i64..5).prop_filter("a step", |step| *step != 0),
     ) {
@@ -120,7 +120,7 @@ proptest! {
         let key = Slice { start, stop, step: Some(step) };
         let first = start.unwrap_or(if step > 0 { lower } else { lower + size - 1 });
         let end = stop.unwrap_or(if step > 0 { lower + size } else { lower - 1 });
-        let wanted: Vec<i64> = std::iter::successors(Some(first), |at| Some(at + step))
+        let expected: Vec<i64> = std::iter::successors(Some(first), |at| Some(at + step))
             .take_while(|at| if step > 0 { *at < end } else { *at > end })
             .collect();
         let whole = if step > 0 { first..end } else { end + 1..first + 1 };
@@ -130,34 +130,34 @@ proptest! {
                 prop_assert!(fits && (end - first) * step >= 0);
                 let got: Vec<i64> =
                     (new.lower..new.upper).map(|at| line.offset + line.stride * at).collect();
-                prop_assert_eq!(got, wanted);
+                prop_assert_eq!(got, expected);
             }
             Err(_) => prop_assert!(!fits || (end - first) * step < 0),
         }
     }
 
     #[test]
-    fn multiples_are_divided(lower in -20i64..20, size in 1i64..20, by in (-5i64..6).prop_filter("a stride", |by| *by != 0)) {
+    fn strided_domain_contains_exact_multiples(lower in -20i64..20, size in 1i64..20, by in (-5i64..6).prop_filter("a stride", |by| *by != 0)) {
         let dim = Dim::new(lower, lower + size);
         let new = dim.strided(by);
-        let wanted: Vec<i64> = (-50..50).filter(|at| (dim.lower..dim.upper).contains(&(at * by))).collect();
-        prop_assert_eq!((new.lower..new.upper).collect::<Vec<_>>(), wanted);
+        let expected: Vec<i64> = (-50..50).filter(|at| (dim.lower..dim.upper).contains(&(at * by))).collect();
+        prop_assert_eq!((new.lower..new.upper).collect::<Vec<_>>(), expected);
     }
 }
 
 #[test]
-fn numbers_beyond_64_bits_are_refused() {
+fn overflow_is_rejected() {
     let dims: PerDimension<Dim> = [Dim::new(-INFINITE, END)].into_iter().collect();
-    let far = IndexTransform {
+    let distant = IndexTransform {
         dims: dims.clone(),
         maps: [OutputMap::from_dimension(0, 0, i64::MAX)].into_iter().collect(),
     };
     let twice = IndexTransform { dims, maps: [OutputMap::from_dimension(0, 0, 2)].into_iter().collect() };
-    assert!(far.compose(twice).is_err());
+    assert!(distant.compose(twice).is_err());
 }
 
 #[test]
-fn indices_outside_of_an_index_array_are_refused() {
+fn indices_outside_an_index_array_are_rejected() {
     let dims: PerDimension<Dim> = [Dim::new(5, 8)].into_iter().collect();
     let listed = IndexArray::new(vec![1, 2, 3], &[3]).unwrap();
     let view = IndexTransform {
@@ -181,7 +181,7 @@ fn indices_outside_of_an_index_array_are_refused() {
 }
 
 #[test]
-fn pieces_of_an_index_array_share_its_memory_also_along_a_diagonal() {
+fn slices_of_an_index_array_share_memory() {
     let dims: PerDimension<Dim> = [Dim::new(0, 3), Dim::new(0, 3)].into_iter().collect();
     let listed = IndexArray::new((0..9).collect(), &[3, 3]).unwrap();
     let view = IndexTransform {
@@ -202,7 +202,7 @@ fn pieces_of_an_index_array_share_its_memory_also_along_a_diagonal() {
 }
 
 #[test]
-fn domains_say_together_what_each_says() {
+fn merged_domains_have_the_bounds_of_both() {
     let labelled = |dim: Dim, label: &str| Dim { label: Some(label.into()), ..dim };
     let open = Dim { implicit: (true, true), ..Dim::new(-INFINITE, END) };
     let known = Dim { implicit: (false, true), ..Dim::new(0, 5) };
@@ -219,14 +219,14 @@ fn domains_say_together_what_each_says() {
 }
 
 #[test]
-fn new_bounds_of_a_view_are_those_of_what_is_viewed() {
+fn resize_of_view_sets_bounds_of_base() {
     let viewed = IndexTransform::identity(
         [10, 20].map(|size| Dim { implicit: (false, true), ..Dim::new(0, size) }).into_iter().collect(),
     );
     let moved = |lower, upper, within| DimResize { lower, upper, within };
-    let found = viewed.base_resizes(None, Some(&[Some(12), None]), false).unwrap();
-    let kept = Some((0, END));
-    assert_eq!(found[..], [moved(None, Some(12), kept), moved(None, None, kept)]);
+    let actual = viewed.base_resizes(None, Some(&[Some(12), None]), false).unwrap();
+    let unchanged = Some((0, END));
+    assert_eq!(actual[..], [moved(None, Some(12), unchanged), moved(None, None, unchanged)]);
     assert_eq!(
         viewed.base_resizes(None, Some(&[Some(12), None]), true).unwrap()[0],
         moved(None, Some(12), None)
@@ -236,8 +236,8 @@ fn new_bounds_of_a_view_are_those_of_what_is_viewed() {
         ..viewed.clone()
     };
     // Its upper bound is the lower bound of the base: 5 - (8 - 1).
-    let found = backwards.base_resizes(None, Some(&[Some(8), None]), false).unwrap();
-    assert_eq!(found[..], [moved(Some(-2), None, Some((-INFINITE, 6))), moved(None, None, Some((3, 4)))]);
+    let actual = backwards.base_resizes(None, Some(&[Some(8), None]), false).unwrap();
+    assert_eq!(actual[..], [moved(Some(-2), None, Some((-INFINITE, 6))), moved(None, None, Some((3, 4)))]);
     let refused = [
         viewed.base_resizes(Some(&[Some(1), None]), None, true), // explicit
         viewed.base_resizes(None, Some(&[Some(-1), None]), true), // before the lower bound
@@ -255,7 +255,7 @@ fn new_bounds_of_a_view_are_those_of_what_is_viewed() {
         IndexTransform { maps: [OutputMap::from_dimension(0, i64::MAX, 1)].into_iter().collect(), ..viewed }
             .base_resizes(None, Some(&[Some(1), None]), true),
     ];
-    for found in refused {
-        assert_eq!(found.unwrap_err().kind, Kind::Argument);
+    for actual in refused {
+        assert_eq!(actual.unwrap_err().kind, Kind::Argument);
     }
 }

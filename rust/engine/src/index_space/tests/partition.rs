@@ -33,38 +33,38 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn each_position_belongs_to_the_last_layer_that_has_it((view, boxes) in cut()) {
+    fn last_layer_of_a_position_is_visible((view, boxes) in cut()) {
         let of_box = |bounds: &Vec<(i64, i64)>| {
             let dims = bounds.iter().map(|&(lower, upper)| Dim::new(lower, upper));
             IndexTransform::identity(dims.collect())
         };
         let layers = LayerStack::new(boxes.iter().map(of_box).collect()).unwrap();
-        let mut wanted = HashMap::new();
+        let mut expected = HashMap::new();
         for position in positions(&view.dims) {
             let index = indices(&view, &position);
             let within = |bounds: &&Vec<(i64, i64)>| {
                 bounds.iter().zip(&index).all(|(&(lower, upper), at)| (lower..upper).contains(at))
             };
             let layer = boxes.iter().collect::<Vec<_>>().iter().rposition(within);
-            wanted.insert(position, (layer, index));
+            expected.insert(position, (layer, index));
         }
         match layers.visible_layers(&view) {
-            Err(_) => prop_assert!(wanted.values().any(|(layer, _)| layer.is_none())),
+            Err(_) => prop_assert!(expected.values().any(|(layer, _)| layer.is_none())),
             Ok(seen) => {
-                let mut found = HashMap::new();
+                let mut actual = HashMap::new();
                 for one in seen {
                     for (position, index) in part_positions(&one.view, &one.target, &view) {
-                        let before = found.insert(position, (Some(one.layer), index));
+                        let before = actual.insert(position, (Some(one.layer), index));
                         prop_assert!(before.is_none());
                     }
                 }
-                prop_assert_eq!(found, wanted);
+                prop_assert_eq!(actual, expected);
             }
         }
     }
 
     #[test]
-    fn each_position_is_in_its_cell(
+    fn partition_assigns_each_position_to_its_cell(
         (view, shape, origin) in dims().prop_flat_map(|base| {
             let count = base.len();
             (act(base), proptest::collection::vec(1i64..4, count), proptest::collection::vec(-3i64..3, count))
@@ -74,7 +74,7 @@ proptest! {
         let grid = Grid { dims, origin: origin.into(), shape: shape.into() };
         let (low, size) = (grid.origin.clone(), grid.shape.clone());
         let cells = Partitioner::new(&view).unwrap().unwrap().by_cells(grid).unwrap();
-        let mut found = HashMap::new();
+        let mut actual = HashMap::new();
         let mut last = Vec::new();
         for number in 0..cells.count() {
             let dims: Vec<Dim> = cells.domain(number).collect();
@@ -86,19 +86,19 @@ proptest! {
                     let begin = low[k] + (at - low[k]).div_euclid(size[k]) * size[k];
                     prop_assert_eq!(&dims[k], &Dim::new(begin.max(-4), (begin + size[k]).min(9)));
                 }
-                prop_assert!(found.insert(position, index).is_none());
+                prop_assert!(actual.insert(position, index).is_none());
             }
             last.push(dims);
         }
-        let wanted = positions(&view.dims).into_iter().map(|position| {
+        let expected = positions(&view.dims).into_iter().map(|position| {
             let index = indices(&view, &position);
             (position, index)
         });
-        prop_assert_eq!(found, wanted.collect::<HashMap<_, _>>());
+        prop_assert_eq!(actual, expected.collect::<HashMap<_, _>>());
     }
 
     #[test]
-    fn copies_go_where_positions_say((view, sizes) in dims().prop_flat_map(|base| {
+    fn copy_steps_match_positions((view, sizes) in dims().prop_flat_map(|base| {
         let sizes: Vec<usize> = base.iter().map(|dim| dim.upper.max(1) as usize).collect();
         let base = base.iter().map(|dim| Dim::new(0, dim.upper.max(1))).collect();
         (act(base), Just(sizes))
@@ -118,8 +118,8 @@ proptest! {
         let steps = CopySteps::between(&shape, &viewed, &ordered);
         // SAFETY: the steps are those of both arrays.
         unsafe { copy_all(&[(steps, array.as_ptr(), items.as_mut_ptr())], item) }.unwrap();
-        let wanted: Vec<u8> = positions(&view.dims).iter().map(|position| array[place(position)]).collect();
-        prop_assert_eq!(&items, &wanted);
+        let expected: Vec<u8> = positions(&view.dims).iter().map(|position| array[place(position)]).collect();
+        prop_assert_eq!(&items, &expected);
         let mut written = vec![0u8; array.len()];
         let mut should = written.clone();
         for (at, position) in positions(&view.dims).iter().enumerate() {
@@ -134,7 +134,7 @@ proptest! {
 }
 
 #[test]
-fn many_points_in_far_cells_are_told_apart() {
+fn distant_cells_of_points_are_distinguished() {
     // More pairs of bounds than a table has room for.
     let count = 3000;
     let list = |by: i64| {
@@ -164,7 +164,7 @@ fn many_points_in_far_cells_are_told_apart() {
 }
 
 #[test]
-fn cells_may_be_as_long_as_numbers_go() {
+fn cells_of_maximum_length_are_partitioned() {
     let (low, high) = (INFINITE - 10, INFINITE - 2);
     for origin in [-INFINITE, 0, INFINITE] {
         let view = IndexTransform::identity([Dim::new(low, high)].into_iter().collect());
@@ -182,12 +182,12 @@ fn cells_may_be_as_long_as_numbers_go() {
 }
 
 #[test]
-fn beyond_all_layers_there_is_nothing() {
+fn domain_without_layers_is_empty() {
     let layers =
         LayerStack::new(vec![IndexTransform::identity([Dim::new(5, 10)].into_iter().collect())]).unwrap();
-    for (given, wanted) in [((-INFINITE, 3), (3, 3)), ((20, END), (20, 20)), ((1, END), (1, 10))] {
-        let given = Dim { implicit: (true, true), ..Dim::new(given.0, given.1) };
-        let found = layers.domain(None, Some(&[given])).unwrap();
-        assert_eq!((found[0].lower, found[0].upper), wanted);
+    for (bound, expected) in [((-INFINITE, 3), (3, 3)), ((20, END), (20, 20)), ((1, END), (1, 10))] {
+        let bound = Dim { implicit: (true, true), ..Dim::new(bound.0, bound.1) };
+        let actual = layers.domain(None, Some(&[bound])).unwrap();
+        assert_eq!((actual[0].lower, actual[0].upper), expected);
     }
 }

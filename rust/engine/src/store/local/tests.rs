@@ -38,7 +38,7 @@ fn set_age(path: &Path, seconds: u64) {
 }
 
 #[test]
-fn folders_and_what_lies_below_values_are_absent() {
+fn folders_and_keys_below_values_are_absent() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "a/b", b"v").unwrap();
@@ -54,7 +54,7 @@ fn folders_and_what_lies_below_values_are_absent() {
 }
 
 #[test]
-fn folders_are_made_from_above_and_told() {
+fn create_folders_returns_new_folders_from_the_top() {
     let folder = Folder::new();
     assert!(folders::create_folders(&folder.0).unwrap().is_empty());
     let grown = folders::create_folders(&folder.0.join("a/b/c")).unwrap();
@@ -65,7 +65,7 @@ fn folders_are_made_from_above_and_told() {
 }
 
 #[test]
-fn documents_are_removed_before_chunks_beside_them() {
+fn remove_deletes_documents_before_chunks() {
     let folder = Folder::new();
     for number in 0..300 {
         fs::write(folder.0.join(format!("{number}.0")), b"").unwrap();
@@ -73,15 +73,16 @@ fn documents_are_removed_before_chunks_beside_them() {
     for name in [".zarray", ".zattrs", "zarr.json"] {
         fs::write(folder.0.join(name), b"").unwrap();
     }
-    let found = folders::documents_first(&folder.0).unwrap();
-    let mut first: Vec<_> = found[..3].iter().map(|entry| entry.file_name().into_string().unwrap()).collect();
+    let entries = folders::documents_first(&folder.0).unwrap();
+    let mut first: Vec<_> =
+        entries[..3].iter().map(|entry| entry.file_name().into_string().unwrap()).collect();
     first.sort_unstable();
     assert_eq!(first, [".zarray", ".zattrs", "zarr.json"]);
-    assert_eq!(found.len(), 303);
+    assert_eq!(entries.len(), 303);
 }
 
 #[test]
-fn chunks_elsewhere_are_not_cleared_by_what_is_stored_beside_documents() {
+fn clear_prefix_of_split_store_removes_chunk_folders() {
     for of_one in [false, true] {
         let folder = Folder::new();
         let chunks = Arc::new(store(&folder));
@@ -94,7 +95,7 @@ fn chunks_elsewhere_are_not_cleared_by_what_is_stored_beside_documents() {
 }
 
 #[test]
-fn many_changes_wait_for_the_disk_together() {
+fn concurrent_changes_share_fsync() {
     let folder = Folder::new();
     let settings = Settings { durable: true, ..Settings::default() };
     let durable = Arc::new(LocalStore::new(&folder.0, settings).unwrap());
@@ -113,7 +114,7 @@ fn many_changes_wait_for_the_disk_together() {
 }
 
 #[test]
-fn pipes_are_absent_and_hold_nobody_up() {
+fn pipes_are_absent_and_do_not_block() {
     let folder = Folder::new();
     let store = store(&folder);
     let path = CString::new(folder.0.join("pipe").as_os_str().as_bytes()).unwrap();
@@ -126,7 +127,7 @@ fn pipes_are_absent_and_hold_nobody_up() {
 }
 
 #[test]
-fn a_fresh_file_has_no_version_and_an_old_one_has() {
+fn only_settled_files_have_versions() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"v").unwrap();
@@ -145,7 +146,7 @@ fn a_fresh_file_has_no_version_and_an_old_one_has() {
 }
 
 #[test]
-fn a_value_from_the_future_has_no_version() {
+fn file_with_future_time_has_no_version() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"v").unwrap();
@@ -156,7 +157,7 @@ fn a_value_from_the_future_has_no_version() {
 }
 
 #[test]
-fn a_file_that_shrinks_while_it_is_read_is_bad_data() {
+fn file_truncated_during_read_is_data_error() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"0123456789").unwrap();
@@ -166,7 +167,7 @@ fn a_file_that_shrinks_while_it_is_read_is_bad_data() {
 }
 
 #[test]
-fn no_lock_file_stays_after_success_failure_or_panic() {
+fn lock_file_is_removed_after_success_failure_and_panic() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "k", b"v").unwrap();
@@ -182,7 +183,7 @@ fn no_lock_file_stays_after_success_failure_or_panic() {
 }
 
 #[test]
-fn a_stale_lock_file_is_taken_over_hidden_and_removed() {
+fn stale_lock_file_is_reused_hidden_and_removed() {
     let folder = Folder::new();
     let store = store(&folder);
     fs::write(folder.0.join("k.__lock"), b"half a value that is longer than the new one").unwrap();
@@ -198,7 +199,7 @@ fn a_stale_lock_file_is_taken_over_hidden_and_removed() {
 }
 
 #[test]
-fn a_held_lock_is_waited_for() {
+fn change_waits_for_locked_key() {
     let folder = Folder::new();
     let store = store(&folder);
     for try_lock in [platform::try_lock, portable::try_lock] {
@@ -219,7 +220,7 @@ fn a_held_lock_is_waited_for() {
 }
 
 #[test]
-fn locks_of_both_kinds_exclude_another_description_of_the_file() {
+fn both_lock_kinds_exclude_other_descriptors() {
     let folder = Folder::new();
     let path = folder.0.join("f");
     for try_lock in [platform::try_lock, portable::try_lock] {
@@ -232,7 +233,7 @@ fn locks_of_both_kinds_exclude_another_description_of_the_file() {
 }
 
 #[test]
-fn a_lock_that_somebody_inherited_holds_nobody_up_once_the_path_is_free() {
+fn inherited_lock_does_not_block_new_lock_file() {
     let folder = Folder::new();
     let store = store(&folder);
     let path = folder.0.join("k.__lock");
@@ -248,7 +249,7 @@ fn a_lock_that_somebody_inherited_holds_nobody_up_once_the_path_is_free() {
 }
 
 #[test]
-fn removing_a_prefix_waits_for_a_writer_below_it() {
+fn remove_prefix_waits_for_writers_below() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "a/k", b"v").unwrap();
@@ -264,7 +265,7 @@ fn removing_a_prefix_waits_for_a_writer_below_it() {
 }
 
 #[test]
-fn writers_and_a_remover_of_their_prefix_get_along() {
+fn concurrent_writes_and_remove_prefix_succeed() {
     let folder = Folder::new();
     let store = store(&folder);
     std::thread::scope(|scope| {
@@ -292,7 +293,7 @@ fn writers_and_a_remover_of_their_prefix_get_along() {
 }
 
 #[test]
-fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
+fn change_restarts_after_lock_and_folder_are_removed() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "a/k", b"old").unwrap();
@@ -311,7 +312,7 @@ fn somebody_who_removes_lock_and_folder_makes_the_change_start_again() {
 }
 
 #[test]
-fn a_change_that_stores_nothing_makes_no_folder() {
+fn change_without_write_creates_no_folder() {
     let folder = Folder::new();
     let store = LocalStore::new(&folder.0.join("root"), Settings::default()).unwrap();
     for needs_current in [false, true] {
@@ -336,7 +337,7 @@ fn a_change_that_stores_nothing_makes_no_folder() {
 }
 
 #[test]
-fn links_are_followed_for_reading_and_listing_but_never_for_removing() {
+fn links_are_followed_except_for_removal() {
     let (folder, outside) = (Folder::new(), Folder::new());
     fs::write(outside.0.join("x"), b"outside").unwrap();
     let store = store(&folder);
@@ -360,7 +361,7 @@ fn links_are_followed_for_reading_and_listing_but_never_for_removing() {
 }
 
 #[test]
-fn a_link_in_place_of_a_lock_file_leads_nowhere() {
+fn link_as_lock_file_is_not_followed() {
     let (folder, outside) = (Folder::new(), Folder::new());
     let victim = outside.0.join("victim");
     fs::write(&victim, b"precious").unwrap();
@@ -372,7 +373,7 @@ fn a_link_in_place_of_a_lock_file_leads_nowhere() {
 }
 
 #[test]
-fn links_in_a_circle_are_listed_once() {
+fn cyclic_links_are_listed_once() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "a/k", b"v").unwrap();
@@ -385,7 +386,7 @@ fn links_in_a_circle_are_listed_once() {
 }
 
 #[test]
-fn an_empty_folder_makes_way_for_a_value_and_a_full_one_does_not() {
+fn value_replaces_empty_folder_only() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "a/k", b"v").unwrap();
@@ -399,7 +400,7 @@ fn an_empty_folder_makes_way_for_a_value_and_a_full_one_does_not() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_old_value_and_no_lock_file() {
+fn full_disk_preserves_old_value() {
     // A file size limit stands in for a full disk. It applies to the whole process, so the write
     // runs in a child that other tests cannot disturb.
     let folder = Folder::new();
@@ -427,7 +428,7 @@ fn a_full_disk_leaves_the_old_value_and_no_lock_file() {
 }
 
 #[test]
-fn ranges_are_copied_the_same_way_by_both_twins() {
+fn both_range_copies_are_equal() {
     let folder = Folder::new();
     let bytes: Vec<u8> = (0..3_000_000u32).map(|n| (n * 7 % 251) as u8).collect();
     fs::write(folder.0.join("from"), &bytes).unwrap();
@@ -443,14 +444,14 @@ fn ranges_are_copied_the_same_way_by_both_twins() {
 }
 
 #[test]
-fn a_relative_root_stays_where_it_was() {
+fn relative_root_is_fixed_at_creation() {
     let store = LocalStore::new(Path::new("some/folder"), Settings::default()).unwrap();
     assert!(store.root().is_absolute() && store.root().ends_with("some/folder"));
     assert!(LocalStore::new(Path::new("a\0b"), Settings::default()).is_err());
 }
 
 #[test]
-fn discarded_folder_leaves_nothing_and_takes_leftovers_with_it() {
+fn discarded_folder_is_removed_with_leftovers() {
     let folder = Folder::new();
     let store = store(&folder);
     put(&store, "a/zarr.json", b"v").unwrap();
@@ -476,7 +477,7 @@ fn discarded_link_leaves_its_target() {
 }
 
 #[test]
-fn staged_folder_takes_the_place_of_another_which_stays_beside_it() {
+fn staged_folder_replaces_folder_and_preserves_it() {
     for exchange in [platform::exchange, portable::exchange] {
         let folder = Folder::new();
         let store = store(&folder);

@@ -147,7 +147,7 @@ mod tests {
     /// The examples of "Signature Calculations for the Authorization Header" in the S3
     /// documentation.
     #[test]
-    fn what_is_signed_has_the_signature_that_amazon_gives() {
+    fn signatures_match_amazon_examples() {
         let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
         let signer = Signer::new("AKIAIOSFODNN7EXAMPLE", secret, None, "us-east-1").unwrap();
         let now = UNIX_EPOCH + Duration::from_secs(1_369_353_600);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_those_of_the_calendar() {
+    fn signature_dates_match_the_calendar() {
         for (seconds, text) in [
             (0, "19700101T000000Z"),
             (951_782_399, "20000228T235959Z"),

@@ -17,13 +17,13 @@ fn server(answers: &'static [&'static str]) -> (String, JoinHandle<Vec<String>>)
     let serving = spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-        let mut asked = Vec::new();
+        let mut requests = Vec::new();
         for answer in answers {
             let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
-            asked.push(head.collect::<Vec<_>>().join("\n"));
+            requests.push(head.collect::<Vec<_>>().join("\n"));
             stream.write_all(answer.as_bytes()).unwrap();
         }
-        asked
+        requests
     });
     (url, serving)
 }
@@ -54,7 +54,7 @@ fn piece(data: &[u8], first: u64, size: u64, tag: &str, is_strong: bool) -> GetO
 }
 
 #[test]
-fn gives_files_and_parts_of_them_on_one_connection() {
+fn files_and_ranges_share_one_connection() {
     let (url, serving) = server(&[
         "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nETag: \"x\"\r\n\r\nabc",
         "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\nContent-Range: Bytes 1-2/9\r\n\r\nbc",
@@ -64,22 +64,26 @@ fn gives_files_and_parts_of_them_on_one_connection() {
     assert_eq!(get_outcome(&http, &url, None), piece(b"abc", 0, 3, "\"x\"", true));
     assert_eq!(get_outcome(&http, &url, Some("bytes=1-2")), piece(b"bc", 1, 9, "", false));
     assert_eq!(get_outcome(&http, &url, None), GetOutcome::Absent);
-    let asked = serving.join().unwrap();
-    assert!(asked[0].starts_with("GET /a HTTP/1.1\n") && !asked[0].contains("bytes="), "{}", asked[0]);
-    assert!(asked[1].to_lowercase().contains("range: bytes=1-2"), "{}", asked[1]);
-    assert!(asked.iter().all(|head| head.to_lowercase().contains("x-mine: 1")));
-    assert!(asked.iter().all(|head| head.to_lowercase().contains("accept-encoding: identity")));
+    let requests = serving.join().unwrap();
+    assert!(
+        requests[0].starts_with("GET /a HTTP/1.1\n") && !requests[0].contains("bytes="),
+        "{}",
+        requests[0]
+    );
+    assert!(requests[1].to_lowercase().contains("range: bytes=1-2"), "{}", requests[1]);
+    assert!(requests.iter().all(|head| head.to_lowercase().contains("x-mine: 1")));
+    assert!(requests.iter().all(|head| head.to_lowercase().contains("accept-encoding: identity")));
 }
 
 #[test]
-fn a_connection_that_was_closed_is_made_again() {
+fn closed_connection_is_reopened() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
     let serving = spawn(move || {
-        for asked in [1, 2, 2] {
+        for requests in [1, 2, 2] {
             let (mut stream, _) = listener.accept().unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            for number in 0..asked {
+            for number in 0..requests {
                 let head = lines.by_ref().map_while(|line| line.ok().filter(|line| !line.is_empty()));
                 if head.count() == 0 {
                     break; // a connection for a single request
@@ -98,7 +102,7 @@ fn a_connection_that_was_closed_is_made_again() {
 }
 
 #[test]
-fn a_file_without_bytes_has_no_ranges() {
+fn empty_file_has_no_ranges() {
     let (url, serving) = server(&[
         "HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
@@ -112,7 +116,7 @@ fn a_file_without_bytes_has_no_ranges() {
 }
 
 #[test]
-fn who_tells_the_size_with_a_refusal_is_asked_once() {
+fn unsatisfiable_range_with_size_needs_one_request() {
     let (url, serving) = server(&[
         "HTTP/1.1 416 No\r\nContent-Range: Bytes */9\r\nETag: \"x\"\r\nContent-Length: 2\r\n\r\nno",
         "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
@@ -128,7 +132,7 @@ fn who_tells_the_size_with_a_refusal_is_asked_once() {
 }
 
 #[test]
-fn who_tells_no_size_with_a_refusal_or_another_one_is_asked_for_all() {
+fn unsatisfiable_range_without_size_reads_all() {
     const WHOLE: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
     let (url, serving) = server(&[
         "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\nContent-Length: 0\r\n\r\n",
@@ -158,17 +162,17 @@ fn cookies_are_sent_back() {
     for _ in 0..5 {
         get_outcome(&http, &url, None);
     }
-    let asked = serving.join().unwrap();
+    let requests = serving.join().unwrap();
     let sent = |head: &String| {
         let line = head.lines().find_map(|line| line.strip_prefix("cookie: "));
         line.unwrap_or_default().to_owned()
     };
-    let sent: Vec<String> = asked.iter().map(sent).collect();
+    let sent: Vec<String> = requests.iter().map(sent).collect();
     assert_eq!(sent, ["own=0", "own=0; a=1; b=2=3", "own=0; a=1; b=2=3", "own=0; b=6", "own=0"]);
 }
 
 #[test]
-fn other_answers_are_told_as_what_they_are() {
+fn error_responses_are_reported_by_kind() {
     let (url, serving) = server(&[
         "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 0\r\n\r\n",
@@ -187,7 +191,7 @@ fn other_answers_are_told_as_what_they_are() {
 }
 
 #[test]
-fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
+fn redirects_and_invalid_headers_are_unusable() {
     let (url, serving) = server(&[
         "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 5\r\n\r\nthere",
         "HTTP/1.1 200 OK\r\nETag: \"\u{e9}\"\r\nContent-Length: 1\r\n\r\na",
@@ -201,7 +205,7 @@ fn what_is_elsewhere_or_in_other_letters_is_left_to_others() {
 }
 
 #[test]
-fn what_is_nowhere_says_nothing_of_what_is_elsewhere() {
+fn absence_does_not_clear_redirect_failures() {
     const ELSEWHERE: &str = "HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n";
     const ABSENT: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
     let (url, serving) = server(&[ELSEWHERE, ABSENT, ELSEWHERE, ABSENT, ELSEWHERE]);
@@ -216,7 +220,7 @@ fn what_is_nowhere_says_nothing_of_what_is_elsewhere() {
 }
 
 #[test]
-fn who_never_answers_is_not_asked_for_ever() {
+fn silent_server_is_not_retried_forever() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
     drop(listener);
@@ -229,7 +233,7 @@ fn who_never_answers_is_not_asked_for_ever() {
 }
 
 #[test]
-fn what_is_no_part_of_a_file_is_none() {
+fn wrong_range_responses_are_rejected() {
     let (url, serving) = server(&[
         "HTTP/1.1 206 Partial Content\r\nContent-Length: 2\r\n\r\nbc",
         "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 1-2/9\r\nContent-Length: 3\r\n\r\nbcd",
@@ -245,7 +249,7 @@ fn what_is_no_part_of_a_file_is_none() {
 }
 
 #[test]
-fn an_empty_tag_is_none() {
+fn empty_etag_is_ignored() {
     let (url, serving) =
         server(&["HTTP/1.1 200 OK\r\nETag: \r\nLast-Modified: Tue, 03 Nov 2026 10:00:00 GMT\r\n\
          Date: Tue, 03 Nov 2026 10:00:09 GMT\r\nContent-Length: 1\r\n\r\na"]);
@@ -254,7 +258,7 @@ fn an_empty_tag_is_none() {
 }
 
 #[test]
-fn who_says_no_need_not_say_all_of_it() {
+fn error_response_body_may_be_truncated() {
     let (url, serving) = server(&["HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nn", ""]);
     assert_eq!(get_outcome(&http(), &url, None), GetOutcome::Absent);
     drop(serving);
@@ -286,7 +290,7 @@ fn closing(first: &'static str, last: &'static str) -> String {
 }
 
 #[test]
-fn connections_that_are_closed_meanwhile_are_replaced() {
+fn idle_closed_connections_are_replaced() {
     let first = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na";
     for last in ["", "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"] {
         let (http, url) = (http(), closing(first, last));
@@ -303,7 +307,7 @@ fn connections_that_are_closed_meanwhile_are_replaced() {
 }
 
 #[test]
-fn whose_answers_were_unclear_is_asked_once_after_a_while() {
+fn server_with_unclear_responses_is_probed_once() {
     let http = http();
     let again = |ago: Duration| *http.retry_at.lock().unwrap() = Instant::now().checked_sub(ago);
     (0..MAX_FAILURES).for_each(|_| http.record(false));
@@ -321,7 +325,7 @@ fn whose_answers_were_unclear_is_asked_once_after_a_while() {
 }
 
 #[test]
-fn who_takes_too_long_is_late() {
+fn slow_response_times_out() {
     let (url, serving) = server(&["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na", "", ""]);
     let http = Arc::new(web_of("X", "1", 0).unwrap());
     assert_eq!(get_outcome(&http, &url, None), GetOutcome::TimedOut);
@@ -329,7 +333,7 @@ fn who_takes_too_long_is_late() {
 }
 
 #[test]
-fn what_nobody_wants_any_more_is_not_waited_for() {
+fn unwanted_request_is_dropped() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
     let (sender, receiver) = channel();
@@ -338,7 +342,7 @@ fn what_nobody_wants_any_more_is_not_waited_for() {
 }
 
 #[test]
-fn nobody_waits_for_other_servers() {
+fn slow_server_does_not_block_other_servers() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let nowhere = format!("http://{}/a", silent.local_addr().unwrap());
     let patient = Arc::new(web_of("X", "1", 20).unwrap());
@@ -361,7 +365,7 @@ fn nobody_waits_for_other_servers() {
 }
 
 #[test]
-fn tags_last_if_files_are_old() {
+fn etag_is_version_if_file_is_older_than_clock_tick() {
     let (then, later) = ("Tue, 03 Nov 2026 10:00:00 GMT", "Tue, 03 Nov 2026 10:00:02 GMT");
     assert_eq!(
         (is_older_than_clock_tick(None, None), is_older_than_clock_tick(Some(then), Some(later))),
@@ -390,13 +394,13 @@ fn tags_last_if_files_are_old() {
 }
 
 #[test]
-fn headers_that_are_none_are_refused() {
+fn invalid_headers_are_rejected() {
     assert!(web_of("a b", "1", 1).is_none());
     assert!(web_of("a", "1\n", 1).is_none());
 }
 
 #[test]
-fn pieces_know_what_they_have() {
+fn response_body_contains_its_range_only() {
     let piece = ResponseBody { data: vec![0; 4], first: 2, size: 9, tag: String::new(), is_strong: false };
     assert!(piece.contains(2, 4) && piece.contains(3, 1) && piece.contains(100, 0));
     assert!(!piece.contains(1, 2) && !piece.contains(3, 4) && !piece.contains(u64::MAX, 1));
@@ -410,7 +414,7 @@ fn put(http: &Arc<HttpClient>, url: &str, before: PutPrecondition) -> PutOutcome
 }
 
 #[test]
-fn files_are_stored_if_they_are_as_expected() {
+fn conditional_put_checks_the_precondition() {
     let http = Arc::new(web_of("X-Mine", "1", 300).unwrap().with_generation_header("etag").unwrap());
     for (answer, before, expected) in [
         ("200 OK\r\nETag: \"x\"", PutPrecondition::Absent, PutOutcome::Done("\"x\"".to_owned())),
@@ -419,10 +423,13 @@ fn files_are_stored_if_they_are_as_expected() {
         ("200 OK", PutPrecondition::Anything, PutOutcome::Done(String::new())),
         ("307 Elsewhere", PutPrecondition::Absent, PutOutcome::Unusable),
     ] {
-        let (url, asked) = storing(Some(answer));
+        let (url, requests) = storing(Some(answer));
         assert_eq!(put(&http, &url, before), expected, "{answer}");
-        let asked = asked.join().unwrap().to_lowercase();
-        assert!(asked.starts_with("put /a http/1.1\n") && asked.contains("content-length: 3"), "{asked}");
+        let requests = requests.join().unwrap().to_lowercase();
+        assert!(
+            requests.starts_with("put /a http/1.1\n") && requests.contains("content-length: 3"),
+            "{requests}"
+        );
     }
     let conflict = "409 No\r\nContent-Length: 26\r\n\r\nConditionalRequestConflict";
     assert_eq!(
@@ -440,13 +447,16 @@ fn files_are_stored_if_they_are_as_expected() {
 }
 
 #[test]
-fn what_may_be_stored_already_is_not_said_to_be_otherwise() {
+fn failed_put_may_be_ambiguous() {
     let http = http();
     assert_eq!(put(&http, &storing(None).0, PutPrecondition::Absent), PutOutcome::Lost);
     assert_eq!(put(&http, &storing(None).0, PutPrecondition::HasTag(b"x".to_vec())), PutOutcome::Lost);
     assert_eq!(put(&http, &storing(None).0, PutPrecondition::Anything), PutOutcome::Unusable);
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert_eq!(put(&http, &format!("http://{nobody}/a"), PutPrecondition::Absent), PutOutcome::Unusable);
+    let unused_address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    assert_eq!(
+        put(&http, &format!("http://{unused_address}/a"), PutPrecondition::Absent),
+        PutOutcome::Unusable
+    );
     let bad = PutPrecondition::HasTag(b"a\nb".to_vec());
     assert_eq!(put(&http, &storing(None).0, bad), PutOutcome::Unusable);
 }
@@ -473,7 +483,7 @@ fn storing(answer: Option<&'static str>) -> (String, JoinHandle<String>) {
 }
 
 #[test]
-fn what_comes_slowly_is_waited_for_where_that_lasts() {
+fn slow_body_is_awaited_while_it_progresses() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/a", listener.local_addr().unwrap());
     spawn(move || {

@@ -1,4 +1,4 @@
-//! StagedKey changes of a transaction, over another store.
+//! Staged changes of a transaction, over another store.
 //!
 //! Readers of the staged store see its changes; readers of the inner store do not. A commit
 //! compares every value that a change was decided on before it applies the change.
@@ -129,7 +129,7 @@ impl StagedChanges {
 }
 
 impl StagedStore {
-    /// StagedChanges changes of `inner`.
+    /// Staged changes of `inner`.
     pub fn new(inner: Arc<dyn Store>, repeatable: bool) -> Self {
         fork::register();
         StagedStore { inner, stage: Arc::default(), key_locks: Arc::new(KeyLocks::new()), repeatable }
@@ -186,7 +186,7 @@ impl StagedStore {
         })
     }
 
-    /// StagedChanges a change with the precondition that the inner store holds `stored`. False, without
+    /// Stage a change with the precondition that the inner store holds `stored`. False, without
     /// effect: the key was changed here, or read in another state.
     pub fn stage_if(&self, key: &str, stored: Expected, new: NewValue) -> Result<bool> {
         let _guard = self.key_locks.lock(key)?;
@@ -207,7 +207,7 @@ impl StagedStore {
         self.stage_change(key, Some(stored), new, Some(deletions))
     }
 
-    /// StagedChanges the required precondition that the inner store holds `expected`. False, without
+    /// Stage the required precondition that the inner store holds `expected`. False, without
     /// effect, as for [`Self::stage_if`].
     pub fn stage_precondition(&self, key: &str, required: Expected) -> Result<bool> {
         let _guard = self.key_locks.lock(key)?;
@@ -218,7 +218,7 @@ impl StagedStore {
         Ok(done)
     }
 
-    /// StagedChanges the precondition that a key which is only read holds `stored`, or a value that `Redo`
+    /// Stage the precondition that a key which is only read holds `stored`, or a value that `Redo`
     /// accepts. False, without effect: the key was changed here, or read in another state.
     pub fn stage_read(&self, key: &str, stored: Expected) -> Result<bool> {
         self.stage_if(key, stored, NewValue::Unchanged)
@@ -264,7 +264,7 @@ impl StagedStore {
         Ok(CurrentState { object, stored: Some(stored), deletions })
     }
 
-    /// StagedChanges a change of a key, and its state in the inner store when it was first read. False,
+    /// Stage a change of a key, and its state in the inner store when it was first read. False,
     /// without effect: a deletion followed `deletions`, so that the key may differ.
     ///
     /// With repeatable reads, a state that differs from the first one raises an error.

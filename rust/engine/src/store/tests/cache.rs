@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_cache_knows_what_it_changed() -> Result<()> {
+fn cache_contains_its_own_writes() -> Result<()> {
     let (store, counting, inner) = cached(u64::MAX);
     inner.put("k", b"1")?;
     for tail in [b"2", b"3"] {
@@ -39,7 +39,7 @@ fn cached(limit: u64) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>) {
 }
 
 #[test]
-fn a_cache_asks_once_and_forgets_what_changes_through_it() {
+fn cache_reads_once_and_invalidates_on_write() {
     let (cache, counting, inner) = cached(u64::MAX);
     let store: &dyn Store = &cache;
     inner.put("a/k", b"1").unwrap();
@@ -65,7 +65,7 @@ fn a_cache_asks_once_and_forgets_what_changes_through_it() {
 }
 
 #[test]
-fn a_cache_keeps_within_its_limit_what_was_used_last() {
+fn cache_evicts_least_recently_used_entries() {
     let (cache, counting, inner) = cached(3 * 1200);
     let store: &dyn Store = &cache;
     for key in ["a", "b", "c", "d"] {
@@ -85,7 +85,7 @@ fn a_cache_keeps_within_its_limit_what_was_used_last() {
 }
 
 #[test]
-fn a_cache_keeps_the_ranges_of_a_large_value() {
+fn cache_stores_ranges_of_a_large_value() {
     let (_, _, inner) = cached(0);
     let folder = Folder::new();
     let local = local_in(&folder, "root");
@@ -112,7 +112,7 @@ fn a_cache_keeps_the_ranges_of_a_large_value() {
 }
 
 #[test]
-fn what_belongs_together_is_one_read_in_any_order() -> Result<()> {
+fn coalesced_ranges_are_one_read_in_any_order() -> Result<()> {
     let folder = Folder::new();
     let local = local_in(&folder, "root");
     local.put("shard", b"0123456789")?;
@@ -136,7 +136,7 @@ fn what_belongs_together_is_one_read_in_any_order() -> Result<()> {
 }
 
 #[test]
-fn a_value_that_is_replaced_between_two_parts_is_read_again() {
+fn value_replaced_between_parts_is_reread() {
     let (_, _, inner) = cached(0);
     let cache: &dyn Store = &CachedStore::new(inner, 20 << 10, None);
     let suffix = |object: &dyn ValueReader, out: &mut [u8]| object.read_at(object.size() - 4, out);
@@ -162,7 +162,7 @@ fn a_value_that_is_replaced_between_two_parts_is_read_again() {
 }
 
 #[test]
-fn a_cache_forgets_what_is_old() {
+fn expired_entries_are_reread() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let cache = CachedStore::new(inner.clone(), u64::MAX, Some(std::time::Duration::ZERO));
     let store: &dyn Store = &cache;
@@ -172,7 +172,7 @@ fn a_cache_forgets_what_is_old() {
 }
 
 #[test]
-fn what_another_cache_knew_is_as_old_as_it_is_there() -> Result<()> {
+fn entry_age_includes_age_in_lower_cache() -> Result<()> {
     let (first, counting, inner) = cached(u64::MAX);
     inner.put("a/k", b"old")?;
     for key in ["a/k", "a/absent"] {
@@ -187,15 +187,15 @@ fn what_another_cache_knew_is_as_old_as_it_is_there() -> Result<()> {
     for (key, old) in [("k", Some(&b"old"[..])), ("absent", None)] {
         assert_eq!((&any as &dyn Store).get(key)?.as_deref(), old);
         assert_eq!((&late as &dyn Store).get(key)?.as_deref(), Some(&b"new"[..]));
-        let asked = counting.counts().opens;
+        let opens_before = counting.counts().opens;
         assert_eq!((&late as &dyn Store).get(key)?.as_deref(), Some(&b"new"[..]));
-        assert_eq!(counting.counts().opens, asked);
+        assert_eq!(counting.counts().opens, opens_before);
     }
     Ok(())
 }
 
 #[test]
-fn a_cache_does_not_keep_what_was_read_while_the_key_changed() {
+fn read_during_change_is_not_cached() {
     let (cache, _, inner) = cached(u64::MAX);
     let store: &dyn Store = &cache;
     inner.put("k", b"old").unwrap();
@@ -213,7 +213,7 @@ fn compared(folder: &Folder) -> (CachedStore, Arc<CountingStore>, Arc<dyn Store>
 }
 
 #[test]
-fn what_was_written_is_known_without_reading_it() {
+fn written_value_is_a_cache_hit() {
     let folder = Folder::new();
     let (cache, counting, local) = compared(&folder);
     let store: &dyn Store = &cache;
@@ -228,7 +228,7 @@ fn what_was_written_is_known_without_reading_it() {
 }
 
 #[test]
-fn what_was_written_is_the_same_when_it_is_read_as_too_young_for_a_version() -> Result<()> {
+fn written_value_matches_unversioned_read() -> Result<()> {
     let folder = Folder::new();
     let (cache, _, _) = compared(&folder);
     let store: &dyn Store = &cache;
@@ -245,7 +245,7 @@ fn what_was_written_is_the_same_when_it_is_read_as_too_young_for_a_version() -> 
 }
 
 #[test]
-fn new_parts_of_what_was_written_are_known_without_reading_them() {
+fn new_parts_of_written_value_are_cache_hits() {
     let folder = Folder::new();
     let (cache, counting, local) = compared(&folder);
     local.put("k", &[1; 8 << 20]).unwrap(); // not read completely
@@ -260,18 +260,18 @@ fn new_parts_of_what_was_written_are_known_without_reading_them() {
 }
 
 #[test]
-fn what_is_changed_is_not_read_where_it_is_known() {
+fn update_of_cached_value_does_not_read() {
     let folder = Folder::new();
     let (cache, _, local) = compared(&folder);
     let store: &dyn Store = &cache;
     let in_memory = || {
-        let mut found = None;
+        let mut cached_count = None;
         let look = &mut |current: Option<&dyn ValueReader>| {
-            found = current.unwrap().bytes().map(<[u8]>::to_vec);
+            cached_count = current.unwrap().bytes().map(<[u8]>::to_vec);
             Ok(Change::Keep)
         };
         store.update("k", UpdateOptions::READ_CURRENT, look).unwrap();
-        found
+        cached_count
     };
     store.put("k", b"0123456789").unwrap();
     assert_eq!(in_memory().as_deref(), Some(&b"0123456789"[..]));
@@ -285,12 +285,12 @@ fn opened(store: &CachedStore, hint: ReadHint) -> Box<dyn ValueReader> {
     store.open("k", hint).unwrap().unwrap()
 }
 
-fn kept(object: &dyn ValueReader, (offset, size): (u64, u64), level: u64) -> Option<Vec<u8>> {
+fn cached_chunk(object: &dyn ValueReader, (offset, size): (u64, u64), level: u64) -> Option<Vec<u8>> {
     object.decoded_cache().and_then(|chunks| chunks.get(offset, size, level)).map(|bytes| bytes.to_vec())
 }
 
 #[test]
-fn decoded_chunks_stay_with_the_value_that_they_are_of() {
+fn decoded_chunks_belong_to_their_value() {
     for size in [10, 2 << 20] {
         let (store, counting, inner) = cached(u64::MAX);
         inner.put("k", &vec![1; size]).unwrap();
@@ -298,19 +298,19 @@ fn decoded_chunks_stay_with_the_value_that_they_are_of() {
         object.decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]);
         for hint in [ReadHint::UnknownRanges, ReadHint::Whole] {
             let again = opened(&store, hint);
-            assert_eq!(kept(&*again, (2, 3), 7), Some(vec![4, 5]));
-            assert_eq!((kept(&*again, (2, 3), 8), kept(&*again, (2, 4), 7)), (None, None));
+            assert_eq!(cached_chunk(&*again, (2, 3), 7), Some(vec![4, 5]));
+            assert_eq!((cached_chunk(&*again, (2, 3), 8), cached_chunk(&*again, (2, 4), 7)), (None, None));
         }
         assert_eq!(counting.counts().opens, 1);
         (&store as &dyn Store).put("k", &vec![2; size]).unwrap();
-        assert_eq!(kept(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
+        assert_eq!(cached_chunk(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
         object.decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]); // of a value that no longer exists
-        assert_eq!(kept(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
+        assert_eq!(cached_chunk(&*opened(&store, ReadHint::UnknownRanges), (2, 3), 7), None);
     }
 }
 
 #[test]
-fn decoded_chunks_stay_in_a_cache_that_stands_below_another_one() {
+fn lower_cache_stores_decoded_chunks() {
     let folder = Folder::new();
     let (_, counting, inner) = compared(&folder);
     inner.put("k", &vec![1; 2 << 20]).unwrap();
@@ -320,13 +320,13 @@ fn decoded_chunks_stay_in_a_cache_that_stands_below_another_one() {
     opened(&above(), ReadHint::Suffix(9)).decoded_cache().unwrap().insert(2, 3, 7, vec![4, 5]);
     let later = above();
     for hint in [ReadHint::Suffix(9), ReadHint::UnknownRanges] {
-        assert_eq!(kept(&*opened(&later, hint), (2, 3), 7), Some(vec![4, 5]));
+        assert_eq!(cached_chunk(&*opened(&later, hint), (2, 3), 7), Some(vec![4, 5]));
     }
     assert_eq!((counting.counts().opens, counting.counts().reads), (1, 0));
 }
 
 #[test]
-fn what_is_compared_through_another_cache_is_not_read() -> Result<()> {
+fn compare_through_another_cache_does_not_read() -> Result<()> {
     let folder = Folder::new();
     let (_, counting, inner) = compared(&folder);
     inner.put("k", b"value")?;
@@ -342,23 +342,23 @@ fn what_is_compared_through_another_cache_is_not_read() -> Result<()> {
 }
 
 #[test]
-fn decoded_chunks_are_not_those_of_what_others_stored() {
+fn decoded_chunks_are_invalid_after_foreign_write() {
     let (_, counting, inner) = cached(0);
     let store = CachePool::new(u64::MAX).store(counting, 1, Freshness::Now);
     inner.put("k", b"one").unwrap();
     opened(&store, ReadHint::Whole).decoded_cache().unwrap().insert(0, 3, 7, vec![4]);
-    assert_eq!(kept(&*opened(&store, ReadHint::Whole), (0, 3), 7), Some(vec![4]));
+    assert_eq!(cached_chunk(&*opened(&store, ReadHint::Whole), (0, 3), 7), Some(vec![4]));
     inner.put("k", b"two").unwrap();
-    assert_eq!(kept(&*opened(&store, ReadHint::Whole), (0, 3), 7), None);
+    assert_eq!(cached_chunk(&*opened(&store, ReadHint::Whole), (0, 3), 7), None);
 }
 
 #[test]
-fn a_value_goes_before_what_was_decoded_of_all_of_it() {
+fn value_is_evicted_before_its_decoded_chunk() {
     let (store, counting, inner) = cached(10_000);
     inner.put("k", &[1; 6000]).unwrap();
     opened(&store, ReadHint::Whole).decoded_cache().unwrap().insert(0, 6000, 7, vec![2; 8000]);
     let again = opened(&store, ReadHint::Whole);
-    assert_eq!((kept(&*again, (0, 6000), 7), again.bytes()), (Some(vec![2; 8000]), None));
+    assert_eq!((cached_chunk(&*again, (0, 6000), 7), again.bytes()), (Some(vec![2; 8000]), None));
     assert_eq!(counting.counts().opens, 1);
     assert!(store.counts().bytes <= 10_000);
     assert!(!again.decoded_cache().unwrap().has_room(10_001));
@@ -383,7 +383,7 @@ impl StoreObserver for Between {
 }
 
 #[test]
-fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_time() {
+fn concurrent_reads_do_not_mix_values() {
     let first_bytes = |object: &dyn ValueReader| {
         let mut out = [0; 4];
         object.read_at(0, &mut out).map(|()| out)
@@ -394,10 +394,10 @@ fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_tim
         let watched = Arc::new(InstrumentedStore::observed_by(inner.clone(), Between::default()));
         let store = Arc::new(CachePool::new(20 << 10).store(watched.clone(), 0, Freshness::Always));
         let newer = Arc::new(Mutex::new(None));
-        let (other, found) = (store.clone(), newer.clone());
+        let (other, cached_count) = (store.clone(), newer.clone());
         let overtake = move || {
             inner.put("k", &[2; 30 << 10]).unwrap();
-            *found.lock().unwrap() = Some(opened(&other, ReadHint::UnknownRanges));
+            *cached_count.lock().unwrap() = Some(opened(&other, ReadHint::UnknownRanges));
         };
         *watched.observer().0.lock().unwrap() = Some(Box::new(overtake));
         let older = opened(&store, ReadHint::UnknownRanges);
@@ -412,7 +412,7 @@ fn bytes_of_a_value_are_not_those_of_another_that_was_read_first_at_the_same_tim
 }
 
 #[test]
-fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
+fn decoded_chunk_is_not_evicted_by_its_value() {
     // How many chunks stay cached, whether the value does, and how often it is requested.
     let stay = |inner: Arc<dyn Store>, chunks: &[(u64, u64)], bytes: usize| {
         inner.put("k", &[1; 6000]).unwrap();
@@ -423,9 +423,9 @@ fn what_was_decoded_is_not_pushed_out_by_the_value_that_it_is_of() {
             object.decoded_cache().unwrap().insert(offset, size, 7, vec![2; bytes]);
         }
         let again = opened(&store, ReadHint::Whole);
-        let found = chunks.iter().filter(|&&chunk| kept(&*again, chunk, 7).is_some()).count();
+        let cached_count = chunks.iter().filter(|&&chunk| cached_chunk(&*again, chunk, 7).is_some()).count();
         assert!(store.counts().bytes <= 10_000);
-        (found, again.bytes().is_some(), counting.counts().opens)
+        (cached_count, again.bytes().is_some(), counting.counts().opens)
     };
     let with_versions = || -> Arc<dyn Store> { Arc::new(MemoryStore::new()) };
     let without = || -> Arc<dyn Store> { Arc::new(ForeignStore::new(Map::default(), false, 0)) };
@@ -465,9 +465,9 @@ impl Versioned {
 
 impl Foreign for Versioned {
     fn get(self: &Arc<Self>, _: &str, _: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
-        let found = self.0.lock().unwrap().clone();
+        let cached_count = self.0.lock().unwrap().clone();
         let opened = |(bytes, number)| Some(OfVersion(bytes, Versioned::version(number)?));
-        Ok(found.and_then(opened).map(|object| Box::new(object) as Box<dyn ValueReader>))
+        Ok(cached_count.and_then(opened).map(|object| Box::new(object) as Box<dyn ValueReader>))
     }
     fn put(&self, _: &str, data: &[u8]) -> Result<Option<Version>> {
         let mut now = self.0.lock().unwrap();
@@ -510,18 +510,18 @@ impl Foreign for Versioned {
 
 /// An expected version has no bytes to cache.
 #[test]
-fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
+fn conditional_change_with_version_does_not_read() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(ForeignStore::new(Versioned::default(), false, 77));
     inner.put("k", b"old")?;
     let store = CachedStore::new(inner, u64::MAX, None);
     for (number, new) in [(0, b"new"), (1, b"two")] {
         let known = Precondition::Version(Versioned::version(number).unwrap());
         let options = UpdateOptions { current: true, precondition: known, ..UpdateOptions::UNCONDITIONAL };
-        let made = store.update("k", options, &mut |current| {
+        let outcome = store.update("k", options, &mut |current| {
             assert_eq!(current.and_then(ValueReader::version), Versioned::version(number));
             Ok(Change::Write(vec![ValuePart::Owned(new.to_vec())]))
         })?;
-        assert_eq!(made.version, Versioned::version(number + 1));
+        assert_eq!(outcome.version, Versioned::version(number + 1));
         assert_eq!((&store as &dyn Store).get("k")?.as_deref(), Some(&new[..]));
     }
     Ok(())
@@ -529,7 +529,7 @@ fn a_change_of_a_known_version_reads_nothing() -> Result<()> {
 
 /// An outdated cache entry is no conflict.
 #[test]
-fn a_conflict_with_what_is_remembered_is_looked_at() -> Result<()> {
+fn conflict_with_cached_value_is_verified() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(ForeignStore::new(Versioned::default(), false, 78));
     let store = CachedStore::new(inner.clone(), u64::MAX, None);
     assert_eq!((&store as &dyn Store).get("k")?, None);
@@ -562,7 +562,7 @@ fn cached_through() -> Result<(Arc<dyn Store>, CachedStore, Arc<CountingStore>)>
 }
 
 #[test]
-fn caches_over_what_is_shared_remember_what_they_read() -> Result<()> {
+fn cache_over_coalesced_reads_stores_them() -> Result<()> {
     let (over, cache, counting) = cached_through()?;
     for _ in 0..2 {
         assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
@@ -573,7 +573,7 @@ fn caches_over_what_is_shared_remember_what_they_read() -> Result<()> {
 }
 
 #[test]
-fn what_was_read_before_a_change_is_not_remembered_after_it() -> Result<()> {
+fn read_before_change_is_not_cached_after_it() -> Result<()> {
     let (over, cache, _) = cached_through()?;
     let cache: &dyn Store = &cache;
     assert_eq!(over.get("k")?.as_deref(), Some(&b"1"[..]));
@@ -587,7 +587,7 @@ fn what_was_read_before_a_change_is_not_remembered_after_it() -> Result<()> {
 }
 
 #[test]
-fn who_asks_later_than_what_is_shared_was_read_is_told_so() -> Result<()> {
+fn coalesced_read_older_than_freshness_bound_is_not_used() -> Result<()> {
     let (inner, pool) = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, CachePool::new(u64::MAX));
     inner.put("k", b"1")?;
     let shared = Arc::new(CoalescingStore::new(inner.clone()));

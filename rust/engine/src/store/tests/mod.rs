@@ -40,8 +40,8 @@ struct Map {
 
 impl Foreign for Map {
     fn get(self: &Arc<Self>, key: &str, _want: ReadHint) -> Result<Option<Box<dyn ValueReader>>> {
-        let found = self.items.lock().unwrap().get(key).cloned();
-        Ok(found.map(|bytes| Box::new(Unversioned(Arc::new(bytes))) as Box<dyn ValueReader>))
+        let stored = self.items.lock().unwrap().get(key).cloned();
+        Ok(stored.map(|bytes| Box::new(Unversioned(Arc::new(bytes))) as Box<dyn ValueReader>))
     }
     fn put(&self, key: &str, data: &[u8]) -> Result<Option<Version>> {
         self.items.lock().unwrap().insert(key.to_owned(), data.to_owned());
@@ -128,7 +128,7 @@ fn append<'a>(store: &dyn Store, key: &str, tail: &'a [u8]) -> Result<UpdateOutc
 }
 
 #[test]
-fn a_value_is_stored_replaced_and_removed() {
+fn value_is_stored_replaced_and_removed() {
     each(|store| {
         assert_eq!(store.get("a/b").unwrap(), None);
         store.put("a/b", b"old and long").unwrap();
@@ -145,7 +145,7 @@ fn a_value_is_stored_replaced_and_removed() {
 }
 
 #[test]
-fn an_opened_value_stays_what_it_was() {
+fn opened_value_is_immutable() {
     each(|store| {
         store.put("k", b"first").unwrap();
         let object = store.open("k", ReadHint::Whole).unwrap().unwrap();
@@ -159,7 +159,7 @@ fn an_opened_value_stays_what_it_was() {
 }
 
 #[test]
-fn ranges_are_read_and_ranges_past_the_end_refused() {
+fn ranges_past_the_end_are_rejected() {
     each(|store| {
         store.put("k", b"0123456789").unwrap();
         let object = store.open("k", ReadHint::UnknownRanges).unwrap().unwrap();
@@ -174,7 +174,7 @@ fn ranges_are_read_and_ranges_past_the_end_refused() {
 }
 
 #[test]
-fn parts_are_joined_in_order() {
+fn parts_are_concatenated_in_order() {
     each(|store| {
         store.put("k", b"0123456789").unwrap();
         let written = store
@@ -196,7 +196,7 @@ fn parts_are_joined_in_order() {
 }
 
 #[test]
-fn a_failed_change_leaves_the_old_value() {
+fn failed_change_preserves_old_value() {
     each(|store| {
         store.put("k", b"old").unwrap();
         let failure =
@@ -234,7 +234,7 @@ fn replace_compares_and_sets() {
 }
 
 #[test]
-fn listings_are_sorted_whole_and_bounded_by_the_prefix() {
+fn listings_are_sorted_and_complete_below_the_prefix() {
     each(|store| {
         let keys = ["a", "b-c/x", "b.c", "b/c/d", "b/c/e", "b/z", "c0/x", "c/y", "é/x", "zarr.json"];
         for key in keys {
@@ -264,7 +264,7 @@ fn listings_are_sorted_whole_and_bounded_by_the_prefix() {
 }
 
 #[test]
-fn bad_keys_are_refused_by_every_call() {
+fn invalid_keys_are_rejected_by_every_call() {
     each(|store| {
         for key in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "a/", "a\0b", "x.__lock"] {
             let prefix = format!("{key}/");
@@ -286,7 +286,7 @@ fn bad_keys_are_refused_by_every_call() {
 }
 
 #[test]
-fn concurrent_updates_of_one_key_lose_nothing() {
+fn concurrent_updates_of_one_key_are_serialized() {
     each(|store| {
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -299,7 +299,7 @@ fn concurrent_updates_of_one_key_lose_nothing() {
 }
 
 #[test]
-fn an_updater_may_use_other_keys_of_the_store() {
+fn updater_may_access_other_keys() {
     each(|store| {
         store.put("b", b"2").unwrap();
         store
@@ -314,7 +314,7 @@ fn an_updater_may_use_other_keys_of_the_store() {
 }
 
 #[test]
-fn a_foreign_store_decides_again_when_another_process_was_faster() {
+fn foreign_store_update_retries_after_conflict() {
     let map = Map { has_replace: true, others: AtomicU64::new(3), ..Map::default() };
     let store = ForeignStore::new(map, false, 3);
     append(&store, "k", b"ours").unwrap();
@@ -322,7 +322,7 @@ fn a_foreign_store_decides_again_when_another_process_was_faster() {
 }
 
 #[test]
-fn read_only_stores_refuse_every_change() {
+fn read_only_store_rejects_every_change() {
     let folder = Folder::new();
     let local = LocalStore::new(&folder.0, Settings { read_only: true, ..Settings::default() }).unwrap();
     let foreign = ForeignStore::new(Map::default(), true, 4);
@@ -337,7 +337,7 @@ fn read_only_stores_refuse_every_change() {
 }
 
 #[test]
-fn a_counting_store_counts() {
+fn counting_store_counts_calls() {
     let store = CountingStore::new(Arc::new(MemoryStore::new()));
     append(&store, "k", b"12345").unwrap();
     append(&store, "k", b"6").unwrap();
@@ -358,7 +358,7 @@ fn a_counting_store_counts() {
 }
 
 #[test]
-fn nothing_is_held_where_a_file_is_in_the_way() -> Result<()> {
+fn lock_below_a_file_is_the_error_of_a_change() -> Result<()> {
     let folder = Folder::new();
     let store = LocalStore::new(&folder.0, Settings::default())?;
     (&store as &dyn Store).put("a", b"1")?;
@@ -370,7 +370,7 @@ fn nothing_is_held_where_a_file_is_in_the_way() -> Result<()> {
 }
 
 #[test]
-fn a_prefix_hides_what_is_beside_it() {
+fn prefix_store_hides_other_keys() {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     for key in ["a/b", "a/c/d", "ab", "b"] {
         inner.put(key, key.as_bytes()).unwrap();
@@ -396,7 +396,7 @@ impl StoreObserver for Notes {
 }
 
 #[test]
-fn a_watched_store_tells_of_every_call() {
+fn instrumented_store_reports_every_call() {
     let watched = InstrumentedStore::observed_by(Arc::new(MemoryStore::new()), Notes::default());
     let store: &dyn Store = &watched;
     store.put("k", b"123").unwrap();
@@ -411,7 +411,7 @@ fn a_watched_store_tells_of_every_call() {
 }
 
 #[test]
-fn a_memory_store_takes_a_full_buffer_and_gives_a_loose_one_back() {
+fn memory_store_takes_well_fitting_buffers_only() {
     let store = MemoryStore::new();
     for (capacity, given_back) in [(100, false), (1000, true)] {
         let mut buffer = Vec::with_capacity(capacity);
@@ -438,7 +438,7 @@ fn named_memory_stores_are_shared() {
 }
 
 #[test]
-fn what_is_shared_is_asked_for_once() -> Result<()> {
+fn coalesced_read_sends_one_request() -> Result<()> {
     let folder = Folder::new();
     let inner = local_in(&folder, "asked");
     inner.put("k", &[7; 100])?;
@@ -452,7 +452,7 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
                 let mut out = [0; 10];
                 assert!(object.read_at(20, &mut out).is_ok());
                 assert_eq!(out, [7; 10]);
-                assert!(shared.open("absent", ReadHint::Whole).is_ok_and(|found| found.is_none()));
+                assert!(shared.open("absent", ReadHint::Whole).is_ok_and(|stored| stored.is_none()));
             });
         }
     });
@@ -463,7 +463,7 @@ fn what_is_shared_is_asked_for_once() -> Result<()> {
 }
 
 #[test]
-fn what_nobody_expects_is_asked_of_the_store_below() -> Result<()> {
+fn unannounced_keys_bypass_coalescing() -> Result<()> {
     let folder = Folder::new();
     let inner = local_in(&folder, "unexpected");
     inner.put("a/k", b"1")?;
@@ -512,7 +512,7 @@ impl Store for Interrupted {
 }
 
 #[test]
-fn who_is_interrupted_answers_for_nobody_else() -> Result<()> {
+fn interrupt_of_one_reader_does_not_affect_others() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     inner.put("k", b"1")?;
     let shared = CoalescingStore::new(Arc::new(Interrupted(inner, AtomicUsize::new(0))));
@@ -524,7 +524,7 @@ fn who_is_interrupted_answers_for_nobody_else() -> Result<()> {
 }
 
 #[test]
-fn what_is_expected_is_read_together_where_it_is_close() -> Result<()> {
+fn announced_nearby_ranges_are_coalesced() -> Result<()> {
     let folder = Folder::new();
     let inner = local_in(&folder, "expected");
     let value: Vec<u8> = (0..100_000_u32).map(|k| k as u8).collect();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_was_seen_is_compared_in_the_end() -> Result<()> {
+fn commit_checks_staged_version() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     for (others, outcome) in [(false, CommitOutcome::Done), (true, CommitOutcome::Conflict("a".to_owned()))] {
         inner.put("a", b"1")?;
@@ -28,7 +28,7 @@ fn what_was_seen_is_compared_in_the_end() -> Result<()> {
 }
 
 #[test]
-fn what_was_relied_upon_may_be_replaced_by_what_is_as_good() -> Result<()> {
+fn commit_reruns_checks_of_changed_reads() -> Result<()> {
     let folder = Folder::new();
     let files = || LocalStore::new(&folder.0, Settings::default());
     let stores: [Arc<dyn Store>; 2] = [Arc::new(MemoryStore::new()), Arc::new(files()?)];
@@ -51,8 +51,8 @@ fn what_was_relied_upon_may_be_replaced_by_what_is_as_good() -> Result<()> {
             inner.put("a", others.as_bytes())?;
             let redo: Redo<'_> = &|_, now| Ok((now == Some(b"good")).then_some(NewValue::Unchanged));
             assert_eq!(staged.commit(atomic, redo)?, outcome);
-            let made: &[u8] = if outcome == CommitOutcome::Done { b"new" } else { b"old" };
-            assert_eq!(inner.get("b")?.as_deref(), Some(made));
+            let final_value: &[u8] = if outcome == CommitOutcome::Done { b"new" } else { b"old" };
+            assert_eq!(inner.get("b")?.as_deref(), Some(final_value));
             assert_eq!(inner.get("a")?.as_deref(), Some(others.as_bytes()));
         }
     }
@@ -60,7 +60,7 @@ fn what_was_relied_upon_may_be_replaced_by_what_is_as_good() -> Result<()> {
 }
 
 #[test]
-fn what_an_interrupted_commit_left_is_made_when_it_is_called_again() -> Result<()> {
+fn interrupted_commit_resumes() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     inner.put("a", b"1")?;
     let staged = StagedStore::new(inner.clone(), false);
@@ -76,7 +76,7 @@ fn what_an_interrupted_commit_left_is_made_when_it_is_called_again() -> Result<(
 }
 
 #[test]
-fn what_an_interrupted_commit_made_is_not_made_again() -> Result<()> {
+fn resumed_commit_skips_applied_changes() -> Result<()> {
     let folder = Folder::new();
     let inner: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
     for key in ["a", "d/x", "d/y", "z"] {
@@ -108,7 +108,7 @@ fn what_an_interrupted_commit_made_is_not_made_again() -> Result<()> {
 }
 
 #[test]
-fn a_commit_in_memory_that_is_refused_changes_nothing() -> Result<()> {
+fn failed_memory_commit_changes_nothing() -> Result<()> {
     for atomic in [false, true] {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
         for key in ["a", "d/x", "m", "z"] {
@@ -137,7 +137,7 @@ fn a_commit_in_memory_that_is_refused_changes_nothing() -> Result<()> {
 }
 
 #[test]
-fn a_commit_in_memory_decides_again_what_others_changed() -> Result<()> {
+fn memory_commit_reruns_update_after_conflict() -> Result<()> {
     for atomic in [false, true] {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let staged = StagedStore::new(inner.clone(), false);
@@ -164,7 +164,7 @@ fn a_commit_in_memory_decides_again_what_others_changed() -> Result<()> {
 }
 
 #[test]
-fn what_somebody_asked_for_is_not_decided_again() -> Result<()> {
+fn failed_precondition_is_not_retried() -> Result<()> {
     let folder = Folder::new();
     let local = LocalStore::new(&folder.0, Settings::default())?;
     for inner in [Arc::new(MemoryStore::new()) as Arc<dyn Store>, Arc::new(local)] {
@@ -188,7 +188,7 @@ fn what_somebody_asked_for_is_not_decided_again() -> Result<()> {
 }
 
 #[test]
-fn what_is_decided_while_it_is_deleted_is_decided_again() -> Result<()> {
+fn update_during_delete_is_rerun() -> Result<()> {
     for repeatable in [false, true] {
         let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
         inner.put("a", b"old")?;
@@ -214,7 +214,7 @@ fn what_is_decided_while_it_is_deleted_is_decided_again() -> Result<()> {
 }
 
 #[test]
-fn what_is_deleted_twice_is_one_change() -> Result<()> {
+fn repeated_delete_is_one_change() -> Result<()> {
     let folder = Folder::new();
     let inner: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
     inner.put("b", b"1")?;
@@ -229,7 +229,7 @@ fn what_is_deleted_twice_is_one_change() -> Result<()> {
 }
 
 #[test]
-fn a_change_that_a_commit_overtakes_is_refused() -> Result<()> {
+fn change_after_commit_is_rejected() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let staged = StagedStore::new(inner.clone(), false);
     let above: &dyn Store = &staged;
@@ -242,7 +242,7 @@ fn a_change_that_a_commit_overtakes_is_refused() -> Result<()> {
 }
 
 #[test]
-fn staged_changes_are_made_in_the_end() -> Result<()> {
+fn staged_changes_are_applied_on_commit() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     for key in ["a", "d/x", "d/y"] {
         inner.put(key, b"old")?;
@@ -279,7 +279,7 @@ fn staged_changes_end_with_a_conflict() -> Result<()> {
 }
 
 #[test]
-fn of_several_changes_all_but_one_are_compared_before_any_is_made() -> Result<()> {
+fn commit_compares_all_but_one_key_before_writing() -> Result<()> {
     let folder = Folder::new();
     let inner: Arc<dyn Store> = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
     for (others, again) in [(None, 1), (Some("a"), 1), (Some("b"), 1), (None, 0)] {
@@ -314,7 +314,7 @@ fn of_several_changes_all_but_one_are_compared_before_any_is_made() -> Result<()
 }
 
 #[test]
-fn exchanges_and_updates_lose_nothing() -> Result<()> {
+fn concurrent_exchanges_and_updates_are_serialized() -> Result<()> {
     let store = MemoryStore::new();
     (&store as &dyn Store).put("a", &0u64.to_le_bytes())?;
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
@@ -347,7 +347,7 @@ fn exchanges_and_updates_lose_nothing() -> Result<()> {
 
 /// An unconditional write does not wait for an update, and is not overwritten by it.
 #[test]
-fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
+fn update_reruns_after_concurrent_write() {
     let memory = MemoryStore::new();
     let store: &dyn Store = &memory;
     let mut seen = Vec::new();
@@ -365,7 +365,7 @@ fn who_decides_on_what_is_replaced_meanwhile_decides_again() {
 
 /// The whole value is read, because a new one is made of it.
 #[test]
-fn what_a_value_is_made_of_is_read_at_once() -> Result<()> {
+fn update_from_parts_reads_the_whole_value() -> Result<()> {
     let folder = Folder::new();
     let files = Arc::new(LocalStore::new(&folder.0, Settings::default())?);
     (&*files as &dyn Store).put("a", b"0123456789")?;
@@ -388,7 +388,7 @@ fn what_a_value_is_made_of_is_read_at_once() -> Result<()> {
 
 /// A wrapper of the inner store has the same staged changes.
 #[test]
-fn changes_are_the_same_over_several_stores() -> Result<()> {
+fn wrappers_share_staged_changes_of_inner_store() -> Result<()> {
     let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
     inner.put("a", b"old")?;
     let staged = StagedStore::new(inner.clone(), false);

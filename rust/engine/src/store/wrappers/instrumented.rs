@@ -19,7 +19,7 @@ use crate::store::{
 pub enum Call {
     /// Opens a value, which may be absent.
     Open,
-    /// CountedReads a range of an open value; values in memory need no such call.
+    /// Read a range of an open value; values in memory need no such call.
     Read,
     /// Continues an earlier read.
     ReadContinued,

@@ -1,4 +1,4 @@
-//! RetryPolicy of requests after transient errors.
+//! Retries of requests after transient errors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl RetryPolicy {
     }
 }
 
-/// RetryPolicy the requests of another store after transient errors.
+/// Retry the requests of another store after transient errors.
 ///
 /// [`Store::exchange`] is not retried: the first attempt may have been applied. An update whose
 /// response is lost is repeated, which gives the same value, or decided again. If deciding again

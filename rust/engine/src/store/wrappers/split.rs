@@ -218,7 +218,7 @@ mod tests {
     use crate::store::MemoryStore;
 
     #[test]
-    fn each_key_goes_to_its_side_and_listings_show_both() -> Result<()> {
+    fn split_store_routes_keys_and_merges_listings() -> Result<()> {
         let (metadata, chunks) = (Arc::new(MemoryStore::new()), Arc::new(MemoryStore::new()));
         let split: &dyn Store = &SplitStore::new(metadata.clone(), chunks.clone(), false);
         let keys = [".zgroup", "a/.zarray", "a/0.0", "a/c/0", "b/zarr.json", "zarr.jsonx"];

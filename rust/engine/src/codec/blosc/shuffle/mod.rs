@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn several_tiles_of_the_bit_shuffle_join_up() {
+    fn bit_shuffle_of_several_tiles_round_trips() {
         let mut tile = ReusableBuffer::default();
         for (width, count) in [(1, 40_000), (4, 9000), (16, 3008), (3, 20_008)] {
             let source = noise(width * count);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn planes_that_are_apart_join_as_those_together() {
+    fn separate_planes_join_like_contiguous_planes() {
         let mut tile = ReusableBuffer::default();
         for (width, count) in [(2, 1000), (3, 1001), (4, 5000), (8, 1003), (15, 200), (16, 2000), (2, 4096)] {
             let source = noise(width * count);

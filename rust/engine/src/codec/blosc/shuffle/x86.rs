@@ -418,7 +418,8 @@ unsafe fn store_in_order<V: Vector>(rows: [V; 16], to: *mut u8, width: usize) {
         unsafe { row.store_lanes(lanes.as_mut_ptr().add(16 * i), lanes.as_mut_ptr().add(256 + 16 * i)) };
     }
     for i in 0..V::ITEMS {
-        // SAFETY: the caller's promise: 16 bytes from each of `V::ITEMS` items on are within the buffer.
+        // SAFETY: the caller's promise: 16 bytes from each of `V::ITEMS` items on are within the
+        // buffer.
         unsafe { std::ptr::copy_nonoverlapping(lanes.as_ptr().add(16 * i), to.add(i * width), 16) };
     }
 }
