@@ -20,7 +20,7 @@ from tessarr.flow.run import run_flow
 from tessarr.format.node_path import normalize_path
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import configure, current
-from tessarr.store.resolve import locate
+from tessarr.store.resolve import locate_node
 from tessarr.stores import (
     DictStore,
     DirectoryStore,
@@ -200,7 +200,7 @@ def contains_group(store: StoreLike, path: str | None = None) -> bool:
 
 
 def _find(store: StoreLike, path: str | None) -> Any:
-    opened, at = locate(store, "r", path)
+    opened, at = locate_node(store, "r", path)
     return run_flow(open_flow.find(at), opened)
 
 
@@ -243,7 +243,7 @@ def rename(store: StoreLike, src_path: str, dst_path: str) -> None:
 
 
 def _mapping(store: StoreLike, path: str | None, mode: str) -> tuple[StoreMapping, str]:
-    opened, at = locate(store, mode, path)
+    opened, at = locate_node(store, mode, path)
     assert isinstance(opened, StoreMapping)  # all are, or made of one here
     return opened, at
 

@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
 from tessarr.store import ForeignStore, LocalStore, MemoryStore, Store, open_store
-from tessarr.store.adapt import split
+from tessarr.store.adapt import split_store
 from tessarr.store.wrappers.instrumented import CountingStore
 from tessarr.stores import (
     DictStore,
@@ -74,7 +74,7 @@ KINDS: dict[str, Callable[[Path], Store]] = {
     "mapping": lambda folder: ForeignStore({}),
     "plain": lambda folder: ForeignStore(Plain()),
     "nested": lambda folder: ForeignStore(LocalStore(folder / "root")),
-    "split": lambda folder: split(MemoryStore(), LocalStore(folder / "root")),
+    "split": lambda folder: split_store(MemoryStore(), LocalStore(folder / "root")),
     "counting": lambda folder: CountingStore(LocalStore(folder / "root")),
     "prefix": lambda folder: PrefixStore(LocalStore(folder / "root"), "below/it"),
     "prefix of mapping": lambda folder: PrefixStore({}, "below"),

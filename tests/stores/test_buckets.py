@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from stores.servers import Door
-    from tessarr.store.object.http import Place
+    from tessarr.store.object.http import Endpoint
 
 botocore = pytest.importorskip("botocore", reason="needs s3fs")
 s3fs = pytest.importorskip("s3fs", reason="needs s3fs")
@@ -105,13 +105,13 @@ def test_threads_that_store_ask_no_python(s3: Door, monkeypatch: pytest.MonkeyPa
     array = tessarr.create_array(store, shape=(64, 64), chunks=4, dtype="i4")
     array[:] = VALUES  # the bucket is found
     asked: list[str] = []
-    reentry = remote_files.FarFiles._reentry
+    reentry = remote_files.RemoteFiles._reentry
 
-    def counted(self: remote_files.FarFiles) -> Exception | None:
+    def counted(self: remote_files.RemoteFiles) -> Exception | None:
         asked.append(threading.current_thread().name)
         return reentry(self)
 
-    monkeypatch.setattr(remote_files.FarFiles, "_reentry", counted)
+    monkeypatch.setattr(remote_files.RemoteFiles, "_reentry", counted)
     s3.forget()
     array[:] = VALUES + 1
     assert by_engine(s3) == [True] * 256
@@ -323,17 +323,17 @@ def test_buckets_are_where_requests_of_the_file_system_go(
         asked.append(request.url)
         raise InterruptedError
 
-    async def look() -> Place | None:
+    async def look() -> Endpoint | None:
         client = await fs.set_session()
         client.meta.events.register("before-send.s3", note)
         with suppress(InterruptedError):
             await client.get_object(Bucket=bucket, Key=f"{folder}/x"[1:])
-        return await buckets.s3_place(fs, f"{bucket}{folder}")
+        return await buckets.find_s3_endpoint(fs, f"{bucket}{folder}")
 
     found = fsspec.asyn.sync(fs.loop, look)
     assert f"{found.root}x" == asked[0]
     assert found.root.startswith(url)
-    assert found.keys[3] == (region or options["region_name"])
+    assert found.signing_key[3] == (region or options["region_name"])
 
 
 def test_who_is_nobody_signs_nothing(s3: Door) -> None:
@@ -559,7 +559,7 @@ def test_only_file_systems_that_others_have_are_told_what_is_stored(
     import tessarr.tensorstore as ts
 
     told: list[str] = []
-    monkeypatch.setattr(remote_files.FarFiles, "_stored", lambda _, key: told.append(key))
+    monkeypatch.setattr(remote_files.RemoteFiles, "_stored", lambda _, key: told.append(key))
     store = ts.KvStore.open(servers.spec("s3", s3, "private/")).result()
     store.write("a", b"x").result()
     assert store.list().result() == [b"a"]

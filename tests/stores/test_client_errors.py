@@ -17,7 +17,7 @@ import tessarr
 from stores import servers
 from stores.servers import Door
 from tessarr.errors import NotFoundError, StoreError, UnsupportedError
-from tessarr.store.fsspec.client_errors import hidden_failure
+from tessarr.store.fsspec.client_errors import find_hidden_failure
 from tessarr.stores import FsspecStore
 
 Operation = Callable[[FsspecStore], object]
@@ -160,10 +160,10 @@ def test_operation_that_file_system_lacks_is_unsupported_error() -> None:
 def test_absent_file_hides_no_failure() -> None:
     """Absence that follows from an answer of the server is absence."""
     error = FileNotFoundError("a")
-    assert hidden_failure(error) is None
+    assert find_hidden_failure(error) is None
     error.__cause__ = cause = ConnectionResetError()
-    assert hidden_failure(error) is cause
-    assert hidden_failure(cause) is None
+    assert find_hidden_failure(error) is cause
+    assert find_hidden_failure(cause) is None
 
 
 def test_chunk_in_cache_of_unreachable_server_is_not_absent(tmp_path: Path) -> None:

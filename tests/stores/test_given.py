@@ -9,7 +9,7 @@ import pytest
 
 import tessarr
 from tessarr.store import ForeignStore, LocalStore, MemoryStore
-from tessarr.store.adapt import adapt, given, given_for_chunks, split
+from tessarr.store.adapt import adapt_store, get_user_chunk_store, get_user_store, split_store
 
 
 class Keyed:
@@ -55,11 +55,11 @@ def test_a_path_comes_back_as_the_store_of_the_folder(tmp_path: Path) -> None:
 
 def test_objects_that_are_equal_make_equal_stores() -> None:
     """Equality of objects counts, that of mappings, which looks at every value, does not."""
-    assert adapt(Keyed("a")) == adapt(Keyed("a")) != adapt(Keyed("b"))
-    assert hash(adapt(Keyed("a"))) == hash(adapt(Keyed("a")))
+    assert adapt_store(Keyed("a")) == adapt_store(Keyed("a")) != adapt_store(Keyed("b"))
+    assert hash(adapt_store(Keyed("a"))) == hash(adapt_store(Keyed("a")))
     items: dict[str, bytes] = {}
-    assert adapt(items) == adapt(items) != adapt({})
-    assert adapt(items) != adapt(items, read_only=True)
+    assert adapt_store(items) == adapt_store(items) != adapt_store({})
+    assert adapt_store(items) != adapt_store(items, read_only=True)
 
 
 def test_chunks_may_be_in_a_store_of_their_own() -> None:
@@ -69,7 +69,7 @@ def test_chunks_may_be_in_a_store_of_their_own() -> None:
     for form in (2, 3):
         documents.clear()
         chunks.clear()
-        both = split(adapt(documents), adapt(chunks))
+        both = split_store(adapt_store(documents), adapt_store(chunks))
         group = tessarr.create_group(both, zarr_format=form)
         a = group.create_array("a", data=[1, 2, 3], chunks=(2,))
         a.attrs["x"] = 1
@@ -90,13 +90,13 @@ def test_chunks_may_be_in_a_store_of_their_own() -> None:
 def test_two_stores_are_pickled_and_compared_as_two(tmp_path: Path) -> None:
     """Equality and pickles look at both."""
     here, there = LocalStore(tmp_path / "here"), LocalStore(tmp_path / "there")
-    both = split(here, there)
-    assert pickle.loads(pickle.dumps(both)) == both == split(here, there)
-    assert hash(both) == hash(split(here, there))
-    assert both != split(there, here)
+    both = split_store(here, there)
+    assert pickle.loads(pickle.dumps(both)) == both == split_store(here, there)
+    assert hash(both) == hash(split_store(here, there))
+    assert both != split_store(there, here)
     assert both != here
     again = pickle.loads(pickle.dumps(both))
-    assert (given(again), given_for_chunks(again)) == (here, there)
+    assert (get_user_store(again), get_user_chunk_store(again)) == (here, there)
     assert repr(both) == f"SplitStore({here!r}, {there!r})"
 
 
@@ -104,6 +104,6 @@ def test_one_that_refuses_changes_makes_both_do_so(tmp_path: Path) -> None:
     """An array with chunks that cannot be written is open for reading only."""
     writable = LocalStore(tmp_path / "a")
     closed = LocalStore(tmp_path / "b", read_only=True)
-    assert split(writable, closed).read_only
-    assert split(closed, writable).read_only
-    assert not split(writable, writable).read_only
+    assert split_store(writable, closed).read_only
+    assert split_store(closed, writable).read_only
+    assert not split_store(writable, writable).read_only

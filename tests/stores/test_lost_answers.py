@@ -12,9 +12,9 @@ import pytest
 import tessarr
 from stores.servers import Answer
 from tessarr.errors import StoreError
-from tessarr.store.fsspec.ambiguous_write import watch_s3
-from tessarr.store.object.http import Place
-from tessarr.store.transient import causes, may_pass
+from tessarr.store.fsspec.ambiguous_write import trace_s3_client
+from tessarr.store.object.http import Endpoint
+from tessarr.store.transient import is_transient, iterate_causes
 from tessarr.store.wrappers.staged import StagedStore
 from tessarr.stores import FsspecStore
 
@@ -158,7 +158,7 @@ def test_other_sessions_are_left_alone() -> None:
         async with aiohttp.ClientSession() as session:
             for one in (session, session, object()):
                 http = SimpleNamespace(_session=one)
-                await watch_s3(SimpleNamespace(_endpoint=SimpleNamespace(http_session=http)))
+                await trace_s3_client(SimpleNamespace(_endpoint=SimpleNamespace(http_session=http)))
             return len(session.trace_configs)
 
     assert asyncio.run(watched()) == 1
@@ -178,7 +178,7 @@ def test_what_is_refused_is_told_as_it_was_asked(s3: Door) -> None:
         s3.refusals = [503]
         with pytest.raises(OSError, match="Service Unavailable") as caught:
             ask()
-        assert any(name in str(cause) for cause in causes(caught.value))
+        assert any(name in str(cause) for cause in iterate_causes(caught.value))
         assert s3.headers[0]["User-Agent"].startswith("tessarr/")
 
 
@@ -188,11 +188,11 @@ def test_who_cannot_be_reached_may_be_later() -> None:
 
     where = {"endpoint_url": "http://host", "error": "no"}
     for kind in (exceptions.EndpointConnectionError, exceptions.ConnectTimeoutError):
-        assert may_pass(kind(**where))
+        assert is_transient(kind(**where))
 
 
 def test_places_do_not_show_secrets() -> None:
     """They are seen where something goes wrong."""
     keys = ("name", "secret", "token", "region")
-    place = Place("http://host/", "", [("Authorization", "secret")], 1.0, "", keys=keys)
+    place = Endpoint("http://host/", "", [("Authorization", "secret")], 1.0, "", signing_key=keys)
     assert "secret" not in f"{place!r} {place}"

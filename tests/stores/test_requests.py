@@ -19,7 +19,7 @@ import pytest
 import tessarr
 from tessarr.errors import ArgumentError, StoreError
 from tessarr.store import ForeignStore, MemoryStore, Store
-from tessarr.store.transient import is_undone, may_pass
+from tessarr.store.transient import is_transient, is_unapplied
 from tessarr.store.wrappers.staged import StagedStore
 from tessarr.stores import LimitedStore, Limits, RetryingStore
 
@@ -268,7 +268,7 @@ def test_what_stays_is_told_at_once(make: Callable[[], BaseException]) -> None:
     with pytest.raises(type(make())):
         retried(failing).get("k")
     assert failing.asked["get"] == 1
-    assert not may_pass(make())
+    assert not is_transient(make())
 
 
 class Lossy(dict[str, bytes]):
@@ -491,8 +491,8 @@ def test_a_look_that_was_lost_has_changed_nothing(order: int) -> None:
 def test_who_was_never_reached_has_changed_nothing() -> None:
     found = pytest.importorskip("botocore.exceptions", reason="needs s3fs")
     for kind in (found.EndpointConnectionError, found.ConnectTimeoutError):
-        assert is_undone(kind(endpoint_url="http://127.0.0.1")) is None
-    assert is_undone(found.ReadTimeoutError(endpoint_url="http://127.0.0.1")) is False
+        assert is_unapplied(kind(endpoint_url="http://127.0.0.1")) is None
+    assert is_unapplied(found.ReadTimeoutError(endpoint_url="http://127.0.0.1")) is False
 
 
 @pytest.mark.parametrize("times", [2, 3])
@@ -539,10 +539,10 @@ def test_work_on_a_held_key_is_done_once() -> None:
 def test_causes_tell_too() -> None:
     error = OSError(5, "translated")
     error.__cause__ = StatusError(500)
-    assert may_pass(error)
-    assert is_undone(error) is False
+    assert is_transient(error)
+    assert is_unapplied(error) is False
     error.__cause__ = StatusError(503)
-    assert is_undone(error)
+    assert is_unapplied(error)
     lost = ConnectionError("lost, and then busy")
     lost.__cause__ = error
-    assert is_undone(lost) is False
+    assert is_unapplied(lost) is False

@@ -17,8 +17,8 @@ from stores import servers
 from stores.programs import go, start
 from stores.servers import Door
 from tessarr.errors import UnsupportedError
-from tessarr.store.fsspec.event_loop import waited
-from tessarr.store.fsspec.servers import fetched, server_of
+from tessarr.store.fsspec.event_loop import run_in_loop
+from tessarr.store.fsspec.servers import fetch_part, find_server
 from tessarr.stores import FsspecStore
 
 pytestmark = pytest.mark.slow
@@ -151,7 +151,7 @@ def test_large_values_are_stored_one_part_after_another(
     """As many requests at a time as are allowed; if others were faster, nothing is left of them."""
     monkeypatch.setattr("tessarr.store.fsspec.servers._S3_PUT_BYTES", 5 << 20)
     monkeypatch.setattr("tessarr.store.fsspec.servers._S3_PART_BYTES", 5 << 20)
-    monkeypatch.setattr("tessarr.store.object.buckets._STORED_BYTES", 5 << 20)
+    monkeypatch.setattr("tessarr.store.object.buckets._MAX_STORED_BYTES", 5 << 20)
     data = np.random.default_rng(0).bytes(11 << 20)
     store = store_of("s3", s3.url, tmp_path.name)
     s3.forget()
@@ -183,12 +183,12 @@ def test_a_server_without_conditions(s3: Door, tmp_path: Path) -> None:
 
 def test_the_thread_of_the_loop_does_not_wait_for_itself() -> None:
     fs = fsspec.filesystem("http")
-    server = server_of(fs)
+    server = find_server(fs)
     assert server is not None
 
     async def inside() -> None:
         with pytest.raises(NotImplementedError, match="cannot wait"):
-            waited(fs.loop, fetched, fs, server, "http://127.0.0.1:9/key", None)
+            run_in_loop(fs.loop, fetch_part, fs, server, "http://127.0.0.1:9/key", None)
 
     fsspec.asyn.sync(fs.loop, inside, timeout=10)
 
@@ -205,5 +205,5 @@ def test_the_thread_of_a_loop_that_others_wait_for_waits_for_a_time() -> None:
                     future.result(timeout=timeout)
 
     with ThreadPoolExecutor(1) as threads:
-        threads.submit(waited, loop, ask).result(60)
+        threads.submit(run_in_loop, loop, ask).result(60)
     promise.set_result(None)

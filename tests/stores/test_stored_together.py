@@ -184,7 +184,7 @@ def test_keys_that_somebody_holds_are_waited_for(s3: Door) -> None:
 def test_large_values_are_stored_by_the_file_system(
     s3: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tessarr.store.object.buckets._STORED_BYTES", CHUNK * CHUNK * 4 - 1)
+    monkeypatch.setattr("tessarr.store.object.buckets._MAX_STORED_BYTES", CHUNK * CHUNK * 4 - 1)
     store = bucket(s3, "large")
     array = tessarr.create_array(
         store, path="a", shape=VALUES.shape, chunks=CHUNK, dtype="i4", compressors=None

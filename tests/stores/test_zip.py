@@ -28,7 +28,7 @@ from tessarr.errors import (
     ReadOnlyError,
     StoreError,
 )
-from tessarr.store.zip.format import Entry, directory_bytes, local_header
+from tessarr.store.zip.format import Entry, build_directory, build_local_header
 from tessarr.stores import LocalStore, ZipStore
 
 OURS = [93, 95]  # Zstandard and xz, which zipfile does not know before Python 3.14
@@ -586,9 +586,9 @@ def test_more_values_than_16_bits_count() -> None:
     for number in range(0xFFFF):
         name = b"%d" % number
         entries.append(Entry(name, len(data), 0, 0, 0, 0, 0, 0, 0x21_0000, 0))
-        data += local_header(entries[-1])
-    assert b"PK\6\6" not in directory_bytes(entries[:-1], len(data))
-    data += directory_bytes(entries, len(data))
+        data += build_local_header(entries[-1])
+    assert b"PK\6\6" not in build_directory(entries[:-1], len(data))
+    data += build_directory(entries, len(data))
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         assert len(file.namelist()) == 0xFFFF
     with ZipStore(io.BytesIO(data), allowZip64=False) as store:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tessarr.errors import ArgumentError
 from tessarr.group import Group
 from tessarr.options import current
-from tessarr.store.resolve import locate
+from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -180,7 +180,7 @@ def create_array(
     from tessarr.array import create as creating
 
     form = settings.get("zarr_format") or settings.get("zarr_version") or current().zarr_format
-    opened, at = locate(
+    opened, at = locate_node(
         store,
         "w",
         name if path is None else path,

@@ -21,7 +21,7 @@ from tessarr.group import Group, bind
 from tessarr.group.create import metas_of
 from tessarr.metadata.from_user import meta_of
 from tessarr.options import current
-from tessarr.store.resolve import locate
+from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def create_hierarchy(
     'a' Group(/a, zarr_format=3)
     'a/b' Array(/a/b, (3,), int16, chunks=(3,), order=C)
     """
-    opened, at = locate(store, "a", path, zarr_format)
+    opened, at = locate_node(store, "a", path, zarr_format)
     form = zarr_format or run_flow(_format_of(at), opened) or _stated(nodes)
     metas = metas_of(nodes, opened, at, form or current().zarr_format)
     created = run_flow(create.create_all(metas, overwrite=overwrite, store=opened), opened)
@@ -211,7 +211,7 @@ def consolidate_metadata(
     >>> list(tessarr.consolidate_metadata("memory://consolidated")["a"])
     ['b']
     """
-    opened, at = locate(store, "r+", path, storage_options=storage_options)
+    opened, at = locate_node(store, "r+", path, storage_options=storage_options)
     flow = consolidate.consolidate(at, zarr_format=zarr_format, name=metadata_key)
     _, form = run_flow(flow, opened)
     meta, copies = run_flow(consolidate.find(at, zarr_format=form, name=metadata_key), opened)
@@ -309,7 +309,7 @@ def consolidated_differences(
     >>> tessarr.consolidated_differences(items)
     {'a': 'changed'}
     """
-    opened, at = locate(store, "r", path)
+    opened, at = locate_node(store, "r", path)
     flow = consolidate.differences(at, zarr_format=zarr_format, name=metadata_key)
     return run_flow(flow, opened)
 
@@ -336,7 +336,7 @@ def remove_consolidated(
     >>> tessarr.remove_consolidated("memory://bare")
     False
     """
-    opened, at = locate(store, "r+", path)
+    opened, at = locate_node(store, "r+", path)
     return run_flow(consolidate.remove(at, zarr_format=zarr_format), opened)
 
 
@@ -389,7 +389,7 @@ def migrate_1to2(
     >>> sorted(items)
     ['.zarray', '.zattrs', '0']
     """
-    opened, at = locate(store, "r+", path)
+    opened, at = locate_node(store, "r+", path)
     run_flow(migrate.migrate(at, order=order), opened)
     meta = run_flow(open_flow.array(at, zarr_format=2), opened)
     return bind_array(meta, opened, at, read_only=False, present="document")

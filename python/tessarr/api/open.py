@@ -27,7 +27,7 @@ from tessarr.flow.run import run_flow
 from tessarr.format.node_path import check_path
 from tessarr.group import bind
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.store.resolve import folder_of, locate
+from tessarr.store.resolve import get_folder, locate_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ def open(
     Array((3,), int16, chunks=(3,), order=C)
     """
     opened, form = _given(settings, zarr_format, "open") if settings else ({}, zarr_format)
-    place, at = locate(
+    place, at = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
     if use_consolidated:
@@ -192,7 +192,7 @@ def open_array(  # noqa: PLR0917 (the order that zarr-python 2 has)
     if not cache_metadata:
         settings["cache_metadata"] = False
     opened, form = _given(settings, zarr_format, "open_array") if settings else ({}, zarr_format)
-    place, at = locate(
+    place, at = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
     named = {
@@ -307,7 +307,7 @@ def open_group(
     if synchronizer is not None:
         settings["synchronizer"] = synchronizer
     opened, form = _given(settings, zarr_format, "open_group") if settings else ({}, zarr_format)
-    place, at = locate(
+    place, at = locate_node(
         store, mode, path, form, chunk_store=chunk_store, storage_options=storage_options
     )
     if use_consolidated:
@@ -430,15 +430,15 @@ class _Opening:
         return wanted and run_flow(is_below_deleted(self.path), self.store)
 
     def _is_in_file(self) -> bool:
-        folder = folder_of(self.store)
+        folder = get_folder(self.store)
         return folder is not None and os.path.isfile(folder)  # noqa: PTH113 (pathlib is slow)
 
     def _hint(self, mode: str) -> str:
-        folder = folder_of(self.store)
+        folder = get_folder(self.store)
         if folder is not None and self._is_in_file():
-            from tessarr.store.file_signatures import remedy
+            from tessarr.store.file_signatures import suggest_remedy
 
-            return remedy(folder)
+            return suggest_remedy(folder)
         if folder is not None and mode in ("r", "r+") and not os.path.lexists(folder):
             return ", which does not exist"
         from tessarr.flow.walk import hint_below

@@ -20,8 +20,8 @@ from tessarr.group import Group
 from tessarr.metadata.node import GroupMeta
 from tessarr.node.replace import replace_node
 from tessarr.options import current
-from tessarr.store.adapt import close
-from tessarr.store.resolve import locate
+from tessarr.store.adapt import close_user_store
+from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -262,12 +262,12 @@ def _opened(
     storage_options: Mapping[str, Any] | None,
 ) -> Generator[tuple[Store, str]]:
     """Find a store, and close it at the end if it was opened here: a zip file has to be."""
-    place, at = locate(store, "w", path, zarr_format, storage_options=storage_options)
+    place, at = locate_node(store, "w", path, zarr_format, storage_options=storage_options)
     try:
         yield place, at
     finally:
         if isinstance(store, str | PathLike):
-            close(place)
+            close_user_store(place)
 
 
 set_public_module("tessarr", LazyLoader)

@@ -17,7 +17,7 @@ from tessarr.format.registry import set_public_module
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
 from tessarr.store import open_store
-from tessarr.store.adapt import split
+from tessarr.store.adapt import split_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -134,7 +134,7 @@ class Array(Changing):
         mode = "r" if read_only else "r+"
         opened, at = open_store(store, mode)
         if chunk_store is not None:
-            opened = split(opened, open_store(chunk_store, mode)[0])
+            opened = split_store(opened, open_store(chunk_store, mode)[0])
         if path is not None:
             check_path(path)
         if path:
@@ -461,9 +461,9 @@ def _bind(
         meta = settled(meta, store)
     chunks, below = store, path
     if meta.storage_transformers:
-        from tessarr.store.wrappers.transformer_adapter import chunk_store
+        from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
-        chunks, below = chunk_store(store, path, meta.storage_transformers)
+        chunks, below = get_chunk_store(store, path, meta.storage_transformers)
     read_only = read_only or store.read_only or meta.is_v1
     description = describe_array(meta, write_empty_chunks, missing)
     prefix = open_flow.prefix_of(below)

@@ -21,7 +21,7 @@ from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Delete, run_flow
 from tessarr.indexing import basic, read_target
 from tessarr.node.synchronizer import chunk_keys, held
-from tessarr.store.wrappers.transformer_adapter import chunk_store
+from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -85,7 +85,7 @@ class StoredArray(Protocol):
 
 def delete_outside(store: Store, path: str, old: ArrayMeta, new: ArrayMeta) -> None:
     """Delete the chunks of an array that are part of the old grid but not of the new one."""
-    below, within = chunk_store(store, path, old.storage_transformers)
+    below, within = get_chunk_store(store, path, old.storage_transformers)
     run_flow(_delete_outside(within, old, new), below)
 
 
@@ -175,7 +175,7 @@ def clear_exposed(
 def _delete_exposed(
     array: StoredArray, old: ArrayMeta, new: ArrayMeta, confirm: Callable[[], None]
 ) -> None:
-    store, path = chunk_store(array._store, array.path, old.storage_transformers)
+    store, path = get_chunk_store(array._store, array.path, old.storage_transformers)
     few = _FEW
     if array._store.write_concurrency:  # far away: a listing of a few chunks costs one request
         few = min(few, 1 + prod(map(max, old.grid_shape, new.grid_shape)) // _FEW)
@@ -301,6 +301,6 @@ def write_region(
 
 def _handle(array: StoredArray, meta: ArrayMeta, *, store_fill: bool) -> ArrayBase:
     description = Description(meta.description(store_fill=store_fill))
-    store, path = chunk_store(array._store, array.path, meta.storage_transformers)
+    store, path = get_chunk_store(array._store, array.path, meta.storage_transformers)
     read_only = False
     return ArrayBase(description, store, prefix_of(path), read_only)

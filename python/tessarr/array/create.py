@@ -28,7 +28,7 @@ from tessarr.indexing.assigned_values import is_of_value
 from tessarr.metadata.build import AUTO, array_meta, fill_bytes, is_auto
 from tessarr.node.replace import replace_node
 from tessarr.options import current
-from tessarr.store.adapt import given, separator
+from tessarr.store.adapt import get_dimension_separator, get_user_store
 from tessarr.transfer import is_lazy
 
 if TYPE_CHECKING:
@@ -158,12 +158,13 @@ class Plan:
 
 def _separated(store: Store, wanted: str | None) -> dict[str, Any]:
     """Return the separator in the keys of chunks, where the store has a say in it."""
-    own = separator(store)
+    own = get_dimension_separator(store)
     if own is None:
         return {}
     if wanted not in (None, own):
         raise ArgumentError(
-            f"dimension_separator {wanted!r} is not that of the store {given(store)!r}, {own!r}"
+            f"dimension_separator {wanted!r} is not that of the store "
+            f"{get_user_store(store)!r}, {own!r}"
         )
     return {"dimension_separator": own}
 

@@ -10,7 +10,7 @@ from tessarr.errors import UnsupportedError
 from tessarr.format.chunk_key_encoding import V2Keys
 from tessarr.metadata.node import ArrayMeta
 from tessarr.options import current
-from tessarr.store.adapt import separator
+from tessarr.store.adapt import get_dimension_separator
 
 if TYPE_CHECKING:
     from tessarr.store import Store
@@ -52,7 +52,7 @@ def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) 
 def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
     """Return the metadata with what they leave to the store: the separator of format 2."""
     keys = meta.chunk_key_encoding
-    if isinstance(keys, V2Keys) and not keys.stated and separator(store) == "/":
+    if isinstance(keys, V2Keys) and not keys.stated and get_dimension_separator(store) == "/":
         return replace(meta, chunk_key_encoding=V2Keys("/"))
     return meta
 

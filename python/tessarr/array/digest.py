@@ -9,7 +9,7 @@ from tessarr.errors import ArgumentError
 from tessarr.flow import measure
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import run_flow
-from tessarr.store.wrappers.transformer_adapter import chunk_store
+from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> bytes:
         raise ArgumentError(f"there is no hash {hashname!r}: {error}") from None
     if not checksum.digest_size:
         raise ArgumentError(f"hash {hashname!r} has no length of its own")
-    chunks, below = chunk_store(store, path, meta.storage_transformers)
+    chunks, below = get_chunk_store(store, path, meta.storage_transformers)
     found = run_flow(measure.keys(below), chunks)
     cells = ((meta.chunk_key_encoding.decode(key, meta.rank), key) for key in found)
     inside = meta.grid_shape

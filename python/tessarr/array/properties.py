@@ -309,9 +309,9 @@ class Facts(Number, Node[ArrayMeta]):
         Costs one listing.
         """
         from tessarr.flow import measure
-        from tessarr.store.wrappers.transformer_adapter import chunk_store
+        from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
-        store, path = chunk_store(self._store, self._path, self.metadata.storage_transformers)
+        store, path = get_chunk_store(self._store, self._path, self.metadata.storage_transformers)
         return run_flow(measure.stored_chunks(path, self.metadata), store)
 
     @property

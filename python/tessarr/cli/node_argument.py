@@ -23,7 +23,7 @@ from tessarr.format.suggestions import did_you_mean
 from tessarr.group import Group
 from tessarr.metadata.node import GroupMeta
 from tessarr.store.paths import expand_user
-from tessarr.store.resolve import is_url, locate
+from tessarr.store.resolve import is_url, locate_node
 
 if TYPE_CHECKING:
     import argparse
@@ -107,7 +107,7 @@ def _climbed(url: str) -> tuple[str, str]:
         if not above.partition("://")[2]:
             break
         try:
-            store, at = locate(above, "r", None)
+            store, at = locate_node(above, "r", None)
             if not isinstance(run_flow(open_flow.find(at), store), GroupMeta):
                 break
         except Exception:  # noqa: BLE001 (file systems raise what they like; it is no hierarchy)
@@ -128,7 +128,7 @@ def _is_node(folder: Path) -> bool:
 def store_at(text: str, node: str | None = None, mode: Mode = "r") -> tuple[Store, str]:
     """Return the store that is meant, and the path of the node in it; nothing is opened."""
     root, path = place(text, node, far=mode != "r")
-    return locate(root, mode, path)
+    return locate_node(root, mode, path)
 
 
 def node_at(text: str, node: str | None = None, mode: Mode = "r", **settings: Any) -> Array | Group:
@@ -167,7 +167,7 @@ def _hint(root: str, path: str) -> str:
             folder = Path(root).absolute().parent
             names = sorted(found.name for found in folder.iterdir()) if folder.is_dir() else []
             return _alike(Path(root).name, names, str(Path(root).parent / "x")[:-1])
-        store, at = locate(root, "r", None)
+        store, at = locate_node(root, "r", None)
         parent = run_flow(open_flow.find(at), store)
         if parent is None and not path and not is_url(root):
             return _inside(Path(root))

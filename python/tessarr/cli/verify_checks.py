@@ -29,7 +29,7 @@ from tessarr.format.node_path import STAGED, join
 from tessarr.metadata import v1, v2, v3
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import LocalStore
-from tessarr.store.wrappers.transformer_adapter import chunk_store
+from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -240,7 +240,7 @@ class _Examination:
 
     def array(self, path: str, meta: ArrayMeta) -> Iterator[Finding]:
         """Look at the keys of an array, and read its chunks."""
-        store, below = chunk_store(self.store, path, meta.storage_transformers)
+        store, below = get_chunk_store(self.store, path, meta.storage_transformers)
         prefix = open_flow.prefix_of(below)
         documents = _DOCUMENTS | _V1_DOCUMENTS if meta.is_v1 else _DOCUMENTS
         cells: list[Shape] = []

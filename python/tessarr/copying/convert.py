@@ -19,7 +19,7 @@ from tessarr.format.node_path import join
 from tessarr.metadata.convert import words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
-from tessarr.store.resolve import locate
+from tessarr.store.resolve import locate_node
 from tessarr.transfer import move, plan_of, run, source_of, target_of
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def convert(
     in_place = target is None
     if recode and in_place:
         raise ArgumentError("recode=True needs a target: chunks are not replaced in place")
-    source, at = locate(store, "r" if dry_run or not in_place else "r+", path)
+    source, at = locate_node(store, "r" if dry_run or not in_place else "r+", path)
     steps = run_flow(convert_flow.plan(at, to, in_place=in_place), source)
     for step in steps:
         if step.renamed and in_place and not move_chunks:
@@ -228,7 +228,7 @@ def convert(
     if in_place:
         run_flow(convert_flow.apply(steps, to, keep=keep), source)
     else:
-        goal, goal_at = locate(target, "w", None, to)
+        goal, goal_at = locate_node(target, "w", None, to)
         _copy(
             steps,
             to,

@@ -23,10 +23,10 @@ from tessarr.format.node_path import join
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store import LocalStore
-from tessarr.store.adapt import close
+from tessarr.store.adapt import close_user_store
 from tessarr.store.paths import expand_user
-from tessarr.store.resolve import locate
-from tessarr.store.single_file import completed
+from tessarr.store.resolve import locate_node
+from tessarr.store.single_file import repair_zip
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -242,19 +242,19 @@ def copy_to(
             opened.callback(origin.close)
         form = zarr_format or origin.zarr_format or current().zarr_format
         try:
-            goal, at = locate(target, "r" if dry_run else "a", target_path, form)
+            goal, at = locate_node(target, "r" if dry_run else "a", target_path, form)
         except NotFoundError:  # of a file that a dry run does not create
-            goal, at = locate(None, "a", target_path, form)
+            goal, at = locate_node(None, "a", target_path, form)
         except DataError as error:  # of a Zip file that a killed copy left
-            if not completed(target, wanted=(resume or overwrite) and not dry_run):
+            if not repair_zip(target, wanted=(resume or overwrite) and not dry_run):
                 error.add_note(
                     "if it was a copy that was killed, give resume=True to continue it, or "
                     "overwrite=True to begin anew"
                 )
                 raise
-            goal, at = locate(target, "a", target_path, form)
+            goal, at = locate_node(target, "a", target_path, form)
         if isinstance(target, str | os.PathLike):
-            opened.callback(close, goal)
+            opened.callback(close_user_store, goal)
         _check_apart(origin, goal, at)
         steps = steps_for(origin, goal, select, settings, zarr_format=form, choice=choice)
         work = Work(

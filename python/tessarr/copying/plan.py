@@ -20,7 +20,7 @@ from tessarr.indexing import basic
 from tessarr.metadata.attributes import attributes_of, copied_attributes
 from tessarr.metadata.convert import convert, words
 from tessarr.metadata.node import ArrayMeta, GroupMeta
-from tessarr.store.adapt import separator
+from tessarr.store.adapt import get_dimension_separator
 from tessarr.transfer import has_same_chunks
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def _as_it_is(
         if not isinstance(found.chunk_grid, RegularGrid):
             return None
         found = replace(found, shape=shape)
-    own = separator(store)
+    own = get_dimension_separator(store)
     if zarr_format == 2 and own is not None:
         found = replace(found, chunk_key_encoding=V2Keys(own))
     return found
@@ -217,7 +217,7 @@ def _otherwise(
             like["fill_value"] = netcdf.fill_value_of(array, zarr_format)
     if zarr_format == 2:
         like = {name: value for name, value in like.items() if name not in _ONLY_3}
-        if separator(store) is not None:
+        if get_dimension_separator(store) is not None:
             like.pop("dimension_separator", None)
     if "chunks" in given and "shards" not in given and not _fit(like):
         like.pop("shards", None)

@@ -19,7 +19,7 @@ from tessarr.flow.run import run_flow
 from tessarr.group import Group
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import file_signatures
-from tessarr.store.adapt import close
+from tessarr.store.adapt import close_user_store
 from tessarr.store.paths import expand_user
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Stored:
 
     def close(self) -> None:
         """Close the store, if it is of a kind that has to be closed."""
-        close(self.store)
+        close_user_store(self.store)
 
     @cached_property
     def _keys(self) -> list[str]:
@@ -188,7 +188,7 @@ def origin_of(source: Any, path: str | None) -> Origin:
     path
         Of the node in it.
     """
-    form = file_signatures.format_of(source)
+    form = file_signatures.detect_format(source)
     if form is not None:
         source = _OPENERS[form](expand_user(source))
     node = source

@@ -20,7 +20,7 @@ from tessarr.format.registry import set_public_module
 from tessarr.group.create import Making
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
-from tessarr.store.resolve import locate
+from tessarr.store.resolve import locate_node
 
 if TYPE_CHECKING:
     from tessarr.flow.open import Node as NodeMeta
@@ -96,7 +96,7 @@ class Group(Making):
         meta_array: Any = None,
     ) -> None:
         mode, form = "r" if read_only else "r+", zarr_format or zarr_version
-        opened, at = locate(store, mode, path, form, chunk_store=chunk_store)
+        opened, at = locate_node(store, mode, path, form, chunk_store=chunk_store)
         meta = run_flow(open_flow.group(at, zarr_format=form), opened)
         how = {} if synchronizer is None else {"synchronizer": synchronizer}
         if not cache_attrs:
@@ -117,7 +117,7 @@ class Group(Making):
             return cls(store, zarr_format=zarr_format)
         from tessarr.flow import consolidate
 
-        opened, at = locate(store, "r+", None, zarr_format)
+        opened, at = locate_node(store, "r+", None, zarr_format)
         name = use_consolidated if isinstance(use_consolidated, str) else None
         flow = consolidate.find(at, zarr_format=zarr_format, name=name)
         meta, copies = run_flow(flow, opened)
@@ -153,7 +153,7 @@ class Group(Making):
         from tessarr.node.replace import replace_node
 
         form = zarr_format or current().zarr_format
-        opened, at = locate(
+        opened, at = locate_node(
             store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
         )
         meta = GroupMeta(form, attributes_of(attributes))

@@ -9,8 +9,8 @@ from tessarr.format.node_path import join
 from tessarr.format.registry import set_public_module
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store import LocalStore
-from tessarr.store.adapt import close, given, given_for_chunks
-from tessarr.store.resolve import folder_of
+from tessarr.store.adapt import close_user_store, get_user_chunk_store, get_user_store
+from tessarr.store.resolve import get_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,12 +48,12 @@ class Node(Generic[Meta]):
     @property
     def store(self) -> Any:
         """The store that holds the node: the very object that was given, if it was one."""
-        return given(self._store)
+        return get_user_store(self._store)
 
     @property
     def chunk_store(self) -> Any:
         """The store that holds the chunks: that of the node, unless another was given."""
-        return given_for_chunks(self._store)
+        return get_user_chunk_store(self._store)
 
     @property
     def path(self) -> str:
@@ -127,7 +127,7 @@ class Node(Generic[Meta]):
         The other nodes in the store are closed with it. A node can be used in a
         ``with`` statement, which closes it at the end.
         """
-        close(self._store)
+        close_user_store(self._store)
 
     def __enter__(self) -> Self:
         return self
@@ -215,7 +215,7 @@ class StorePath:
         return StorePath(self.store, join(self.path, name.strip("/")), self._opened)
 
     def __str__(self) -> str:
-        folder = folder_of(self._opened)
+        folder = get_folder(self._opened)
         root = repr(self._opened) if folder is None else f"file://{folder}"
         return f"{root}/{self.path}" if self.path else root
 

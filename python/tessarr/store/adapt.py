@@ -9,7 +9,15 @@ from tessarr._engine import SplitStore, Store
 from tessarr.format.registry import set_public_module
 from tessarr.store.mapping import StoreMapping
 
-__all__ = ["ForeignStore", "adapt", "close", "given", "given_for_chunks", "separator", "split"]
+__all__ = [
+    "ForeignStore",
+    "adapt_store",
+    "close_user_store",
+    "get_dimension_separator",
+    "get_user_chunk_store",
+    "get_user_store",
+    "split_store",
+]
 
 
 class ForeignStore(_engine.ForeignStore, StoreMapping):
@@ -39,15 +47,15 @@ class ForeignStore(_engine.ForeignStore, StoreMapping):
     """
 
 
-class _Adapted(ForeignStore):
+class _AdaptedStore(ForeignStore):
     """A store of the engine that was made only because a user gave another object."""
 
 
-class _Split(SplitStore, StoreMapping):
+class _SplitStore(SplitStore, StoreMapping):
     """Two stores in one, made because a user gave one for chunks."""
 
 
-def adapt(store: Any, *, read_only: bool = False) -> Store:
+def adapt_store(store: Any, *, read_only: bool = False) -> Store:
     """Return a store of the engine over any object that is a store.
 
     Parameters
@@ -67,67 +75,67 @@ def adapt(store: Any, *, read_only: bool = False) -> Store:
     Examples
     --------
     >>> items = {}
-    >>> store = adapt(items)
-    >>> store, given(store) is items
+    >>> store = adapt_store(items)
+    >>> store, get_user_store(store) is items
     (ForeignStore(<dict>), True)
     """
     if isinstance(store, Store):
         return store
     module = type(store).__module__.partition(".")[0]
     if module in {"fsspec", "upath"}:
-        from tessarr.store.fsspec.store import of_fsspec
+        from tessarr.store.fsspec.store import adapt_fsspec
 
-        found = of_fsspec(store, read_only=read_only)
+        found = adapt_fsspec(store, read_only=read_only)
         if found is not None:
             return found
-    return _Adapted(store, read_only=read_only)
+    return _AdaptedStore(store, read_only=read_only)
 
 
-def split(store: Store, chunks: Store) -> Store:
+def split_store(store: Store, chunks: Store) -> Store:
     """Return a store with documents in `store`, and everything else in `chunks`.
 
-    Users see the two: `given` and `given_for_chunks` tell them apart.
+    Users see the two: `get_user_store` and `get_user_chunk_store` tell them apart.
 
     Examples
     --------
     >>> documents, chunks = {}, {}
-    >>> both = split(adapt(documents), adapt(chunks))
+    >>> both = split_store(adapt_store(documents), adapt_store(chunks))
     >>> both.put("a/zarr.json", b"{}"), both.put("a/c/0", b"1")
     (None, None)
     >>> documents, chunks
     ({'a/zarr.json': b'{}'}, {'a/c/0': b'1'})
-    >>> given(both) is documents, given_for_chunks(both) is chunks
+    >>> get_user_store(both) is documents, get_user_chunk_store(both) is chunks
     (True, True)
     """
-    return _Split(store, chunks)
+    return _SplitStore(store, chunks)
 
 
-def given(store: Store) -> Any:
+def get_user_store(store: Store) -> Any:
     """Return the object that a user gave, of which `store` was made."""
-    if type(store) is _Split:
+    if type(store) is _SplitStore:
         store = store.metadata
-    return store.object if type(store) is _Adapted else getattr(store, "_made_of", store)
+    return store.object if type(store) is _AdaptedStore else getattr(store, "_user_store", store)
 
 
-def given_for_chunks(store: Store) -> Any:
+def get_user_chunk_store(store: Store) -> Any:
     """Return the object that a user gave for chunks: that for everything, if for these none."""
-    return given(store.chunks if type(store) is _Split else store)
+    return get_user_store(store.chunks if type(store) is _SplitStore else store)
 
 
-def close(store: Store) -> None:
+def close_user_store(store: Store) -> None:
     """Close the object that a user gave, if it is of a kind that has to be closed."""
-    found = getattr(given(store), "close", None)
+    found = getattr(get_user_store(store), "close", None)
     if found is not None:
         found()
 
 
-def separator(store: Store) -> Any:
+def get_dimension_separator(store: Store) -> Any:
     """Return what stands in the keys of chunks of format 2, if the store says; else None.
 
     Stores of zarr-python 2 had a ``dimension_separator``, which arrays in them followed
     unless they said so themselves.
     """
-    chunks = given_for_chunks(store)
+    chunks = get_user_chunk_store(store)
     found = getattr(chunks, "dimension_separator", None)
     return getattr(chunks, "_dimension_separator", None) if found is None else found
 

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 from typing import BinaryIO, Final
 
-__all__ = ["format_of", "is_zip", "remedy"]
+__all__ = ["detect_format", "is_zip", "suggest_remedy"]
 
 _HDF5: Final = b"\x89HDF\r\n\x1a\n"
 
-_LEAST_BLOCK: Final = 512
-_BLOCKS: Final = 16
+_MIN_USER_BLOCK: Final = 512
+_MAX_USER_BLOCKS: Final = 16
 """A user block in front of HDF5 has 512 bytes times a power of two: here up to 16 MiB."""
 
 _SIGNATURES: Final = {
@@ -23,12 +23,12 @@ _SIGNATURES: Final = {
     b"PK\x03\x04": "Zip",
 }
 
-_TO_COPY: Final = ("HDF5", "NumPy", "netCDF-3")
+_COPIED_FORMATS: Final = ("HDF5", "NumPy", "netCDF-3")
 
 _EMPTY_ZIP: Final = b"PK\x05\x06"
 
 
-def format_of(path: object) -> str | None:
+def detect_format(path: object) -> str | None:
     """Return the format of a file that can be copied from: "HDF5", "netCDF-3" or "NumPy".
 
     netCDF-4 files are HDF5 files. None is for all other files, for what is no path of a file, and
@@ -36,11 +36,11 @@ def format_of(path: object) -> str | None:
 
     Examples
     --------
-    >>> format_of("https://example.org/data.h5") is None
+    >>> detect_format("https://example.org/data.h5") is None
     True
     """
-    found = _signed(path)
-    return found if found in _TO_COPY else None
+    found = _detect_signature(path)
+    return found if found in _COPIED_FORMATS else None
 
 
 def is_zip(path: str) -> bool:
@@ -62,10 +62,10 @@ def is_zip(path: str) -> bool:
     return start == _EMPTY_ZIP or _SIGNATURES.get(start) == "Zip"
 
 
-def remedy(path: str) -> str:
+def suggest_remedy(path: str) -> str:
     """Return what to say of a file where the folder of a store should be."""
-    found = _signed(path)
-    if found in _TO_COPY:
+    found = _detect_signature(path)
+    if found in _COPIED_FORMATS:
         name = Path(path).name
         copied = f"tessarr.copy_to({name!r}, {Path(name).stem + '.zarr'!r})"
         return f", which is a file of {found}: {copied} makes a store of it, as 'tessarr copy' does"
@@ -81,7 +81,7 @@ def remedy(path: str) -> str:
     return ", which is a file: a store is a folder"
 
 
-def _signed(path: object) -> str | None:
+def _detect_signature(path: object) -> str | None:
     if not isinstance(path, str | os.PathLike) or "://" in str(path):
         return None
     try:
@@ -91,15 +91,15 @@ def _signed(path: object) -> str | None:
         with file.open("rb") as opened:
             start = opened.read(max(map(len, _SIGNATURES)))
             found = (name for sign, name in _SIGNATURES.items() if start.startswith(sign))
-            return next(found, None) or ("HDF5" if _is_hdf5_after_a_block(opened) else None)
+            return next(found, None) or ("HDF5" if _is_hdf5_after_user_block(opened) else None)
     except (OSError, ValueError, RuntimeError):  # not to be read, or no name of a file
         return None
 
 
-def _is_hdf5_after_a_block(file: BinaryIO) -> bool:
+def _is_hdf5_after_user_block(file: BinaryIO) -> bool:
     """Tell whether HDF5 begins after a user block, as in files of MATLAB."""
-    for power in range(_BLOCKS):
-        file.seek(_LEAST_BLOCK << power)
+    for power in range(_MAX_USER_BLOCKS):
+        file.seek(_MIN_USER_BLOCK << power)
         start = file.read(len(_HDF5))
         if len(start) < len(_HDF5):
             return False

@@ -10,9 +10,9 @@ from typing import Final
 
 from tessarr.errors import StoreError
 
-__all__ = ["NO_LOCKS", "check_locks", "no_locks"]
+__all__ = ["NO_LOCK_ERRNOS", "build_no_locks_error", "check_locks"]
 
-NO_LOCKS: Final = frozenset(
+NO_LOCK_ERRNOS: Final = frozenset(
     (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL)
 )
 """Numbers of the errors with which a file system without locks refuses one."""
@@ -44,12 +44,12 @@ def check_locks(path: str) -> None:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            refusal = error if error.errno in NO_LOCKS else None
+            refusal = error if error.errno in NO_LOCK_ERRNOS else None
     if refusal is not None:
-        raise no_locks(path, refusal) from refusal
+        raise build_no_locks_error(path, refusal) from refusal
 
 
-def no_locks(path: str, error: OSError) -> StoreError:
+def build_no_locks_error(path: str, error: OSError) -> StoreError:
     """Return the error of a store that needs locks, in a file system without them."""
     return StoreError(
         f"cannot lock {path!r}: its file system has no locks ({error.strerror}), without which "

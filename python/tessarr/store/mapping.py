@@ -48,39 +48,39 @@ class StoreMapping(MutableMapping[str, bytes]):
         return object.__hash__(self)
 
     def __getitem__(self, key: str) -> bytes:
-        found = _of(self).get(key)
+        found = _as_store(self).get(key)
         if found is None:
             raise NotFoundError(f"there is no key {key!r} in {self!r}", key=key)
         return found
 
     def __setitem__(self, key: str, value: Any) -> None:
-        _of(self).put(key, value)
+        _as_store(self).put(key, value)
 
     def __delitem__(self, key: str) -> None:
         if key not in self:
             raise NotFoundError(f"there is no key {key!r} in {self!r}", key=key)
-        _of(self).delete(key)
+        _as_store(self).delete(key)
 
     def __contains__(self, key: object) -> bool:
         if not isinstance(key, str):
             return False
         try:
-            return _of(self).size(key) is not None
+            return _as_store(self).size(key) is not None
         except ArgumentError:  # not a key, which no store can hold
             return False
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_of(self).list())
+        return iter(_as_store(self).list())
 
     def __len__(self) -> int:
-        return len(_of(self).list())
+        return len(_as_store(self).list())
 
     def __bool__(self) -> bool:
         return True
 
     def clear(self) -> None:
         """Remove everything."""
-        _of(self).delete_prefix("")
+        _as_store(self).delete_prefix("")
 
     # Folders
 
@@ -92,19 +92,19 @@ class StoreMapping(MutableMapping[str, bytes]):
         path
             Names joined by ``/``; "" is the root. Slashes at its ends are dropped.
         """
-        prefix = _prefix(path)
-        keys, prefixes = _of(self).list_dir(prefix)
+        prefix = _to_prefix(path)
+        keys, prefixes = _as_store(self).list_dir(prefix)
         names = (*keys, *(folder[:-1] for folder in prefixes))
         return sorted({name[len(prefix) :] for name in names})
 
     def rmdir(self, path: str = "") -> None:
         """Remove every key below a path; that there is none is fine."""
-        _of(self).delete_prefix(_prefix(path))
+        _as_store(self).delete_prefix(_to_prefix(path))
 
     def getsize(self, path: str = "") -> int:
         """Return the bytes of a value, or of all values below a path; 0 where there are none."""
-        store = _of(self)
-        prefix = _prefix(path)
+        store = _as_store(self)
+        prefix = _to_prefix(path)
         own = store.size(prefix[:-1]) if prefix else None
         if own is not None:
             return own
@@ -123,8 +123,8 @@ class StoreMapping(MutableMapping[str, bytes]):
         ArgumentError
             If one of the paths is below the other.
         """
-        store = _of(self)
-        old, new = _prefix(src_path), _prefix(dst_path)
+        store = _as_store(self)
+        old, new = _to_prefix(src_path), _to_prefix(dst_path)
         if old.startswith(new) or new.startswith(old):
             raise ArgumentError(f"cannot rename {src_path!r} to {dst_path!r}: one holds the other")
         single = [old[:-1]] if old[:-1] in self else []
@@ -152,12 +152,12 @@ class StoreMapping(MutableMapping[str, bytes]):
         self.close()
 
 
-def _of(store: Any) -> Store:
+def _as_store(store: Any) -> Store:
     found: Store = store  # the class is always a base of one that is a store
     return found
 
 
-def _prefix(path: str) -> str:
+def _to_prefix(path: str) -> str:
     names = [name for name in path.split("/") if name]
     return "".join(f"{name}/" for name in names)
 

@@ -16,7 +16,7 @@ __all__ = ["DescribedStore"]
 class DescribedStore(Store, StoreMapping):
     """A store that is what its arguments say.
 
-    A subclass has ``__new__`` alone, and that ends in ``return cls._make(arguments, store)``:
+    A subclass has ``__new__`` alone, and that ends in ``return cls._build(arguments, store)``:
     the arguments by name that make an equal store, and the store of the engine that does
     the work. Two such stores are equal where class and arguments are.
     """
@@ -24,7 +24,7 @@ class DescribedStore(Store, StoreMapping):
     _arguments: dict[str, Any]
 
     @classmethod
-    def _make(cls, arguments: dict[str, Any], *engine: Any) -> Self:
+    def _build(cls, arguments: dict[str, Any], *engine: Any) -> Self:
         made = super().__new__(cls, *engine)
         made._arguments = arguments
         return made
@@ -39,10 +39,10 @@ class DescribedStore(Store, StoreMapping):
         return hash((type(self), first))
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return type(self)._restored, (self._arguments,)
+        return type(self)._restore, (self._arguments,)
 
     @classmethod
-    def _restored(cls, arguments: dict[str, Any]) -> Self:
+    def _restore(cls, arguments: dict[str, Any]) -> Self:
         return cls(**arguments)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from tessarr.errors import ArgumentError
 from tessarr.format.node_path import check_path, join, normalize_path
 from tessarr.format.registry import Registry
 from tessarr.options import current
-from tessarr.store.adapt import adapt, split
+from tessarr.store.adapt import adapt_store, split_store
 from tessarr.store.local import LocalStore
 from tessarr.store.memory import MemoryStore
 
@@ -24,9 +24,9 @@ __all__ = [
     "Mode",
     "Opener",
     "StoreLike",
-    "folder_of",
+    "get_folder",
     "is_url",
-    "locate",
+    "locate_node",
     "open_store",
     "register_store",
 ]
@@ -46,21 +46,21 @@ _MODES: Final = frozenset(("r", "r+", "a", "w", "w-", "x"))
 
 _openers: Registry[Opener] = Registry("store", "tessarr.stores")
 
-_SCHEMES_OF_FILES: Final = frozenset({"sqlite", "zip"})
-_SUFFIXES_OF_FILES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
+_FILE_SCHEMES: Final = frozenset({"sqlite", "zip"})
+_FILE_SUFFIXES: Final = (".zip", ".ozx", ".sqlite", ".sqlite3", ".db")
 
 # Also chained URLs, whose first part may have nothing behind the scheme: "simplecache::s3://…".
 # What comes last may be a path, as in "zip::data.zip": the first is known then, for "a::b" is a
 # folder.
-_OVER_OTHERS: Final = (
+_CHAINED_SCHEMES: Final = (
     "async_wrapper|blockcache|cached|dir|filecache|libarchive|reference|simplecache|sqlite|tar|zip"
 )
 _SCHEME: Final = re.compile(
-    rf"((?i:{_OVER_OTHERS})(?=::)|[A-Za-z][A-Za-z0-9+.-]*(?=://|::.*://))(?:://|::)"
+    rf"((?i:{_CHAINED_SCHEMES})(?=::)|[A-Za-z][A-Za-z0-9+.-]*(?=://|::.*://))(?:://|::)"
 )
 
 
-def locate(
+def locate_node(
     store: StoreLike,
     mode: str,
     path: str | None,
@@ -83,7 +83,7 @@ def locate(
 
     Examples
     --------
-    >>> locate("memory://scratch/a", "r", "b")
+    >>> locate_node("memory://scratch/a", "r", "b")
     (MemoryStore(name='scratch'), 'a/b')
     """
     if mode not in _MODES:
@@ -95,19 +95,19 @@ def locate(
         chunks, below = open_store(chunk_store, mode)
         if below:
             raise ArgumentError(f"chunk_store {chunk_store!r} names a path, which is {path!r}")
-        opened = split(opened, chunks)
+        opened = split_store(opened, chunks)
     if path is not None:
         check_path(path)
     if path:
-        at = _below(opened, at, path.strip("/"))
+        at = _join_path(opened, at, path.strip("/"))
     return opened, normalize_path(at, zarr_format) if at else ""
 
 
-def _below(store: Store, at: str, path: str) -> str:
+def _join_path(store: Store, at: str, path: str) -> str:
     """Return the path of a node below `at`; that of a packed folder may be in it already."""
     joined = join(at, path)
-    packed = getattr(store, "packed", "")
-    if not packed or at != packed or not f"{path}/".startswith(f"{packed}/"):
+    folder = getattr(store, "root_folder", "")
+    if not folder or at != folder or not f"{path}/".startswith(f"{folder}/"):
         return joined
     return joined if any(store.list_dir(f"{joined}/")) else path
 
@@ -180,34 +180,34 @@ def open_store(
     if scheme is not None:
         return _open_url(cast("str", store), scheme[1].lower(), options, mode)
     if options:
-        raise _takes_none(store)
+        raise _build_options_error(store)
     if store is None:
         return MemoryStore(), ""
     if isinstance(store, Store):
         return store, ""
     if isinstance(store, (str, os.PathLike)):
-        return _at_path(os.fspath(store), mode)
+        return _open_path(os.fspath(store), mode)
     place: tuple[Store, str] | None = getattr(store, "_place", None)
     if place is not None:  # of an array or a group
         return place
-    return adapt(store, read_only=read_only), ""
+    return adapt_store(store, read_only=read_only), ""
 
 
 def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> tuple[Store, str]:
     from urllib.parse import unquote, urlsplit
 
-    if scheme in _SCHEMES_OF_FILES:
+    if scheme in _FILE_SCHEMES:
         from tessarr.store import single_file
 
         found = single_file.open_url(url, mode=mode, durable=current().durable)
         if found is not None:
             if options:
-                raise _takes_none(url)
+                raise _build_options_error(url)
             return found
     if scheme not in {"file", "memory"} or "::" in url:
         return _open_registered(url, scheme, options, read_only=mode == "r")
     if options:
-        raise _takes_none(url)
+        raise _build_options_error(url)
     parts = urlsplit(url)
     if parts.query or parts.fragment:
         raise ArgumentError(
@@ -228,14 +228,14 @@ def _open_url(url: str, scheme: str, options: Mapping[str, Any], mode: str) -> t
             f"cannot open {url!r}: it names the host {parts.netloc!r}; "
             "the URL of a local file has three slashes, as in file:///path"
         )
-    return _at_path(path, mode)
+    return _open_path(path, mode)
 
 
-def _takes_none(store: object) -> TypeError:
+def _build_options_error(store: object) -> TypeError:
     return TypeError(f"storage_options are for URLs of other file systems, not for {store!r}")
 
 
-def folder_of(store: Store) -> str | None:
+def get_folder(store: Store) -> str | None:
     """Return the folder that a store is, whether there is one or not; None for other stores."""
     return store.path if isinstance(store, LocalStore) else None
 
@@ -249,10 +249,10 @@ def _open_registered(
 
         return open_url(url, options, read_only=read_only)
     if options:
-        raise _takes_none(url)
+        raise _build_options_error(url)
     found = opener(url, read_only=read_only)
     opened, path = found if isinstance(found, tuple) else (found, "")
-    return adapt(opened, read_only=read_only), normalize_path(path)
+    return adapt_store(opened, read_only=read_only), normalize_path(path)
 
 
 def register_store(scheme: str) -> Callable[[Opener], Opener]:
@@ -284,7 +284,7 @@ def register_store(scheme: str) -> Callable[[Opener], Opener]:
     return add
 
 
-def _at_path(path: str, mode: str) -> tuple[Store, str]:
+def _open_path(path: str, mode: str) -> tuple[Store, str]:
     if not path.isascii():
         from tessarr.store.paths import check_path as check_file_path
 
@@ -294,7 +294,7 @@ def _at_path(path: str, mode: str) -> tuple[Store, str]:
         from tessarr.store.paths import expand_user
 
         path = str(expand_user(path))
-    if path.lower().endswith(_SUFFIXES_OF_FILES) or os.path.isfile(path):  # noqa: PTH113 (slow)
+    if path.lower().endswith(_FILE_SUFFIXES) or os.path.isfile(path):  # noqa: PTH113 (slow)
         from tessarr.store import single_file
 
         found = single_file.open_path(path, mode=mode, durable=durable)

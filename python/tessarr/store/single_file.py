@@ -14,7 +14,7 @@ from tessarr.store.paths import expand_user, is_writable
 if TYPE_CHECKING:
     from tessarr._engine import Store
 
-__all__ = ["ZIP_SUFFIXES", "completed", "file_of", "open_path", "open_url"]
+__all__ = ["ZIP_SUFFIXES", "open_path", "open_url", "parse_file_url", "repair_zip"]
 
 ZIP_SUFFIXES: Final = (".zip", ".ozx")
 """What the names of Zip files end in; OME-Zarr calls them ``.ozx``."""
@@ -40,13 +40,13 @@ def open_path(path: str, *, mode: str, durable: bool) -> tuple[Store, str] | Non
     if Path(path).is_dir():
         return None
     if suffix in ZIP_SUFFIXES or is_zip(path):
-        return _zip(path, mode=mode, durable=durable)
+        return _open_zip_file(path, mode=mode, durable=durable)
     if suffix not in _SQLITE_SUFFIXES:
         return None
     from tessarr.store.sqlite import is_sqlite
 
     if is_sqlite(path) or (suffix != ".db" and not Path(path).exists()):
-        return _database(path, mode=mode, durable=durable), ""
+        return _open_database(path, mode=mode, durable=durable), ""
     return None
 
 
@@ -55,7 +55,7 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
 
     None where the file is not on this machine.
     """
-    found = file_of(url)
+    found = parse_file_url(url)
     database = url.lower().startswith("sqlite")
     if found is None and not database:
         return None
@@ -63,12 +63,12 @@ def open_url(url: str, *, mode: str, durable: bool) -> tuple[Store, str] | None:
     if not file:
         raise ArgumentError(f"cannot open {url!r}: it names no file of this machine")
     if database:
-        return _database(file, mode=mode, durable=durable), normalize_path(path)
-    store, folder = _zip(file, mode=mode, durable=durable)
+        return _open_database(file, mode=mode, durable=durable), normalize_path(path)
+    store, folder = _open_zip_file(file, mode=mode, durable=durable)
     return store, normalize_path(path) or folder
 
 
-def completed(place: object, *, wanted: bool) -> bool:
+def repair_zip(place: object, *, wanted: bool) -> bool:
     """Complete a Zip file that a killed process left; return whether that was done.
 
     Parameters
@@ -81,7 +81,7 @@ def completed(place: object, *, wanted: bool) -> bool:
     if not wanted or not isinstance(place, str | os.PathLike):
         return False
     text = os.fspath(place)
-    path = (file_of(text) or ("", ""))[0] if "::" in text or "://" in text else text
+    path = (parse_file_url(text) or ("", ""))[0] if "::" in text or "://" in text else text
     path = str(expand_user(path))
     if not Path(path).is_file() or not (path.lower().endswith(ZIP_SUFFIXES) or is_zip(path)):
         return False
@@ -91,7 +91,7 @@ def completed(place: object, *, wanted: bool) -> bool:
     return True
 
 
-def _database(path: str, *, mode: str, durable: bool) -> Store:
+def _open_database(path: str, *, mode: str, durable: bool) -> Store:
     """Open a database; one that exists but may not be written for reading where "a" allows that."""
     from tessarr.store.sqlite import SQLiteStore
 
@@ -99,13 +99,13 @@ def _database(path: str, *, mode: str, durable: bool) -> Store:
     return SQLiteStore(path, read_only=mode == "r" or denied, durable=durable)
 
 
-def _zip(path: str, *, mode: str, durable: bool) -> tuple[Store, str]:
+def _open_zip_file(path: str, *, mode: str, durable: bool) -> tuple[Store, str]:
     from tessarr.store.zip import open_zip
 
     return open_zip(path, mode=mode, durable=durable)
 
 
-def file_of(url: str) -> tuple[str, str] | None:
+def parse_file_url(url: str) -> tuple[str, str] | None:
     """Return the file of this machine that a URL names, and the path in it; else None.
 
     Parameters
@@ -116,9 +116,9 @@ def file_of(url: str) -> tuple[str, str] | None:
 
     Examples
     --------
-    >>> file_of("sqlite:///data/x.db"), file_of("zip://a/b::file:///data/x%20y.zip")
+    >>> parse_file_url("sqlite:///data/x.db"), parse_file_url("zip://a/b::file:///data/x%20y.zip")
     (('/data/x.db', ''), ('/data/x y.zip', 'a/b'))
-    >>> file_of("zip::s3://bucket/x.zip")
+    >>> parse_file_url("zip::s3://bucket/x.zip")
     """
     from urllib.parse import unquote
 

@@ -10,17 +10,25 @@ from tessarr.errors import StoreError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BROKEN", "NOT_IMPLEMENTED", "causes", "is_undone", "judged", "may_pass", "status_of"]
+__all__ = [
+    "GATEWAY_STATUSES",
+    "NOT_IMPLEMENTED",
+    "classify_error",
+    "get_status",
+    "is_transient",
+    "is_unapplied",
+    "iterate_causes",
+]
 
 NOT_IMPLEMENTED: Final = 501
 """The status with which a server says that it knows no such request."""
 
-BROKEN: Final = frozenset({500, 502, 504})
+GATEWAY_STATUSES: Final = frozenset({500, 502, 504})
 """With these a server, or who stands before it, says no more than that there is no answer."""
 
-_BUSY: Final = frozenset({408, 429, 503})
+_BUSY_STATUSES: Final = frozenset({408, 429, 503})
 """With these it says that it has done nothing."""
-_PASSING: Final = frozenset(
+_TRANSIENT_ERRNOS: Final = frozenset(
     getattr(errno, name)
     for name in (
         "EAGAIN",
@@ -38,7 +46,7 @@ _PASSING: Final = frozenset(
     )
     if hasattr(errno, name)
 )
-_CONNECTIONS: Final = frozenset(
+_CONNECTION_ERRORS: Final = frozenset(
     {
         "ClientConnectionError",  # aiohttp
         "ClientPayloadError",
@@ -51,19 +59,19 @@ _CONNECTIONS: Final = frozenset(
     }
 )
 
-_NEVER_SENT: Final = frozenset(
+_UNSENT_ERRORS: Final = frozenset(
     {"ClientConnectorError", "ConnectTimeoutError", "EndpointConnectionError"}
 )
 
 
-def causes(error: BaseException | None) -> Iterator[BaseException]:
+def iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
     """Return an error, and what it was caused by."""
     while error is not None:
         yield error
         error = error.__cause__
 
 
-def status_of(error: BaseException) -> int:
+def get_status(error: BaseException) -> int:
     """Return the status with which a server has answered; 0 where the error does not say."""
     answer = getattr(error, "response", None)  # of botocore
     if isinstance(answer, dict):
@@ -73,52 +81,54 @@ def status_of(error: BaseException) -> int:
     return int(status) if isinstance(status, (int, str)) and str(status).isdigit() else 0
 
 
-def may_pass(error: BaseException | None) -> bool:
+def is_transient(error: BaseException | None) -> bool:
     """Return whether an error of a store may be gone when it is asked again.
 
     Examples
     --------
-    >>> may_pass(ConnectionResetError()), may_pass(FileNotFoundError())
+    >>> is_transient(ConnectionResetError()), is_transient(FileNotFoundError())
     (True, False)
     """
-    for cause in causes(error):
+    for cause in iterate_causes(error):
         if isinstance(cause, StoreError):
             return cause.retryable
         if isinstance(cause, (ConnectionError, TimeoutError)):
             return True
-        if status_of(cause) in _BUSY | BROKEN:
+        if get_status(cause) in _BUSY_STATUSES | GATEWAY_STATUSES:
             return True
-        if isinstance(cause, OSError) and cause.errno in _PASSING:
+        if isinstance(cause, OSError) and cause.errno in _TRANSIENT_ERRNOS:
             return True
-        if _is_named(cause, _CONNECTIONS):
+        if _has_class_name(cause, _CONNECTION_ERRORS):
             return True
     return False
 
 
-def is_undone(error: BaseException) -> bool | None:
+def is_unapplied(error: BaseException) -> bool | None:
     """Return whether an error says that nothing was changed, as servers do that are busy.
 
     False where there was no answer: then nobody knows. None where something else failed.
 
     Examples
     --------
-    >>> is_undone(ConnectionResetError()), is_undone(OSError("no"))
+    >>> is_unapplied(ConnectionResetError()), is_unapplied(OSError("no"))
     (False, None)
     """
-    for cause in causes(error):
-        if isinstance(cause, ConnectionRefusedError) or _is_named(cause, _NEVER_SENT):
+    for cause in iterate_causes(error):
+        if isinstance(cause, ConnectionRefusedError) or _has_class_name(cause, _UNSENT_ERRORS):
             return None
-        if isinstance(cause, (ConnectionError, TimeoutError)) or _is_named(cause, _CONNECTIONS):
+        if isinstance(cause, (ConnectionError, TimeoutError)) or _has_class_name(
+            cause, _CONNECTION_ERRORS
+        ):
             return False
-        if status_of(cause) in _BUSY | BROKEN:
-            return status_of(cause) in _BUSY
+        if get_status(cause) in _BUSY_STATUSES | GATEWAY_STATUSES:
+            return get_status(cause) in _BUSY_STATUSES
     return None
 
 
-def judged(error: BaseException) -> tuple[BaseException, bool, bool | None]:
-    """Return an error of a store, as it is told, `may_pass` and `is_undone`."""
-    return error, may_pass(error), is_undone(error)
+def classify_error(error: BaseException) -> tuple[BaseException, bool, bool | None]:
+    """Return an error of a store, as it is told, `is_transient` and `is_unapplied`."""
+    return error, is_transient(error), is_unapplied(error)
 
 
-def _is_named(error: BaseException, names: frozenset[str]) -> bool:
+def _has_class_name(error: BaseException, names: frozenset[str]) -> bool:
     return any(kind.__name__ in names for kind in type(error).__mro__)

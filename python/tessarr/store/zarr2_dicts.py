@@ -71,7 +71,7 @@ class DictStore(_ObjectStore):
         arguments: dict[str, Any] = {"root": cls() if root is None else root, "cls": cls}
         if dimension_separator is not None:
             arguments["dimension_separator"] = dimension_separator
-        made = made_class._make(arguments, ForeignStore(_Nested(arguments["root"], cls)))
+        made = made_class._build(arguments, ForeignStore(_NestedDicts(arguments["root"], cls)))
         made.dimension_separator = dimension_separator
         return made
 
@@ -100,20 +100,20 @@ class KVStore(_ObjectStore):
     """
 
     def __new__(cls, mutablemapping: MutableMapping[str, Any]) -> Self:
-        return cls._make({"mutablemapping": mutablemapping}, ForeignStore(mutablemapping))
+        return cls._build({"mutablemapping": mutablemapping}, ForeignStore(mutablemapping))
 
 
-class _Nested:
+class _NestedDicts:
     """Dicts in dicts as a store: see `tessarr.store.protocol`."""
 
     def __init__(self, root: _Dict, make: Callable[[], _Dict]) -> None:
         self._root = root
-        self._make = make
+        self._build = make
         self._lock = RLock()
 
     def get(self, key: str) -> Any:
         *folders, name = key.split("/")
-        found = self._folder(folders)
+        found = self._find_folder(folders)
         value = None if found is None else found.get(name)
         return None if isinstance(value, Mapping) else value
 
@@ -123,7 +123,7 @@ class _Nested:
             found: Any = self._root
             for folder in folders:
                 if folder not in found:
-                    found[folder] = self._make()
+                    found[folder] = self._build()
                 found = found[folder]
                 if not isinstance(found, MutableMapping):
                     raise StoreError(f"cannot store {key!r}: {folder!r} in it is a value", key=key)
@@ -140,13 +140,13 @@ class _Nested:
         with self._lock:
             if not prefix:
                 self._root.clear()
-            elif self._folder(prefix[:-1].split("/")) is not None:
+            elif self._find_folder(prefix[:-1].split("/")) is not None:
                 self._remove(prefix[:-1])
 
     def _remove(self, path: str) -> None:
         """Remove a value or a dict, and the dicts around it that are empty then."""
         *folders, name = path.split("/")
-        around = [self._folder(folders[:depth]) for depth in range(len(folders) + 1)]
+        around = [self._find_folder(folders[:depth]) for depth in range(len(folders) + 1)]
         for found, inner in zip(reversed(around), (name, *reversed(folders)), strict=True):
             assert found is not None
             del found[inner]
@@ -155,19 +155,19 @@ class _Nested:
 
     def list(self, prefix: str) -> Iterator[str]:
         with self._lock:
-            found = self._folder(prefix[:-1].split("/") if prefix else [])
-            keys = [*_below(found, prefix)] if found is not None else []
+            found = self._find_folder(prefix[:-1].split("/") if prefix else [])
+            keys = [*_iterate_keys(found, prefix)] if found is not None else []
         return iter(keys)
 
     def list_dir(self, prefix: str) -> tuple[Any, Any]:
         with self._lock:
-            found = self._folder(prefix[:-1].split("/") if prefix else [])
+            found = self._find_folder(prefix[:-1].split("/") if prefix else [])
             items = [] if found is None else [*found.items()]
         folders = [f"{prefix}{name}/" for name, value in items if isinstance(value, Mapping)]
         keys = [f"{prefix}{name}" for name, value in items if not isinstance(value, Mapping)]
         return keys, folders
 
-    def _folder(self, names: Any) -> _Dict | None:
+    def _find_folder(self, names: Any) -> _Dict | None:
         found: Any = self._root
         for name in names:
             found = found.get(name)
@@ -176,7 +176,7 @@ class _Nested:
         return found  # type: ignore[no-any-return] # checked at each step
 
 
-def _below(found: Mapping[str, Any], prefix: str) -> Iterator[str]:
+def _iterate_keys(found: Mapping[str, Any], prefix: str) -> Iterator[str]:
     # Keys may be nested more deeply than calls may.
     folders = [(prefix, found)]
     while folders:

@@ -59,7 +59,7 @@ class DirectoryStore(LocalStore):
         return made
 
     @classmethod
-    def _restored(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
+    def _restore(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
         return cls(path, dimension_separator=separator)
 
 
@@ -155,7 +155,7 @@ class TempStore(DirectoryStore):
         self._remove()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DirectoryStore._restored, (self.path, self.dimension_separator)
+        return DirectoryStore._restore, (self.path, self.dimension_separator)
 
 
 class _Removal:

@@ -109,7 +109,7 @@ def test_what_others_do_to_a_zip_file_before_it_is_written_is_compared(
         with ZipStore(path, mode="r+") as writer:
             writer["a"] = b"2"
 
-    _meanwhile(monkeypatch, "take", others)
+    _meanwhile(monkeypatch, "lock_for_writing", others)
     done = store.write("a", b"3", if_equal=known).result()
     assert (done.generation, store["a"]) == (b"", b"2")
 
@@ -130,7 +130,7 @@ def test_parts_of_a_chunk_that_others_write_to_a_zip_file_stay(
             values[3] = 7
             writer["c/0"] = bytes(values)
 
-    _meanwhile(monkeypatch, "take", others)
+    _meanwhile(monkeypatch, "lock_for_writing", others)
     array[0] = 5
     assert array.read().result().tolist() == [5, 1, 1, 7]
 
@@ -145,7 +145,7 @@ def test_a_zip_file_that_others_make_meanwhile_is_told(
         with ZipStore(path, mode="w") as writer:
             writer["a"] = b"1"
 
-    _meanwhile(monkeypatch, "_begin", others)
+    _meanwhile(monkeypatch, "_create_file", others)
     with pytest.raises(StoreError, match="do it again") as raised:
         store["b"] = b"2"
     assert raised.value.retryable

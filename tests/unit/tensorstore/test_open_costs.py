@@ -78,7 +78,7 @@ def test_what_nothing_is_remembered_of_yet_is_fresh(name: str, tmp_path: Path) -
     spec["context"] = {"cache_pool": {"total_bytes_limit": 10**6}}
     ts.open(spec, create=True, **WANTED).result()
     python = calls(lambda: ts.open(spec).result())
-    assert python["RememberingStore.__new__"] == 1, python
+    assert python["PooledCacheStore.__new__"] == 1, python
     context = ts.Context(spec.pop("context"))
     ts.open(spec, context=context).result()
     ts.open(spec).result().resize(exclusive_max=[50, 100]).result()

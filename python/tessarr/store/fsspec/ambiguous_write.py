@@ -7,19 +7,25 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.errors import StoreError
-from tessarr.store.transient import BROKEN
+from tessarr.store.transient import GATEWAY_STATUSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ["answer_lost", "noting", "unclear", "watch", "watch_s3"]
+__all__ = [
+    "build_answer_lost_error",
+    "build_unclear_error",
+    "record_requests",
+    "trace_s3_client",
+    "trace_session",
+]
 
 T = TypeVar("T")
 
 _sent: Final[ContextVar[list[object] | None]] = ContextVar("sent", default=None)
 
 
-async def noting(
+async def record_requests(
     lost: list[object], work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
 ) -> T:
     """Do what asks a server, and note the requests to which there is no answer."""
@@ -27,7 +33,7 @@ async def noting(
     return await work(*arguments)
 
 
-def answer_lost(path: str) -> StoreError:
+def build_answer_lost_error(path: str) -> StoreError:
     """Return the error of a change that may have been made before it was refused."""
     return StoreError(
         f"{path!r}: the answer to a change was lost, and asked again the server has refused it, "
@@ -36,12 +42,12 @@ def answer_lost(path: str) -> StoreError:
     )
 
 
-def unclear() -> ConnectionError:
+def build_unclear_error() -> ConnectionError:
     """Return the error of a change that may have been made before it could not be asked for."""
     return ConnectionError("the answer to a change was lost, and then it failed")
 
 
-async def watch_s3(client: Any) -> None:
+async def trace_s3_client(client: Any) -> None:
     """Have the requests of a client of botocore noted.
 
     It asks again, and so do s3fs, and aiohttp where a connection was closed, which tells nobody.
@@ -54,34 +60,34 @@ async def watch_s3(client: Any) -> None:
         found = [*http._sessions.values()]
     for session in found:
         if hasattr(session, "trace_configs"):  # else it is none of aiohttp
-            watch(session)
+            trace_session(session)
 
 
-def watch(session: Any) -> None:
+def trace_session(session: Any) -> None:
     """Have the requests of a session of aiohttp noted."""
-    if _watch() not in session.trace_configs:
-        session.trace_configs.append(_watch())
+    if _get_trace() not in session.trace_configs:
+        session.trace_configs.append(_get_trace())
 
 
 @lru_cache(1)
-def _watch() -> Any:
+def _get_trace() -> Any:
     from aiohttp import TraceConfig
 
     made = TraceConfig()
-    made.on_request_headers_sent.append(_begin)
-    made.on_request_redirect.append(_end)
-    made.on_request_end.append(_end)
+    made.on_request_headers_sent.append(_add_request)
+    made.on_request_redirect.append(_remove_request)
+    made.on_request_end.append(_remove_request)
     made.freeze()
     return made
 
 
-async def _begin(*_: Any) -> None:
+async def _add_request(*_: Any) -> None:
     sent = _sent.get()
     if sent is not None:
         sent.append(None)
 
 
-async def _end(_: Any, __: Any, told: Any) -> None:
+async def _remove_request(_: Any, __: Any, told: Any) -> None:
     sent = _sent.get()
-    if sent and told.response.status not in BROKEN:
+    if sent and told.response.status not in GATEWAY_STATUSES:
         sent.pop()

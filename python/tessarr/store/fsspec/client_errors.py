@@ -7,7 +7,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from tessarr.errors import StoreError, TessarrError, UnsupportedError
-from tessarr.store.transient import causes, may_pass, status_of
+from tessarr.store.transient import get_status, is_transient, iterate_causes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-__all__ = ["hidden_failure", "raises_store_errors", "reason_of", "store_error"]
+__all__ = ["build_store_error", "describe_error", "find_hidden_failure", "raises_store_errors"]
 
-_DENIED: Final = frozenset({401, 403, 407})
-_UNCHANGED: Final = (
+_DENIED_STATUSES: Final = frozenset({401, 403, 407})
+_UNCHANGED_ERRORS: Final = (
     TessarrError,
     MemoryError,
     Warning,
@@ -30,7 +30,7 @@ _UNCHANGED: Final = (
 """Classes of errors that reach the user unchanged."""
 
 
-def store_error(
+def build_store_error(
     error: Exception, action: str, location: str, *, key: str | None = None, reason: str = ""
 ) -> Exception:
     """Return the error to raise where a file system has failed.
@@ -57,18 +57,18 @@ def store_error(
 
     Examples
     --------
-    >>> error = store_error(ConnectionRefusedError(111, "refused"), "read", "http://host/a")
+    >>> error = build_store_error(ConnectionRefusedError(111, "refused"), "read", "http://host/a")
     >>> str(error), error.errno, error.retryable
     ('cannot read http://host/a: [Errno 111] refused', 111, True)
     """
-    if isinstance(error, _UNCHANGED):
+    if isinstance(error, _UNCHANGED_ERRORS):
         return error
-    message = f"cannot {action} {location}: {reason or reason_of(error)}"
+    message = f"cannot {action} {location}: {reason or describe_error(error)}"
     if isinstance(error, NotImplementedError):
         found: Exception = UnsupportedError(message)
     else:
-        number = errno.EACCES if _is_denied(error) else _number(error)
-        found = StoreError(message, retryable=may_pass(error), errno=number, key=key)
+        number = errno.EACCES if _is_denied(error) else _get_errno(error)
+        found = StoreError(message, retryable=is_transient(error), errno=number, key=key)
     found.__cause__ = error
     return found
 
@@ -99,7 +99,9 @@ def raises_store_errors(
     return decorate
 
 
-def hidden_failure(error: BaseException, absent: Collection[int] = (404,)) -> BaseException | None:
+def find_hidden_failure(
+    error: BaseException, absent: Collection[int] = (404,)
+) -> BaseException | None:
     """Return the failure that an error hides which claims that a file is absent; else None.
 
     The web file system of fsspec raises `FileNotFoundError` where a server cannot be reached.
@@ -112,18 +114,18 @@ def hidden_failure(error: BaseException, absent: Collection[int] = (404,)) -> Ba
         The statuses with which a server says that a file is absent.
     """
     if isinstance(error, FileNotFoundError):
-        for cause in causes(error.__cause__):
-            if may_pass(cause) or status_of(cause) not in {0, *absent}:
+        for cause in iterate_causes(error.__cause__):
+            if is_transient(cause) or get_status(cause) not in {0, *absent}:
                 return cause
     return None
 
 
-def reason_of(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Return the text of an error, or other words where it has none.
 
     Examples
     --------
-    >>> reason_of(TimeoutError()), reason_of(OSError("disk is full"))
+    >>> describe_error(TimeoutError()), describe_error(OSError("disk is full"))
     ('the server did not answer in time', 'disk is full')
     """
     if text := str(error):
@@ -135,17 +137,17 @@ def reason_of(error: Exception) -> str:
     return type(error).__name__
 
 
-def _number(error: Exception) -> int | None:
+def _get_errno(error: Exception) -> int | None:
     """Return the number of the system's error, without those of name resolution."""
-    for cause in causes(error):
+    for cause in iterate_causes(error):
         number = getattr(cause, "errno", None)
         if isinstance(cause, OSError) and isinstance(number, int) and number > 0:
             return number
-    is_late = any(isinstance(cause, TimeoutError) for cause in causes(error))
+    is_late = any(isinstance(cause, TimeoutError) for cause in iterate_causes(error))
     return errno.ETIMEDOUT if is_late else None
 
 
 def _is_denied(error: Exception) -> bool:
     if isinstance(error, PermissionError) or str(error).startswith("Forbidden"):  # of gcsfs
         return True
-    return any(status_of(cause) in _DENIED for cause in causes(error))
+    return any(get_status(cause) in _DENIED_STATUSES for cause in iterate_causes(error))

@@ -19,41 +19,51 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-__all__ = ["Fail", "begun", "closed", "reentry", "take", "under_way", "waited"]
+__all__ = [
+    "FailCallback",
+    "build_closed_error",
+    "find_reentry",
+    "get_pending",
+    "run_in_loop",
+    "start_work",
+    "wait_for_item",
+]
 
-Fail: TypeAlias = "Callable[[BaseException], object]"
+FailCallback: TypeAlias = "Callable[[BaseException], object]"
 """Is told why what somebody waits for does not come."""
 
-_LOOK_EVERY_S: Final = 0.05
+_POLL_S: Final = 0.05
 
-_under_way: Final[WeakKeyDictionary[AbstractEventLoop, dict[Fail, object]]] = WeakKeyDictionary()
+_pending: Final[WeakKeyDictionary[AbstractEventLoop, dict[FailCallback, object]]] = (
+    WeakKeyDictionary()
+)
 
 
-def under_way(loop: AbstractEventLoop) -> dict[Fail, object]:
+def get_pending(loop: AbstractEventLoop) -> dict[FailCallback, object]:
     """Return what ends those who wait for an event loop, if that is closed before it has.
 
     The values are only kept: loops keep no tasks. Nothing but the call of its method tells of a
     loop that it is closed, and what it has not done it never does.
     """
-    found = _under_way.get(loop)
+    found = _pending.get(loop)
     if found is None:
-        found = _under_way.setdefault(loop, {})
+        found = _pending.setdefault(loop, {})
         close = loop.close
 
         def closing() -> None:
             close()
             with suppress(KeyError):  # those who begin meanwhile may take their own out
                 while True:
-                    found.popitem()[0](closed())
+                    found.popitem()[0](build_closed_error())
 
         with suppress(AttributeError):  # loops of others need not let it be replaced
             loop.close = closing  # type: ignore[method-assign]
     return found
 
 
-def begun(loop: AbstractEventLoop, work: Callable[[], object], fail: Fail) -> None:
+def start_work(loop: AbstractEventLoop, work: Callable[[], object], fail: FailCallback) -> None:
     """Have an event loop in another thread begin work; `fail` if it is closed before that."""
-    waits = under_way(loop)
+    waits = get_pending(loop)
     waits[fail] = None
 
     def begin() -> None:
@@ -64,15 +74,15 @@ def begun(loop: AbstractEventLoop, work: Callable[[], object], fail: Fail) -> No
         loop.call_soon_threadsafe(begin)
     except RuntimeError as error:
         waits.pop(fail, None)
-        raise closed() from error
+        raise build_closed_error() from error
 
 
-def closed() -> StoreError:
+def build_closed_error() -> StoreError:
     """Return what is told to who waits for an event loop that ends before it has answered."""
     return StoreError("the event loop of the file system was closed while it was asked")
 
 
-def waited(
+def run_in_loop(
     loop: AbstractEventLoop, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any
 ) -> T:
     """Return what work gives that is done by an event loop in another thread.
@@ -82,13 +92,13 @@ def waited(
     """
     from asyncio import CancelledError
 
-    refusal = reentry(loop)
+    refusal = find_reentry(loop)
     if refusal is not None:
         raise refusal
     ended = Latch()
     result: list[T] = []
     failed: list[BaseException] = []
-    waits = under_way(loop)
+    waits = get_pending(loop)
 
     def fail(error: BaseException) -> None:
         failed.append(error)
@@ -101,25 +111,25 @@ def waited(
         try:
             result.append(await work(*arguments))
         except CancelledError:
-            failed.append(closed())
+            failed.append(build_closed_error())
         except BaseException as error:  # noqa: BLE001 (told to who waits)
             failed.append(error)
         waits.pop(fail, None)
         ended.open()
 
-    begun(loop, begin, fail)
+    start_work(loop, begin, fail)
     ended.wait()
     if failed:
         raise failed.pop()
     return result.pop()
 
 
-def reentry(loop: AbstractEventLoop) -> UnsupportedError | None:
+def find_reentry(loop: AbstractEventLoop) -> UnsupportedError | None:
     """Return why this thread must not wait for an event loop, if it is that one's."""
-    return _refusal() if _running() is loop else None
+    return _build_reentry_error() if _get_running_loop() is loop else None
 
 
-def take(ends: SimpleQueue[Any], timeout: float | None) -> None:
+def wait_for_item(ends: SimpleQueue[Any], timeout: float | None) -> None:
     """Wait for an item, as `get` does.
 
     Raises
@@ -128,29 +138,29 @@ def take(ends: SimpleQueue[Any], timeout: float | None) -> None:
         In the thread of an event loop that others wait for meanwhile: it may be their end that
         the item tells of.
     """
-    loop = _running()
-    waits = None if loop is None else _under_way.get(loop)
+    loop = _get_running_loop()
+    waits = None if loop is None else _pending.get(loop)
     if waits is None:
         ends.get(timeout=timeout)
         return
     until = None if timeout is None else monotonic() + timeout
     while True:
-        left = _LOOK_EVERY_S if until is None else min(_LOOK_EVERY_S, until - monotonic())
+        left = _POLL_S if until is None else min(_POLL_S, until - monotonic())
         try:
             ends.get(timeout=max(0.0, left))
         except Empty:
             if until is not None and monotonic() >= until:
                 raise  # so long a wait does no harm, whoever else waits
             if waits:
-                raise _refusal() from None
+                raise _build_reentry_error() from None
         else:
             return
 
 
-def _running() -> AbstractEventLoop | None:
+def _get_running_loop() -> AbstractEventLoop | None:
     asyncio = sys.modules.get("asyncio")  # where nobody has imported it, none runs
     return None if asyncio is None else asyncio._get_running_loop()
 
 
-def _refusal() -> UnsupportedError:
+def _build_reentry_error() -> UnsupportedError:
     return UnsupportedError("the thread that is to do it cannot wait for it")

@@ -11,36 +11,36 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tessarr.errors import ReadOnlyError, UnsupportedError
 from tessarr.store.fsspec.client_errors import (
-    hidden_failure,
+    build_store_error,
+    describe_error,
+    find_hidden_failure,
     raises_store_errors,
-    reason_of,
-    store_error,
 )
-from tessarr.store.transient import causes, may_pass, status_of
+from tessarr.store.transient import get_status, is_transient, iterate_causes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tessarr.store.protocol import OpenedValue
 
-__all__ = ["ABSENT", "Files", "protocols"]
+__all__ = ["ABSENT", "Files", "get_protocols"]
 
 _SMALL_BYTES: Final = 1 << 16
 _NOT_FOUND: Final = 404
-_REFUSALS: Final = frozenset({401, 403, 407, 410})
+_ABSENT_STATUSES: Final = frozenset({401, 403, 407, 410})
 """Statuses with which some web servers say that a file is absent."""
-_MARKS: Final = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
+_METADATA_NAMES: Final = ("zarr.json", ".zgroup", ".zarray", ".zmetadata")
 ABSENT: Final = (KeyError, FileNotFoundError)
 """What the engine takes for an absent key."""
-_UP: Final = frozenset({"", ".", ".."})
-_PATTERN: Final = frozenset("*?[")
-_TELLING: Final = frozenset(
+_UNSAFE_SEGMENTS: Final = frozenset({"", ".", ".."})
+_PATTERN_CHARACTERS: Final = frozenset("*?[")
+_STATE_FIELDS: Final = frozenset(
     {"crc", "created", "etag", "generation", "last_modified", "lastmodified", "modified", "mtime"}
 )
 """What file systems call that which changes with a file, in small letters."""
 
 
-def protocols(fs: Any) -> set[str]:
+def get_protocols(fs: Any) -> set[str]:
     """Return the schemes of the URLs of a file system."""
     protocol = fs.protocol
     return {protocol} if isinstance(protocol, str) else set(protocol)
@@ -61,52 +61,52 @@ class Files:
         concurrency: int,
         absent: tuple[int, ...] = (404,),
     ) -> None:
-        self._absent = absent
-        self._lists = False
+        self._absent_statuses = absent
+        self._can_list = False
         self.concurrency = concurrency
-        self._made_in = os.getpid()
-        self._given = fs
-        self._asked: dict[int, Any] = {}  # by process: forked children have another one
+        self._process = os.getpid()
+        self._original_fs = fs
+        self._fs_by_process: dict[int, Any] = {}  # by process: forked children have another one
         self._preparing: dict[int, Lock] = {}
         self._root = root
-        self._missing = missing
-        self._quoted = bool(protocols(fs) & {"http", "https"})
+        self._missing_errors = missing
+        self._is_web = bool(get_protocols(fs) & {"http", "https"})
 
     @property
     def _fs(self) -> Any:
         here = os.getpid()
-        found = self._asked.get(here)
+        found = self._fs_by_process.get(here)
         if found is None:
             with self._preparing.setdefault(here, Lock()):
-                found = self._asked.get(here)
+                found = self._fs_by_process.get(here)
                 if found is None:
-                    found = self._asked[here] = self._made(here)
+                    found = self._fs_by_process[here] = self._create_fs(here)
         return found
 
     @raises_store_errors("open")
-    def _made(self, here: int) -> Any:
+    def _create_fs(self, here: int) -> Any:
         """Return the file system that is asked in a process."""
-        fs = self._given
-        if here != self._made_in:
+        fs = self._original_fs
+        if here != self._process:
             # The thread that serves asynchronous file systems is not in a forked child.
             import pickle
 
             fs = pickle.loads(pickle.dumps(fs))  # noqa: S301 (our own)
         return fs if self.prepare is None else self.prepare(fs)
 
-    def _at(self, key: str) -> str:
-        if self._quoted:
+    def _to_path(self, key: str) -> str:
+        if self._is_web:
             from urllib.parse import quote
 
             key = quote(key)
         return f"{self._root}/{key}" if self._root else key
 
-    def _keys(self, paths: builtins.list[str]) -> builtins.list[str]:
+    def _to_keys(self, paths: builtins.list[str]) -> builtins.list[str]:
         start = len(self._root)
         keys = [path[start:].strip("/") for path in paths if path.startswith(f"{self._root}/")]
         if not self._root:
             keys = [path.strip("/") for path in paths]
-        if self._quoted:
+        if self._is_web:
             from urllib.parse import unquote
 
             keys = [unquote(key) for key in keys]
@@ -115,59 +115,63 @@ class Files:
     @raises_store_errors("read", *ABSENT)
     def get(self, key: str) -> bytes | None:
         try:
-            data: bytes = self._fs.cat_file(self._at(key))
+            data: bytes = self._fs.cat_file(self._to_path(key))
         except Exception as error:  # noqa: BLE001 (raised again unless it says so)
-            self._check_absent(error, self._at(key))
+            self._check_absent(error, self._to_path(key))
             return None
         return data
 
     def _is_absent(self, error: BaseException, path: str) -> bool:
         """Tell whether an error of the file system says that a key is absent."""
-        says_so = isinstance(error, self._missing) or any(
-            status_of(cause) in self._absent for cause in causes(error)
+        says_so = isinstance(error, self._missing_errors) or any(
+            get_status(cause) in self._absent_statuses for cause in iterate_causes(error)
         )
-        return says_so and self._hidden_failure(error, path) is None
+        return says_so and self._find_hidden_failure(error, path) is None
 
     def _check_absent(self, error: Exception, path: str) -> None:
         """Raise an error of the file system, if it does not say that a key is absent."""
         if not self._is_absent(error, path):
-            raise self._hidden_failure(error, path) or error
+            raise self._find_hidden_failure(error, path) or error
 
-    def _hidden_failure(self, error: BaseException, path: str) -> BaseException | None:
+    def _find_hidden_failure(self, error: BaseException, path: str) -> BaseException | None:
         """Return why a file only seems to be absent; None where it is."""
-        found = hidden_failure(error, self._absent)
+        found = find_hidden_failure(error, self._absent_statuses)
         if found is None and isinstance(error, FileNotFoundError) and _is_cache(self._fs):
             # A cache asks whether the file is there, and takes each failure for a "no".
             try:
                 self._fs.fs.info(path)
             except Exception as failure:  # noqa: BLE001 (returned, unless it says "absent")
-                found = hidden_failure(failure, self._absent)
-                return found if isinstance(failure, self._missing) else failure
+                found = find_hidden_failure(failure, self._absent_statuses)
+                return found if isinstance(failure, self._missing_errors) else failure
             return ConnectionError("the file system did not find the file, which is there")
         return found
 
     def _error(self, action: str, error: Exception, *arguments: Any) -> Exception:
         """Return the error to raise where the file system has failed: most arguments are a key."""
         key = arguments[0] if arguments and isinstance(arguments[0], str) else ""
-        location = self._location(self._at(key))
-        return store_error(error, action, location, key=key or None, reason=self._reason(error))
+        location = self._format_location(self._to_path(key))
+        return build_store_error(
+            error, action, location, key=key or None, reason=self._describe_error(error)
+        )
 
-    def _location(self, path: str) -> str:
+    def _format_location(self, path: str) -> str:
         """Return the URL of a path, for messages."""
         try:
-            return str(self._given.unstrip_protocol(path))
+            return str(self._original_fs.unstrip_protocol(path))
         except Exception:  # noqa: BLE001 (a file system of a user's own; the path says enough)
             return path
 
-    def _reason(self, error: Exception) -> str:
+    def _describe_error(self, error: Exception) -> str:
         """Return why the file system has failed, and what the user can do."""
-        if any(type(cause).__name__ == "NoCredentialsError" for cause in causes(error)):
-            return f"{reason_of(error)}; for what is public give storage_options={{'anon': True}}"
-        status = next(filter(None, map(status_of, causes(error))), 0)
-        if not self._quoted or not status:
-            return reason_of(error)
+        if any(type(cause).__name__ == "NoCredentialsError" for cause in iterate_causes(error)):
+            return (
+                f"{describe_error(error)}; for what is public give storage_options={{'anon': True}}"
+            )
+        status = next(filter(None, map(get_status, iterate_causes(error))), 0)
+        if not self._is_web or not status:
+            return describe_error(error)
         reason = f"the server answers {status} {responses.get(status, '')}".rstrip()
-        if status not in _REFUSALS:
+        if status not in _ABSENT_STATUSES:
             return reason
         return (
             f"{reason}; give credentials in storage_options, such as headers={{'Authorization': …}}"
@@ -178,7 +182,7 @@ class Files:
     @raises_store_errors("read", *ABSENT)
     def open_head(self, key: str, count: int | None) -> OpenedValue | None:
         """Open a file, by its first bytes, or by all."""
-        path = self._at(key)
+        path = self._to_path(key)
         options = {} if count is None else {"start": 0, "end": count}
         try:
             data: bytes = self._fs.cat_file(path, **options)
@@ -194,7 +198,7 @@ class Files:
 
     @raises_store_errors("read", *ABSENT)
     def open_value(self, key: str) -> OpenedValue | None:
-        fs, path = self._fs, self._at(key)
+        fs, path = self._fs, self._to_path(key)
         try:
             fs.invalidate_cache(self._root)
             info = fs.info(path)
@@ -207,11 +211,11 @@ class Files:
         except Exception as error:  # noqa: BLE001 (raised again unless it says so)
             self._check_absent(error, path)
             return None
-        return _OpenedFile(self, path, size, None, _state(info))
+        return _OpenedFile(self, path, size, None, _get_state(info))
 
     @raises_store_errors("write")
     def put(self, key: str, data: bytes) -> bytes | bool | None:
-        fs, path = self._fs, self._at(key)
+        fs, path = self._fs, self._to_path(key)
         try:
             try:
                 fs.pipe_file(path, data)
@@ -219,96 +223,100 @@ class Files:
                 fs.makedirs(path.rpartition("/")[0], exist_ok=True)
                 fs.pipe_file(path, data)
         except NotImplementedError as error:
-            raise self._refusal(key) from error
+            raise self._build_read_only_error(key) from error
         return None
 
     @raises_store_errors("delete", *ABSENT)
     def delete(self, key: str) -> None:
-        path = self._at(key)
+        path = self._to_path(key)
         try:
             self._fs.rm_file(path)
-        except self._missing as error:
+        except self._missing_errors as error:
             self._check_absent(error, path)
         except NotImplementedError as error:
-            raise self._refusal(key) from error
+            raise self._build_read_only_error(key) from error
 
-    def _refusal(self, key: str) -> ReadOnlyError:
-        name = type(self._given).__qualname__
+    def _build_read_only_error(self, key: str) -> ReadOnlyError:
+        name = type(self._original_fs).__qualname__
         return ReadOnlyError(f"key {key!r}: the file system {name} cannot be written to", key=key)
 
     @raises_store_errors("list")
     def list(self, prefix: str) -> builtins.list[str]:
-        fs, path = self._fs, self._at(prefix).rstrip("/")
+        fs, path = self._fs, self._to_path(prefix).rstrip("/")
         try:
             fs.invalidate_cache(path)
-            found = [key for key in self._keys(fs.find(path)) if key.startswith(prefix)]
+            found = [key for key in self._to_keys(fs.find(path)) if key.startswith(prefix)]
         except Exception as error:  # noqa: BLE001 (raised again unless it says so)
-            self._check_listed(error, path)
+            self._check_list_error(error, path)
             found = []
-        self._check_lists(prefix, listed=bool(found))
+        self._check_can_list(prefix, listed=bool(found))
         return found
 
     @raises_store_errors("list")
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        fs, path = self._fs, self._at(prefix).rstrip("/")
+        fs, path = self._fs, self._to_path(prefix).rstrip("/")
         try:
             fs.invalidate_cache(path)
             entries = fs.ls(path, detail=True)
         except Exception as error:  # noqa: BLE001 (raised again unless it says so)
-            self._check_listed(error, path)
+            self._check_list_error(error, path)
             entries = []
-        self._check_lists(prefix, listed=bool(entries))
+        self._check_can_list(prefix, listed=bool(entries))
         below = [entry for entry in entries if entry["name"].strip("/") != path.strip("/")]
         keys = [entry["name"] for entry in below if entry["type"] != "directory"]
         prefixes = [entry["name"] for entry in below if entry["type"] == "directory"]
-        return self._keys(keys), [f"{name}/" for name in self._keys(prefixes)]
+        return self._to_keys(keys), [f"{name}/" for name in self._to_keys(prefixes)]
 
-    def _check_listed(self, error: Exception, path: str) -> None:
+    def _check_list_error(self, error: Exception, path: str) -> None:
         """Raise the error of a listing, if it does not say that nothing is there."""
-        if isinstance(error, self._missing):
+        if isinstance(error, self._missing_errors):
             self._check_absent(error, path)
             return
-        status = next(filter(None, map(status_of, causes(error))), 0)
-        if self._quoted and 400 <= status < 500 and not may_pass(error):
+        status = next(filter(None, map(get_status, iterate_causes(error))), 0)
+        if self._is_web and 400 <= status < 500 and not is_transient(error):
             if status != _NOT_FOUND:
-                raise _cannot_list(path, f"it answers {status}") from error
+                raise _build_listing_error(path, f"it answers {status}") from error
             return
         raise error
 
-    def _check_lists(self, prefix: str, *, listed: bool) -> None:
+    def _check_can_list(self, prefix: str, *, listed: bool) -> None:
         """Raise, if a web server lists nothing where a node is: it cannot list.
 
         A folder that is not a node may be empty. Then the root decides, if it is listed or a node.
         """
-        self._lists = self._lists or listed
-        if self._lists or not self._quoted:
+        self._can_list = self._can_list or listed
+        if self._can_list or not self._is_web:
             return
         folders = ["", prefix] if prefix.endswith("/") else [""]
         for folder in folders:
-            if any(self.get(f"{folder}{name}") is not None for name in _MARKS):
+            if any(self.get(f"{folder}{name}") is not None for name in _METADATA_NAMES):
                 break
         else:
             return
         try:
-            self._lists = bool(self._fs.ls(self._at(folder).rstrip("/"), detail=False))
+            self._can_list = bool(self._fs.ls(self._to_path(folder).rstrip("/"), detail=False))
         except Exception as error:
-            raise _cannot_list(self._at(folder), "it lists no folder") from error
-        if not self._lists:
-            raise _cannot_list(self._at(folder), "it lists nothing where there is a node")
+            raise _build_listing_error(self._to_path(folder), "it lists no folder") from error
+        if not self._can_list:
+            raise _build_listing_error(
+                self._to_path(folder), "it lists nothing where there is a node"
+            )
 
     @raises_store_errors("delete")
     def delete_prefix(self, prefix: str) -> None:
         # Not the folder: on some systems that would be the bucket itself.
-        keys = [key for key in self.list(prefix) if _UP.isdisjoint(key.split("/"))]
+        keys = [key for key in self.list(prefix) if _UNSAFE_SEGMENTS.isdisjoint(key.split("/"))]
         # Metadata first: a deletion that stops leaves no array whose chunks are gone.
         keys.sort(key=lambda key: not _is_document(key))
         for documents in (True, False):
-            part = [self._at(key) for key in keys if _is_document(key) == documents]
-            plain = [path for path in part if _PATTERN.isdisjoint(path)]
+            part = [self._to_path(key) for key in keys if _is_document(key) == documents]
+            plain = [path for path in part if _PATTERN_CHARACTERS.isdisjoint(path)]
             if plain:
                 self._fs.rm(plain)
         for key in keys:
-            if not _PATTERN.isdisjoint(self._at(key)):  # which `rm` would take for a pattern
+            if not _PATTERN_CHARACTERS.isdisjoint(
+                self._to_path(key)
+            ):  # which `rm` would take for a pattern
                 self.delete(key)
 
 
@@ -322,7 +330,7 @@ def _is_document(key: str) -> bool:
     return name == "zarr.json" or name.startswith(".")
 
 
-def _cannot_list(path: str, why: str) -> UnsupportedError:
+def _build_listing_error(path: str, why: str) -> UnsupportedError:
     return UnsupportedError(
         f"the server cannot list {path}: {why}; open nodes by their paths, or have their writer "
         "call tessarr.consolidate_metadata",
@@ -343,7 +351,7 @@ class _OpenedFile:
         self._data = data
 
     def _error(self, action: str, error: Exception, *_: Any) -> Exception:
-        return self._files._error(action, error, *self._files._keys([self._path]))
+        return self._files._error(action, error, *self._files._to_keys([self._path]))
 
     @raises_store_errors("read")
     def read(self, offset: int, count: int) -> bytes:
@@ -355,8 +363,8 @@ class _OpenedFile:
         return self._data[offset : offset + count]
 
 
-def _state(info: dict[str, Any]) -> bytes | None:
+def _get_state(info: dict[str, Any]) -> bytes | None:
     """Return what tells the state of a file from most others; None if only its size does."""
-    if _TELLING.isdisjoint(map(str.lower, info)):
+    if _STATE_FIELDS.isdisjoint(map(str.lower, info)):
         return None
     return sha256(repr(sorted(info.items())).encode("utf-8", "surrogatepass")).digest()

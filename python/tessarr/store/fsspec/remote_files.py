@@ -13,37 +13,44 @@ from typing import TYPE_CHECKING, Any, Final
 from tessarr import _engine
 from tessarr.errors import StoreError
 from tessarr.store.fsspec.client_errors import raises_store_errors
-from tessarr.store.fsspec.event_loop import Fail, begun, closed, reentry, under_way, waited
+from tessarr.store.fsspec.event_loop import (
+    FailCallback,
+    build_closed_error,
+    find_reentry,
+    get_pending,
+    run_in_loop,
+    start_work,
+)
 from tessarr.store.fsspec.files import ABSENT, Files
 from tessarr.store.fsspec.servers import (
-    Part,
+    FilePart,
     Server,
-    as_sent,
-    changed,
-    fetched,
-    server_of,
-    version_of,
+    change_file,
+    encode_tag,
+    fetch_part,
+    find_server,
+    get_version,
 )
-from tessarr.store.object.http import Refusal, late, web_place
+from tessarr.store.object.http import ErrorResponse, build_timeout_error, find_web_endpoint
 from tessarr.store.transient import NOT_IMPLEMENTED
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-__all__ = ["FarFiles", "SharedFiles", "files_of"]
+__all__ = ["ConditionalFiles", "RemoteFiles", "create_files"]
 
 _FIRST_BYTES: Final = 1 << 16
 _TAG_BYTES: Final = 40  # what is longer could not be told
 
-_STRANGE: Final = frozenset({301, 307, 400, 401, 403})
+_REDIRECT_STATUSES: Final = frozenset({301, 307, 400, 401, 403})
 """With these a bucket says that it is elsewhere, or that who asks is somebody else."""
 _PAUSE_S: Final = 60.0
 _FORBIDDEN: Final = 403
 _ACTIONS: Final = {"GET": "read", "HEAD": "read", "DELETE": "delete"}
 
 
-def files_of(
+def create_files(
     fs: Any,
     root: str,
     missing: tuple[type[Exception], ...],
@@ -53,14 +60,14 @@ def files_of(
     absent: tuple[int, ...],
 ) -> Files:
     """Return the files of a folder, asked by as few requests as its kind allows."""
-    server = server_of(fs)
+    server = find_server(fs)
     if server is None:
         return Files(fs, root, missing, concurrency, absent)
-    kind = SharedFiles if conditional and server.change is not None else FarFiles
+    kind = ConditionalFiles if conditional and server.change is not None else RemoteFiles
     return kind(fs, root, missing, concurrency, absent, server)
 
 
-class FarFiles(Files):
+class RemoteFiles(Files):
     """Files of s3fs, gcsfs or fsspec's own file system of the web.
 
     A value that is opened comes with its first bytes, or with its last, so that its size costs
@@ -79,15 +86,15 @@ class FarFiles(Files):
         super().__init__(fs, root, missing, concurrency, absent)
         self.server = server
         self._site = _engine.Site()
-        self._place_from = 0.0  # when it is looked for
-        self._forbids = False
+        self._endpoint_after_s = 0.0  # when it is looked for
+        self._absent_is_forbidden = False
         usual = FileNotFoundError in missing and all(issubclass(one, OSError) for one in missing)
         if not usual:
-            self._place_from = inf
-        elif server.place is None:
-            place = web_place(fs, root)
+            self._endpoint_after_s = inf
+        elif server.find_endpoint is None:
+            place = find_web_endpoint(fs, root)
             if place is not None:
-                self._site.place(*place._replace(forbids=_FORBIDDEN in absent))
+                self._site.place(*place._replace(absent_is_forbidden=_FORBIDDEN in absent))
 
     @raises_store_errors("read", *ABSENT)
     def get(self, key: str) -> bytes | None:
@@ -96,165 +103,172 @@ class FarFiles(Files):
         return None if found is None else found.read(0, found.size)
 
     @raises_store_errors("read", *ABSENT)
-    def open_head(self, key: str, count: int | None) -> _Opened | None:
+    def open_head(self, key: str, count: int | None) -> _OpenedFile | None:
         """Open a file, by its first bytes, or by all."""
-        return waited(self._fs.loop, self._head, key, count)
+        return run_in_loop(self._fs.loop, self._fetch_head, key, count)
 
     @raises_store_errors("read", *ABSENT)
-    def open_value(self, key: str) -> _Opened | None:
+    def open_value(self, key: str) -> _OpenedFile | None:
         """Open a file, by its first bytes."""
         return self.open_head(key, _FIRST_BYTES)
 
     @raises_store_errors("read", *ABSENT)
-    def open_tail(self, key: str, count: int) -> _Opened | None:
+    def open_tail(self, key: str, count: int) -> _OpenedFile | None:
         """Open a file, by its last bytes."""
-        return waited(self._fs.loop, self._tail, key, count)
+        return run_in_loop(self._fs.loop, self._fetch_tail, key, count)
 
     @raises_store_errors("read", *ABSENT)
-    def open_part(self, key: str, offset: int, count: int) -> _Opened | None:
+    def open_part(self, key: str, offset: int, count: int) -> _OpenedFile | None:
         """Open a file, by some of its bytes, which it may not have."""
-        return waited(self._fs.loop, self._part, key, offset, count)
+        return run_in_loop(self._fs.loop, self._part, key, offset, count)
 
     def _reentry(self) -> Exception | None:
         """Return why this thread must not wait, if it must not."""
-        return reentry(self._fs.loop)
+        return find_reentry(self._fs.loop)
 
     def _answer(self, take: Callable[[], list[Any]]) -> None:
         """Have the event loop open files, each of which is told what was opened."""
         loop = self._fs.loop
 
         def fail(error: BaseException) -> None:
-            _fail(take(), error)
+            _fail_requests(take(), error)
 
-        begun(loop, lambda: self._begin(loop, take()), fail)
+        start_work(loop, lambda: self._start_requests(loop, take()), fail)
 
-    def _begin(self, loop: AbstractEventLoop, asked: list[Any]) -> None:
-        waits = under_way(loop)
+    def _start_requests(self, loop: AbstractEventLoop, asked: list[Any]) -> None:
+        waits = get_pending(loop)
         for one in asked:
-            fail = partial(_fail, [one])
-            waits[fail] = loop.create_task(self._answered(loop, one, fail))
+            fail = partial(_fail_requests, [one])
+            waits[fail] = loop.create_task(self._answer_request(loop, one, fail))
 
-    async def _answered(self, loop: AbstractEventLoop, asked: Any, fail: Fail) -> None:
+    async def _answer_request(
+        self, loop: AbstractEventLoop, asked: Any, fail: FailCallback
+    ) -> None:
         try:
             if asked.method == "open_tail":
-                found = await self._tail(asked.key, asked.count)
+                found = await self._fetch_tail(asked.key, asked.count)
             elif asked.method == "open_part":
                 found = await self._part(asked.key, asked.offset, asked.count)
             else:
                 count = _FIRST_BYTES if asked.method == "open_value" else asked.count
-                found = await self._head(asked.key, count)
+                found = await self._fetch_head(asked.key, count)
         except (KeyError, FileNotFoundError):  # as of every store, whatever else says so here
-            self._begin(loop, asked.tell(None))
+            self._start_requests(loop, asked.tell(None))
         except CancelledError:
-            self._begin(loop, asked.fail(closed()))
+            self._start_requests(loop, asked.fail(build_closed_error()))
         except Exception as error:  # noqa: BLE001 (told to who waits)
-            self._begin(loop, asked.fail(self._error("read", error, asked.key)))
+            self._start_requests(loop, asked.fail(self._error("read", error, asked.key)))
         except BaseException as error:  # noqa: BLE001 (told to who waits)
-            self._begin(loop, asked.fail(error))
+            self._start_requests(loop, asked.fail(error))
         else:
-            self._begin(loop, asked.tell(found))
+            self._start_requests(loop, asked.tell(found))
         finally:
-            under_way(loop).pop(fail, None)
+            get_pending(loop).pop(fail, None)
 
-    async def _head(self, key: str, count: int | None) -> _Opened | None:
-        found = await self._opened(key, None if count is None else f"bytes=0-{max(count, 1) - 1}")
+    async def _fetch_head(self, key: str, count: int | None) -> _OpenedFile | None:
+        found = await self._fetch_range(
+            key, None if count is None else f"bytes=0-{max(count, 1) - 1}"
+        )
         if found is not None:
             await found.complete(0, found.size if count is None else min(count, found.size))
         return found
 
-    async def _tail(self, key: str, count: int) -> _Opened | None:
-        found = await self._opened(key, f"bytes=-{max(count, 1)}")
+    async def _fetch_tail(self, key: str, count: int) -> _OpenedFile | None:
+        found = await self._fetch_range(key, f"bytes=-{max(count, 1)}")
         if found is not None:  # of a server that takes it for the beginning, too
             await found.complete(max(0, found.size - count), min(count, found.size))
         return found
 
-    async def _part(self, key: str, offset: int, count: int) -> _Opened | None:
-        return await self._opened(key, f"bytes={offset}-{offset + max(count, 1) - 1}")
+    async def _part(self, key: str, offset: int, count: int) -> _OpenedFile | None:
+        return await self._fetch_range(key, f"bytes={offset}-{offset + max(count, 1) - 1}")
 
-    async def _opened(self, key: str, span: str | None) -> _Opened | None:
-        path = self._at(key)
+    async def _fetch_range(self, key: str, span: str | None) -> _OpenedFile | None:
+        path = self._to_path(key)
         try:
-            part = await fetched(self._fs, self.server, path, span)
+            part = await fetch_part(self._fs, self.server, path, span)
         except Exception as error:  # noqa: BLE001 (raised again unless it says so)
             self._check_absent(error, path)
             if isinstance(error, PermissionError):
-                await self._forbidden()
+                await self._note_forbidden()
             return None
-        await self._look()
-        return _Opened(self, path, part)
+        await self._find_endpoint()
+        return _OpenedFile(self, path, part)
 
     # What the engine asks for itself
 
-    async def _look(self) -> None:
+    async def _find_endpoint(self) -> None:
         """Have the engine ask from now on, where it can: the file system knows now who it is."""
-        look = self.server.place
-        if look is None or not self._may_look():
+        look = self.server.find_endpoint
+        if look is None or not self._may_find_endpoint():
             return
         try:
             place = await look(self._fs, self._root)
             if place is not None:
-                place = place._replace(forbids=self._forbids, private=self.prepare is not None)
+                place = place._replace(
+                    absent_is_forbidden=self._absent_is_forbidden,
+                    ignores_listings=self.prepare is not None,
+                )
             placed = place and self._site.place(*place)
         except Exception:  # noqa: BLE001 (what is read comes without it, too)
-            self._leave()
+            self._suspend_endpoint()
             return
         if not placed:
-            self._place_from = inf
+            self._endpoint_after_s = inf
 
-    def _leave(self) -> None:
+    def _suspend_endpoint(self) -> None:
         """Have the file system alone ask for a while."""
         self._site.leave()
-        self._place_from = monotonic() + _PAUSE_S
+        self._endpoint_after_s = monotonic() + _PAUSE_S
 
-    async def _forbidden(self) -> None:
+    async def _note_forbidden(self) -> None:
         """Have the engine know that what is not there is forbidden, also to the file system."""
-        if not self._forbids:
-            self._forbids = True
+        if not self._absent_is_forbidden:
+            self._absent_is_forbidden = True
             self._site.leave()
-            if self._place_from < inf:
-                self._place_from = 0.0
-        await self._look()
+            if self._endpoint_after_s < inf:
+                self._endpoint_after_s = 0.0
+        await self._find_endpoint()
 
-    def _may_look(self) -> bool:
-        return not self._site.is_placed() and monotonic() >= self._place_from
+    def _may_find_endpoint(self) -> bool:
+        return not self._site.is_placed() and monotonic() >= self._endpoint_after_s
 
     def _refused(self, key: str, *told: Any) -> Exception | None:
-        """Return the error for what a server refused, as `Refusal` tells it.
+        """Return the error for what a server refused, as `ErrorResponse` tells it.
 
         None: the file system is to be asked, which knows what is to be done then.
         """
-        refusal = Refusal(*told)
-        if refusal.status in self._absent:
+        refusal = ErrorResponse(*told)
+        if refusal.status in self._absent_statuses:
             return None
-        if refusal.status in _STRANGE and self.server.place is not None:
-            self._leave()
+        if refusal.status in _REDIRECT_STATUSES and self.server.find_endpoint is not None:
+            self._suspend_endpoint()
         elif (
-            self._asks_once() and refusal.status != NOT_IMPLEMENTED
+            self._sends_once() and refusal.status != NOT_IMPLEMENTED
         ):  # of which its error says more
-            error = self.server.refusal(self._fs, self._at(key), refusal)
+            error = self.server.build_error(self._fs, self._to_path(key), refusal)
             return self._error(_ACTIONS.get(refusal.method, "write"), error, key)
         return None
 
     def _late(self, key: str) -> Exception | None:
         """Return the error for a server that has not answered in time; None: as above."""
-        if not self._asks_once():
-            self._leave()  # the file system may know a way on which it answers
+        if not self._sends_once():
+            self._suspend_endpoint()  # the file system may know a way on which it answers
             return None
-        return self._error("read", late(), key)
+        return self._error("read", build_timeout_error(), key)
 
     def _lost(self, key: str) -> Exception | None:
         """Return the error for a change whose answer was lost; None: as above."""
-        if not self._asks_once():
+        if not self._sends_once():
             return None
         return self._error("write", ConnectionError("the answer to a change was lost"), key)
 
     def _stored(self, key: str) -> None:
         """Have the file system forget what it knew of a file, and of its folder."""
-        self._fs.invalidate_cache(self._at(key))
+        self._fs.invalidate_cache(self._to_path(key))
 
-    def _asks_once(self) -> bool:
+    def _sends_once(self) -> bool:
         """Return whether nobody but its users asks again what a server was too busy for."""
-        return self.server.place is None or self.prepare is not None
+        return self.server.find_endpoint is None or self.prepare is not None
 
     # Changes
 
@@ -263,24 +277,24 @@ class FarFiles(Files):
         """Replace a file; give its version."""
         if self.server.change is None:
             return super().put(key, data)
-        return self._changed(key, data, None)
+        return self._change_file(key, data, None)
 
     @raises_store_errors("delete", *ABSENT)
     def delete(self, key: str) -> None:
         if self.server.change is None:
             super().delete(key)
             return
-        with suppress(*self._missing):
-            self._changed(key, None, None)
+        with suppress(*self._missing_errors):
+            self._change_file(key, None, None)
 
-    def _changed(self, key: str, data: bytes | None, tag: str | None) -> bytes | bool:
-        done = changed(self._fs, self.server, self._at(key), data, tag)
-        if done and self._may_look():
-            waited(self._fs.loop, self._look)
+    def _change_file(self, key: str, data: bytes | None, tag: str | None) -> bytes | bool:
+        done = change_file(self._fs, self.server, self._to_path(key), data, tag)
+        if done and self._may_find_endpoint():
+            run_in_loop(self._fs.loop, self._find_endpoint)
         return done
 
 
-class SharedFiles(FarFiles):
+class ConditionalFiles(RemoteFiles):
     """Those of servers that compare what a change is made of: several processes lose nothing."""
 
     @raises_store_errors("write")
@@ -289,13 +303,13 @@ class SharedFiles(FarFiles):
         if data is None and version is None:
             return self.open_head(key, 1) is None
         tag = "" if version is None else version.decode()
-        return self._changed(key, data, tag)
+        return self._change_file(key, data, tag)
 
 
-class _Opened:
+class _OpenedFile:
     """A file, of which a part is known."""
 
-    def __init__(self, files: FarFiles, path: str, part: Part) -> None:
+    def __init__(self, files: RemoteFiles, path: str, part: FilePart) -> None:
         self.size = part.size
         self._files = files
         self._path = path
@@ -305,38 +319,42 @@ class _Opened:
     def version(self) -> bytes | None:
         """What the server calls the state; None if that is not sure."""
         if self._files.server.change is None:
-            return self.state if self._part.lasts else None
-        return version_of(self._part.tag)
+            return self.state if self._part.is_stable else None
+        return get_version(self._part.tag)
 
     @property
     def state(self) -> bytes | None:
         """What tells the state from most others; None where the server tells nothing."""
-        tag = as_sent(self._part.tag)
+        tag = encode_tag(self._part.tag)
         return (tag if len(tag) <= _TAG_BYTES else sha256(tag).digest()) or None
 
     def _error(self, action: str, error: Exception, *_: Any) -> Exception:
-        return self._files._error(action, error, *self._files._keys([self._path]))
+        return self._files._error(action, error, *self._files._to_keys([self._path]))
 
     @raises_store_errors("read")
     def read(self, offset: int, count: int) -> bytes:
         part = self._part
-        if not _has(part, offset, count):
-            part = waited(self._files._fs.loop, self._fetched, offset, count)
+        if not _contains(part, offset, count):
+            part = run_in_loop(self._files._fs.loop, self._fetch, offset, count)
         begin = offset - part.first
         return part.data[begin : begin + count]
 
     async def complete(self, offset: int, count: int) -> None:
         """Know bytes from now on."""
-        if not _has(self._part, offset, count):
-            self._part = await self._fetched(offset, count)
+        if not _contains(self._part, offset, count):
+            self._part = await self._fetch(offset, count)
 
-    async def _fetched(self, offset: int, count: int) -> Part:
+    async def _fetch(self, offset: int, count: int) -> FilePart:
         """Return a part with bytes: what a server leaves out of it is asked for again."""
-        part = await self._asked(offset, count)
-        while not _has(part, offset, count):
+        part = await self._fetch_once(offset, count)
+        while not _contains(part, offset, count):
             end = part.first + len(part.data)
-            more = await self._asked(end, offset + count - end) if _has(part, offset, 1) else part
-            if not _has(more, end, 1):
+            more = (
+                await self._fetch_once(end, offset + count - end)
+                if _contains(part, offset, 1)
+                else part
+            )
+            if not _contains(more, end, 1):
                 raise StoreError(
                     f"{self._path!r}: the server gave {len(part.data)} bytes from {part.first}, "
                     f"not {count} from {offset}",
@@ -345,9 +363,9 @@ class _Opened:
             part = part._replace(data=part.data + more.data[end - more.first :])
         return part
 
-    async def _asked(self, offset: int, count: int) -> Part:
+    async def _fetch_once(self, offset: int, count: int) -> FilePart:
         files, span = self._files, f"bytes={offset}-{offset + count - 1}"
-        part = await fetched(files._fs, files.server, self._path, span)
+        part = await fetch_part(files._fs, files.server, self._path, span)
         # Whoever has refused a range need not have told the state.
         is_first = not (self._part.data or self._part.tag)
         if (part.tag != self._part.tag and not is_first) or part.size != self.size:
@@ -361,11 +379,11 @@ class _Opened:
         return part
 
 
-def _has(part: Part, offset: int, count: int) -> bool:
+def _contains(part: FilePart, offset: int, count: int) -> bool:
     return not count or part.first <= offset <= offset + count <= part.first + len(part.data)
 
 
-def _fail(asked: list[Any], error: BaseException) -> None:
+def _fail_requests(asked: list[Any], error: BaseException) -> None:
     """Tell an error to all who ask, those included who ask then."""
     while asked:
         asked += asked.pop().fail(error)

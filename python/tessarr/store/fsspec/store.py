@@ -13,25 +13,27 @@ from tessarr.errors import ArgumentError, NotFoundError, TessarrError, Unsupport
 from tessarr.format.install_hints import scheme_hint
 from tessarr.format.registry import set_public_module
 from tessarr.format.suggestions import did_you_mean
-from tessarr.store.fsspec.client_errors import hidden_failure, store_error
-from tessarr.store.fsspec.files import Files, protocols
-from tessarr.store.fsspec.remote_files import files_of
+from tessarr.store.fsspec.client_errors import build_store_error, find_hidden_failure
+from tessarr.store.fsspec.files import Files, get_protocols
+from tessarr.store.fsspec.remote_files import create_files
 from tessarr.store.repr_mixin import DescribedStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ["FSStore", "FsspecStore", "of_fsspec", "open_url"]
+__all__ = ["FSStore", "FsspecStore", "adapt_fsspec", "open_url"]
 
-_MISSING: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
-_READ_ONLY: Final = frozenset({"http", "https", "zip", "tar", "libarchive", "github", "data"})
-_opened: WeakValueDictionary[tuple[object, ...], Files] = WeakValueDictionary()
-_opening: Final = Lock()
+_MISSING_ERRORS: Final = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
+_READ_ONLY_SCHEMES: Final = frozenset(
+    {"http", "https", "zip", "tar", "libarchive", "github", "data"}
+)
+_open_files: WeakValueDictionary[tuple[object, ...], Files] = WeakValueDictionary()
+_open_files_lock: Final = Lock()
 if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread of its parent
     os.register_at_fork(
-        before=_opening.acquire,
-        after_in_parent=_opening.release,
-        after_in_child=_opening.release,
+        before=_open_files_lock.acquire,
+        after_in_parent=_open_files_lock.release,
+        after_in_child=_open_files_lock.release,
     )
 
 
@@ -82,8 +84,8 @@ class FsspecStore(DescribedStore):
     (['a/b'], FsspecStore('memory:///example'))
     """
 
-    _where: str
-    _made_of: object
+    _url: str
+    _user_store: object
 
     def __new__(
         cls,
@@ -102,24 +104,24 @@ class FsspecStore(DescribedStore):
             "path": path,
             "read_only": read_only,
             "allowed_exceptions": allowed_exceptions,
-            "missing_status": _statuses(missing_status),
+            "missing_status": _check_statuses(missing_status),
             "concurrency": concurrency,
             "retries": retries,
             "conditional_writes": conditional_writes,
         }
-        return cls._over(fs, path, arguments)
+        return cls._build_over(fs, path, arguments)
 
     @classmethod
-    def _over(cls, fs: Any, path: str, arguments: dict[str, Any]) -> Self:
+    def _build_over(cls, fs: Any, path: str, arguments: dict[str, Any]) -> Self:
         read_only: bool = arguments["read_only"]
-        missing: tuple[type[Exception], ...] = arguments["allowed_exceptions"] or _MISSING
-        fs, path = _plain(fs, path)
-        schemes = protocols(fs)
-        read_only = read_only or bool(schemes & _READ_ONLY)
+        missing: tuple[type[Exception], ...] = arguments["allowed_exceptions"] or _MISSING_ERRORS
+        fs, path = _unwrap_filesystem(fs, path)
+        schemes = get_protocols(fs)
+        read_only = read_only or bool(schemes & _READ_ONLY_SCHEMES)
         if schemes & {"file", "local"}:
-            made = cls._make(arguments, LocalStore(path or "/", read_only=read_only))
+            made = cls._build(arguments, LocalStore(path or "/", read_only=read_only))
         else:
-            files = _files_of(
+            files = _get_shared_files(
                 fs,
                 path,
                 missing,
@@ -128,8 +130,8 @@ class FsspecStore(DescribedStore):
                 conditional=arguments.get("conditional_writes", True),
                 absent=arguments.get("missing_status", (404,)),
             )
-            made = cls._make(arguments, ForeignStore(files, read_only=read_only))
-        made._where = fs.unstrip_protocol(path)
+            made = cls._build(arguments, ForeignStore(files, read_only=read_only))
+        made._url = fs.unstrip_protocol(path)
         return made
 
     @classmethod
@@ -163,7 +165,7 @@ class FsspecStore(DescribedStore):
         >>> FsspecStore.from_url("memory://example/x")
         FsspecStore('memory:///example/x')
         """
-        fs, path = _of_url(url, storage_options or {})
+        fs, path = _open_filesystem(url, storage_options or {})
         return cls(fs, path, read_only=read_only, **settings)
 
     @classmethod
@@ -189,7 +191,7 @@ class FsspecStore(DescribedStore):
 
     def __repr__(self) -> str:
         read_only = ", read_only=True" if self._arguments["read_only"] else ""
-        return f"{type(self).__name__}({self._where!r}{read_only})"
+        return f"{type(self).__name__}({self._url!r}{read_only})"
 
 
 class FSStore(FsspecStore):
@@ -242,7 +244,7 @@ class FSStore(FsspecStore):
         if separator not in {None, ".", "/"}:
             raise ArgumentError(f"dimension_separator must be '.' or '/', not {separator!r}")
         if fs is None:
-            fs, path = _of_url(url, storage_options)
+            fs, path = _open_filesystem(url, storage_options)
         elif storage_options:
             name = next(iter(storage_options))
             raise TypeError(f"FSStore() takes no {name!r} where a file system is given")
@@ -260,7 +262,7 @@ class FSStore(FsspecStore):
             "allowed_exceptions": missing_exceptions or exceptions,
             "concurrency": 16,
         }
-        return cls._over(fs, path, arguments | inner)
+        return cls._build_over(fs, path, arguments | inner)
 
     @property
     def path(self) -> str:
@@ -276,7 +278,7 @@ class FSStore(FsspecStore):
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         inner = {"read_only", "allowed_exceptions", "concurrency"}
         arguments = {k: v for k, v in self._arguments.items() if k not in inner}
-        return type(self)._restored, (arguments,)
+        return type(self)._restore, (arguments,)
 
 
 def open_url(
@@ -289,44 +291,44 @@ def open_url(
     ours = {k: storage_options.pop(k) for k in ("missing_status",) if k in storage_options}
     if "::" in url or not url.lower().endswith(ZIP_SUFFIXES):
         return FsspecStore.from_url(url, storage_options, read_only=read_only, **ours), ""
-    from tessarr.store.zip import only_folder
+    from tessarr.store.zip import find_only_folder
 
     options = {url.partition("://")[0]: storage_options} if storage_options else {}
     store = FsspecStore.from_url(f"zip::{url}", options, read_only=read_only, **ours)
-    return store, only_folder(store)
+    return store, find_only_folder(store)
 
 
-def _statuses(given: Iterable[int]) -> tuple[int, ...]:
+def _check_statuses(given: Iterable[int]) -> tuple[int, ...]:
     found = tuple(given)
     if not all(type(status) is int and 400 <= status < 500 for status in found):
         raise ArgumentError(f"missing_status {found!r} are not status codes from 400 to 499")
     return tuple(sorted({404, *found}))
 
 
-def of_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
+def adapt_fsspec(store: Any, *, read_only: bool) -> FsspecStore | None:
     """Return the store that an ``fsspec.FSMap`` or a ``upath.UPath`` means; else None."""
-    if _is_of(store, "fsspec.mapping"):
+    if _is_from_module(store, "fsspec.mapping"):
         made = FsspecStore.from_mapper(store, read_only=read_only)
-    elif _is_of(store, "upath"):
+    elif _is_from_module(store, "upath"):
         made = FsspecStore.from_upath(store, read_only=read_only)
     else:
         return None
-    made._made_of = store
+    made._user_store = store
     return made
 
 
-def _is_of(thing: object, module: str) -> bool:
+def _is_from_module(thing: object, module: str) -> bool:
     return any(f"{cls.__module__}.".startswith(f"{module}.") for cls in type(thing).__mro__)
 
 
-def _like(scheme: str) -> str:
+def _suggest_scheme(scheme: str) -> str:
     """Return the end of a message that suggests schemes like a misspelt one."""
     import fsspec
 
     return did_you_mean(scheme, [*fsspec.available_protocols(), "sqlite"])
 
 
-def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
+def _open_filesystem(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     scheme = url.rsplit("::", maxsplit=1)[-1].split("://", maxsplit=1)[0].lower()
     try:
         from fsspec.core import url_to_fs
@@ -340,14 +342,14 @@ def _of_url(url: str, storage_options: Mapping[str, Any]) -> tuple[Any, str]:
     try:
         fs, path = url_to_fs(url, **storage_options)
     except Exception as error:
-        found = _opening_error(error, url, scheme)
+        found = _build_opening_error(error, url, scheme)
         if found is error:
             raise
         raise found from error
     return fs, path
 
 
-def _opening_error(error: Exception, url: str, scheme: str) -> Exception:
+def _build_opening_error(error: Exception, url: str, scheme: str) -> Exception:
     """Return the error to raise where fsspec has made no file system of a URL."""
     if isinstance(error, ImportError):
         return UnsupportedError(
@@ -355,29 +357,29 @@ def _opening_error(error: Exception, url: str, scheme: str) -> Exception:
             kind="missing_package",
             extension=scheme,
         )
-    hidden = hidden_failure(error)
+    hidden = find_hidden_failure(error)
     if isinstance(hidden, Exception):
-        return store_error(hidden, "open", repr(url))
+        return build_store_error(hidden, "open", repr(url))
     if isinstance(error, FileNotFoundError):  # what a chained file system is over has to be there
         return NotFoundError(f"cannot open {url!r}: {error}")
     if not isinstance(error, ValueError) or isinstance(error, TessarrError):
-        return store_error(error, "open", repr(url))
+        return build_store_error(error, "open", repr(url))
     if "protocol" not in str(error).lower():
         return ArgumentError(f"cannot open {url!r}: {error}")
     return UnsupportedError(
         f"cannot open {url!r}: stores with the scheme {scheme!r} are not supported: neither "
-        f"Tessarr nor fsspec nor an installed package knows it{_like(scheme)}",
+        f"Tessarr nor fsspec nor an installed package knows it{_suggest_scheme(scheme)}",
         extension=scheme,
     )
 
 
-def _plain(fs: Any, path: str) -> tuple[Any, str]:
+def _unwrap_filesystem(fs: Any, path: str) -> tuple[Any, str]:
     """Return the file system below those that only rename paths, made synchronous."""
     while True:
-        if _is_of(fs, "fsspec.implementations.dirfs"):
+        if _is_from_module(fs, "fsspec.implementations.dirfs"):
             path = "/".join(part for part in (fs.path.rstrip("/"), path.strip("/")) if part)
             fs = fs.fs
-        elif _is_of(fs, "fsspec.implementations.asyn_wrapper"):
+        elif _is_from_module(fs, "fsspec.implementations.asyn_wrapper"):
             fs = fs.sync_fs
         else:
             break
@@ -388,7 +390,7 @@ def _plain(fs: Any, path: str) -> tuple[Any, str]:
     return fs, str(fs._strip_protocol(path)).rstrip("/")
 
 
-def _files_of(
+def _get_shared_files(
     fs: Any,
     root: str,
     missing: tuple[type[Exception], ...],
@@ -399,25 +401,27 @@ def _files_of(
     absent: tuple[int, ...],
 ) -> Files:
     """Return the same object for all who open the same place, which share its locks."""
-    place = (*_token(fs), root, missing, concurrency, retries, conditional, absent)
-    with _opening:
-        found = _opened.get(place)
+    place = (*_get_identity(fs), root, missing, concurrency, retries, conditional, absent)
+    with _open_files_lock:
+        found = _open_files.get(place)
         if found is None:
-            found = files_of(fs, root, missing, concurrency, conditional=conditional, absent=absent)
+            found = create_files(
+                fs, root, missing, concurrency, conditional=conditional, absent=absent
+            )
             if not retries:
-                found.prepare = _asking_once
-            if not isinstance(place[0], _Itself):
+                found.prepare = _disable_retries
+            if not isinstance(place[0], _Identity):
                 found.identity = repr(place)
-            _opened[place] = found
+            _open_files[place] = found
     return found
 
 
-def _asking_once(fs: Any) -> Any:
+def _disable_retries(fs: Any) -> Any:
     """Return the file system, if need be another one, that does not ask again by itself.
 
     Credentials that were left to be looked up are looked up here: gcsfs does it when it is made.
     """
-    if not protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
+    if not get_protocols(fs) & {"s3", "s3a", "gs", "gcs"}:
         return fs
     options = dict(fs.storage_options)
     if getattr(options.get("token"), "sought", False):
@@ -432,28 +436,28 @@ def _asking_once(fs: Any) -> Any:
     return fs
 
 
-def _token(fs: Any) -> tuple[object, ...]:
+def _get_identity(fs: Any) -> tuple[object, ...]:
     """Return what file systems have in common that may stand for each other.
 
     fsspec itself gives a thread the same file system for the same arguments, unless the class
     forbids it.
     """
     if not getattr(fs, "cachable", False):
-        return (_Itself(fs),)
+        return (_Identity(fs),)
     return type(fs), repr(fs.storage_args), repr(sorted(fs.storage_options.items()))
 
 
-class _Itself:
+class _Identity:
     """Equal where the object is the same one, which it keeps."""
 
     def __init__(self, given: object) -> None:
-        self._given = given
+        self._object = given
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and other._given is self._given
+        return isinstance(other, _Identity) and other._object is self._object
 
     def __hash__(self) -> int:
-        return id(self._given)
+        return id(self._object)
 
 
 set_public_module("tessarr.stores", FsspecStore, FSStore)

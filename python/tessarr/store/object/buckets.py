@@ -11,20 +11,22 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
-from tessarr.store.object.http import Place
+from tessarr.store.object.http import Endpoint
 
 if TYPE_CHECKING:
-    from tessarr.store.object.http import Keys, Refusal
+    from tessarr.store.object.http import ErrorResponse, SigningKey
 
-__all__ = ["gcs_place", "gcs_refusal", "s3_place", "s3_refusal"]
+__all__ = ["build_gcs_error", "build_s3_error", "find_gcs_endpoint", "find_s3_endpoint"]
 
-_PATIENCE_S: Final = 300.0
-_PLAIN: Final = "-._~"
+_TIMEOUT_S: Final = 300.0
+_UNESCAPED: Final = "-._~"
 
 # S3
 
-_SESSION: Final = frozenset({"profile", "use_listings_cache", "listings_expiry_time", "max_paths"})
-_CLIENT: Final = frozenset(
+_SESSION_OPTIONS: Final = frozenset(
+    {"profile", "use_listings_cache", "listings_expiry_time", "max_paths"}
+)
+_CLIENT_OPTIONS: Final = frozenset(
     {
         "aws_access_key_id",
         "aws_secret_access_key",
@@ -34,14 +36,14 @@ _CLIENT: Final = frozenset(
         "use_ssl",
     }
 )
-_CONFIG: Final = frozenset({"max_pool_connections", "retries", "s3", "signature_version"})
-_STORED_BYTES: Final = 64 << 20
+_CONFIG_OPTIONS: Final = frozenset({"max_pool_connections", "retries", "s3", "signature_version"})
+_MAX_STORED_BYTES: Final = 64 << 20
 """Larger values are stored by the file system: what a request costs does not count there."""
 _VALID_S: Final = 240.0
 """Less than what is left, as a rule, of keys that their session still holds for good."""
 
 
-async def s3_place(fs: Any, root: str) -> Place | None:
+async def find_s3_endpoint(fs: Any, root: str) -> Endpoint | None:
     """Return where the files of a folder are, and with which keys requests are signed."""
     from botocore import UNSIGNED
     from botocore.utils import get_environ_proxies
@@ -49,11 +51,17 @@ async def s3_place(fs: Any, root: str) -> Place | None:
 
     bucket, folder, version = fs.split_path(root)
     express = bucket.endswith("--x-s3")  # which has sessions of its own
-    if not bucket or version or express or type(fs) is not S3FileSystem or not _asks_plainly(fs):
+    if (
+        not bucket
+        or version
+        or express
+        or type(fs) is not S3FileSystem
+        or not _has_default_settings(fs)
+    ):
         return None
     client: Any = await fs.get_s3(bucket)
     config = client.meta.config
-    url, region = await _bucket(client, bucket)
+    url, region = await _resolve_bucket(client, bucket)
     if not region or config.proxies or get_environ_proxies(url):
         return None
     session: Any = fs.session
@@ -64,29 +72,29 @@ async def s3_place(fs: Any, root: str) -> Place | None:
     if config.signature_version is not UNSIGNED:
         if config.signature_version not in {"s3v4", "v4"}:
             return None
-        keys, valid_s = await _keys(client, region)
+        keys, valid_s = await _get_signing_key(client, region)
         if keys is None:
             return None
-    start = f"{url}/{quote(folder, safe=f'{_PLAIN}/')}".rstrip("/")
+    start = f"{url}/{quote(folder, safe=f'{_UNESCAPED}/')}".rstrip("/")
     headers = [("x-amz-request-payer", "requester")] if fs.req_kw else []
-    place = Place(f"{start}/", "", headers, _PATIENCE_S, f"{_PLAIN}/", "etag", keys)
-    return place._replace(stores=_STORED_BYTES, valid_s=valid_s)
+    place = Endpoint(f"{start}/", "", headers, _TIMEOUT_S, f"{_UNESCAPED}/", "etag", keys)
+    return place._replace(max_stored_bytes=_MAX_STORED_BYTES, valid_s=valid_s)
 
 
-def _asks_plainly(fs: Any) -> bool:
+def _has_default_settings(fs: Any) -> bool:
     """Return whether a file system of S3 says nothing that is not told here."""
     session = fs.storage_options.get("session")
     return (
         (session is None or getattr(session, "only_credentials", False))
-        and _SESSION.issuperset(fs.kwargs)
-        and _CLIENT.issuperset(fs.client_kwargs)
-        and _CONFIG.issuperset(fs.config_kwargs)
+        and _SESSION_OPTIONS.issuperset(fs.kwargs)
+        and _CLIENT_OPTIONS.issuperset(fs.client_kwargs)
+        and _CONFIG_OPTIONS.issuperset(fs.config_kwargs)
         and {"addressing_style"}.issuperset(fs.config_kwargs.get("s3") or {})
         and not fs.s3_additional_kwargs
     )
 
 
-async def _bucket(client: Any, name: str) -> tuple[str, str]:
+async def _resolve_bucket(client: Any, name: str) -> tuple[str, str]:
     """Return the URL of a bucket, and the region of signatures; "": they are of another kind.
 
     As for requests: presigned URLs are those of a host for all regions, and of the region of the
@@ -103,7 +111,7 @@ async def _bucket(client: Any, name: str) -> tuple[str, str]:
     return url.rstrip("/"), region if plain and not headers else ""
 
 
-async def _keys(client: Any, region: str) -> tuple[Keys | None, float]:
+async def _get_signing_key(client: Any, region: str) -> tuple[SigningKey | None, float]:
     """Return the keys that a client has, and for how long they may be used."""
     credentials = client._get_credentials()
     if credentials is None:
@@ -113,7 +121,7 @@ async def _keys(client: Any, region: str) -> tuple[Keys | None, float]:
     return (found.access_key, found.secret_key, found.token, region), valid_s
 
 
-def s3_refusal(fs: Any, path: str, told: Refusal) -> Exception:
+def build_s3_error(fs: Any, path: str, told: ErrorResponse) -> Exception:
     """Return the error with which a file system of S3 tells of a status."""
     del fs, path
     from botocore.exceptions import ClientError
@@ -131,7 +139,7 @@ _TOKEN_S: Final = 60.0
 """Less than what is left of a token that is still used."""
 
 
-async def gcs_place(fs: Any, root: str) -> Place | None:
+async def find_gcs_endpoint(fs: Any, root: str) -> Endpoint | None:
     """Return where the files of a folder are, and with which token they are asked for."""
     from urllib.request import getproxies
 
@@ -146,15 +154,15 @@ async def gcs_place(fs: Any, root: str) -> Place | None:
     query = "&".join(filter(None, (query, urlencode(fs._get_params({})))))
     headers: dict[str, str] = {}
     fs.credentials.apply(headers)
-    plain = f"{_PLAIN}/" if slash == "/" else _PLAIN
+    plain = f"{_UNESCAPED}/" if slash == "/" else _UNESCAPED
     valid_s = _TOKEN_S if headers else inf
     end = len(url) - len(f"a{slash}x")
     told = [*headers.items()]
-    place = Place(url[:end], f"?{query}", told, _PATIENCE_S, plain, "x-goog-generation")
+    place = Endpoint(url[:end], f"?{query}", told, _TIMEOUT_S, plain, "x-goog-generation")
     return place._replace(valid_s=valid_s)
 
 
-def gcs_refusal(fs: Any, path: str, told: Refusal) -> Exception:
+def build_gcs_error(fs: Any, path: str, told: ErrorResponse) -> Exception:
     """Return the error with which a file system of GCS tells of a status."""
     del fs, path
     from gcsfs.retry import HttpError

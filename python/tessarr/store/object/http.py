@@ -8,21 +8,30 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Final, NamedTuple, TypeAlias
 
-__all__ = ["Answer", "Keys", "Place", "Refusal", "late", "web_get", "web_place", "web_refusal"]
+__all__ = [
+    "Endpoint",
+    "ErrorResponse",
+    "Response",
+    "SigningKey",
+    "build_timeout_error",
+    "build_web_error",
+    "find_web_endpoint",
+    "get_web_file",
+]
 
-_RACY: Final = timedelta(seconds=2)  # they count seconds
+_CLOCK_TOLERANCE: Final = timedelta(seconds=2)  # they count seconds
 _PARTIAL: Final = 206
-_FILES: Final = frozenset({200, 203, _PARTIAL})
+_SUCCESS_STATUSES: Final = frozenset({200, 203, _PARTIAL})
 
-Answer: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
+Response: TypeAlias = "tuple[bytes, str | None, str | None, bool]"
 """The bytes, the header ``Content-Range``, a tag as ``ETag`` has it, and whether that lasts."""
 
 
-Keys: TypeAlias = tuple[str, str, str | None, str]
+SigningKey: TypeAlias = tuple[str, str, str | None, str]
 """Their name, the secret, a token and the region."""
 
 
-class Refusal(NamedTuple):
+class ErrorResponse(NamedTuple):
     """How a server says that it does not do something.
 
     Parameters
@@ -43,7 +52,7 @@ class Refusal(NamedTuple):
     headers: Any
 
 
-class Place(NamedTuple):
+class Endpoint(NamedTuple):
     """Where the engine finds files of a server, and how it asks for them.
 
     Parameters
@@ -75,20 +84,20 @@ class Place(NamedTuple):
     root: str
     query: str
     headers: list[tuple[str, str]]
-    patience_s: float
-    plain: str
-    states: str | None = None
-    keys: Keys | None = None
-    stores: int = 0
+    timeout_s: float
+    unescaped: str
+    state_header: str | None = None
+    signing_key: SigningKey | None = None
+    max_stored_bytes: int = 0
     valid_s: float = inf
-    forbids: bool = False
-    private: bool = False
+    absent_is_forbidden: bool = False
+    ignores_listings: bool = False
 
     def __repr__(self) -> str:
         return f"Place({self.root!r})"  # headers and keys are secrets
 
 
-def web_place(fs: Any, root: str) -> Place | None:
+def find_web_endpoint(fs: Any, root: str) -> Endpoint | None:
     """Return where files of a file system of the web are.
 
     None: it is another file system, or asks in a way of its own: in another event loop, with
@@ -104,12 +113,12 @@ def web_place(fs: Any, root: str) -> Place | None:
     if fs.loop is not get_loop():
         return None
     options, session = dict(fs.kwargs), dict(fs.client_kwargs)
-    mine = _pairs(options.pop("headers", ()))
+    mine = _to_pairs(options.pop("headers", ()))
     names = {str(name).lower() for name, _ in mine}  # they replace those of the session
-    others = _pairs(session.pop("headers", ()))
+    others = _to_pairs(session.pop("headers", ()))
     headers = [*(pair for pair in others if str(pair[0]).lower() not in names), *mine]
     params = options.pop("params", ())
-    patience_s = _patience_s(session.pop("timeout", None))
+    patience_s = _get_timeout_s(session.pop("timeout", None))
     if patience_s is None or options or session:
         return None
     if not all(isinstance(text, str) for pair in headers for text in pair):
@@ -119,10 +128,10 @@ def web_place(fs: Any, root: str) -> Place | None:
         return None
     query = url.with_query(params).raw_query_string if params else ""
     start, query = f"{str(url).rstrip('/')}/", f"?{query}" if query else ""
-    return Place(start, query, headers, patience_s, "-._~/!$&'()*,;=:@")
+    return Endpoint(start, query, headers, patience_s, "-._~/!$&'()*,;=:@")
 
 
-def _patience_s(timeout: Any) -> float | None:
+def _get_timeout_s(timeout: Any) -> float | None:
     """Return how long a request takes at most, as a session says it; None: it says more."""
     from aiohttp import ClientTimeout
     from aiohttp.client import DEFAULT_TIMEOUT
@@ -134,11 +143,11 @@ def _patience_s(timeout: Any) -> float | None:
     return float(timeout.total or inf)
 
 
-def _pairs(headers: Any) -> list[tuple[Any, Any]]:
+def _to_pairs(headers: Any) -> list[tuple[Any, Any]]:
     return [*(headers.items() if hasattr(headers, "items") else headers or ())]
 
 
-async def web_get(fs: Any, path: str, span: str | None) -> Answer:
+async def get_web_file(fs: Any, path: str, span: str | None) -> Response:
     """Give a range of a file, or all of it."""
     options = dict(fs.kwargs)
     if span is not None:  # of the bytes as they are: of an encoding a part says nothing
@@ -146,17 +155,17 @@ async def web_get(fs: Any, path: str, span: str | None) -> Answer:
         options["headers"] = {**options.get("headers", {}), **ranged}
     session = await fs.set_session()
     try:
-        return await _web_asked(fs, session, path, options)
+        return await _request_web_file(fs, session, path, options)
     except TimeoutError as error:
-        raise late() from error
+        raise build_timeout_error() from error
 
 
-async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) -> Answer:
+async def _request_web_file(fs: Any, session: Any, path: str, options: dict[str, Any]) -> Response:
     async with session.get(fs.encode_url(path), **options) as answer:
         fs._raise_not_found_for_status(answer, path)
-        if answer.status not in _FILES:  # nor does it say where the file is
-            told = Refusal("GET", answer.status, answer.reason, answer.headers)
-            raise web_refusal(fs, path, told)
+        if answer.status not in _SUCCESS_STATUSES:  # nor does it say where the file is
+            told = ErrorResponse("GET", answer.status, answer.reason, answer.headers)
+            raise build_web_error(fs, path, told)
         data = await answer.read()
         content_range = (
             answer.headers.get("Content-Range", "") if answer.status == _PARTIAL else None
@@ -167,12 +176,12 @@ async def _web_asked(fs: Any, session: Any, path: str, options: dict[str, Any]) 
         return data, content_range, answer.headers.get("ETag") or weak, is_old
 
 
-def late() -> TimeoutError:
+def build_timeout_error() -> TimeoutError:
     """Return the error of a server that has not answered in time."""
     return TimeoutError("the server did not answer in time")
 
 
-def web_refusal(fs: Any, path: str, told: Refusal) -> Exception:
+def build_web_error(fs: Any, path: str, told: ErrorResponse) -> Exception:
     """Return the error with which a file system of the web tells of a status."""
     from aiohttp import ClientResponseError, RequestInfo
     from multidict import CIMultiDict, CIMultiDictProxy
@@ -188,11 +197,11 @@ def _is_old(modified: str | None, now: str | None) -> bool:
     if modified is None:
         return True
     try:
-        return _time(now or "") - _time(modified) >= _RACY
+        return _parse_time(now or "") - _parse_time(modified) >= _CLOCK_TOLERANCE
     except (TypeError, ValueError, OverflowError):  # no time, or one without its zone
         return False
 
 
 @lru_cache(64)  # many files are asked for within a second, and were changed in another one
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     return parsedate_to_datetime(text)

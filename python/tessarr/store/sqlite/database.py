@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tessarr.errors import ReadOnlyError, StoreError
-from tessarr.store.lock_support import NO_LOCKS, check_locks, no_locks
+from tessarr.store.lock_support import NO_LOCK_ERRNOS, build_no_locks_error, check_locks
 from tessarr.store.paths import is_writable
 from tessarr.store.sqlite.fork import gate
 from tessarr.store.sqlite.rows import (
     Connection,
     check_table,
-    delete,
-    key_range,
-    keys_below,
-    level,
-    move,
-    put,
-    value_of,
+    delete_value,
+    get_key_range,
+    get_value,
+    list_keys,
+    list_level,
+    move_prefix,
+    put_value,
 )
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ T = TypeVar("T")
 
 _WAIT_S: Final = 60.0
 _SMALL_BYTES: Final = 1 << 16
-_BYTES: Final = ("blob", "text")
+_BYTES_TYPES: Final = ("blob", "text")
 """Types of values that have bytes."""
 
-_ERRNO: Final = {
+_ERRNO_OF_CODE: Final = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_IOERR: errno.EIO,
     sqlite3.SQLITE_PERM: errno.EACCES,
@@ -58,7 +58,7 @@ class Database:
         self._durable = durable
         self._idle: list[Connection] = []
         # Values that nobody reads any more; `__del__` must not do more than append.
-        self._returned: deque[OpenedValue] = deque()
+        self._released: deque[OpenedValue] = deque()
         self._writing = threading.Lock()
         self._generation = 0
         self._has_locks = False  # nothing is known before SQLite fails
@@ -67,28 +67,28 @@ class Database:
     # What is asked of a store.
 
     def get(self, key: str) -> bytes | None:
-        return self._read(lambda connection: value_of(connection, key))
+        return self._read(lambda connection: get_value(connection, key))
 
     def open_value(self, key: str) -> OpenedValue | None:
-        return self._read(lambda connection: self._opened(connection, key))
+        return self._read(lambda connection: self._open_value(connection, key))
 
     def list(self, prefix: str) -> list[str]:
-        return self._read(lambda connection: keys_below(connection, prefix)) or []
+        return self._read(lambda connection: list_keys(connection, prefix)) or []
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        return self._read(lambda connection: level(connection, prefix)) or ([], [])
+        return self._read(lambda connection: list_level(connection, prefix)) or ([], [])
 
     def put(self, key: str, data: bytes) -> None:
-        self._write(lambda connection: put(connection, key, data))
+        self._write(lambda connection: put_value(connection, key, data))
 
     def delete(self, key: str) -> None:
         if os.path.exists(self.path):  # noqa: PTH110 (a str)
-            self._write(lambda connection: delete(connection, key))
+            self._write(lambda connection: delete_value(connection, key))
 
     def delete_prefix(self, prefix: str) -> None:
         statement = "DELETE FROM zarr WHERE k >= ? AND k < ?"
         if os.path.exists(self.path):  # noqa: PTH110 (a str)
-            self._write(lambda connection: connection.execute(statement, key_range(prefix)))
+            self._write(lambda connection: connection.execute(statement, get_key_range(prefix)))
 
     deletes_at_once = True
 
@@ -96,7 +96,7 @@ class Database:
         def exchange(connection: Connection) -> None:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                move(connection, staged, prefix)
+                move_prefix(connection, staged, prefix)
             except BaseException:
                 connection.execute("ROLLBACK")
                 raise
@@ -112,14 +112,14 @@ class Database:
     ) -> bool:
         def exchange(connection: Connection) -> bool:
             connection.execute("BEGIN IMMEDIATE")
-            if any(value_of(connection, key) != data for key, data in expected.items()):
+            if any(get_value(connection, key) != data for key, data in expected.items()):
                 connection.execute("ROLLBACK")
                 return False
             for key, data in values.items():
                 if data is None:
-                    delete(connection, key)
+                    delete_value(connection, key)
                 else:
-                    put(connection, key, data)
+                    put_value(connection, key, data)
             connection.execute("COMMIT")
             return True
 
@@ -151,9 +151,9 @@ class Database:
                     raise StoreError(message, retryable=True) from error
             except OSError as error:
                 os.close(file)
-                if error.errno in NO_LOCKS:
+                if error.errno in NO_LOCK_ERRNOS:
                     Path(path).unlink(missing_ok=True)
-                    raise no_locks(path, error) from error
+                    raise build_no_locks_error(path, error) from error
                 raise StoreError._of_system("lock", path, error) from error
             except BaseException:
                 os.close(file)
@@ -182,14 +182,14 @@ class Database:
     def close(self) -> None:
         with gate:
             self._generation += 1
-            self._take_back()
+            self._recycle_values()
             while self._idle:
                 self._idle.pop().close()
 
     def forget(self) -> object:
         """Give up all connections, as they are."""
         idle, self._idle = self._idle, []
-        returned, self._returned = self._returned, deque()
+        returned, self._released = self._released, deque()
         self._generation += 1
         return idle, returned
 
@@ -197,32 +197,32 @@ class Database:
         """Do `work`; None if there is no database."""
 
         def look() -> T | None:
-            connection = self._connection(create=False)
+            connection = self._take_connection(create=False)
             if connection is None:
                 return None
-            with self._giving_back(connection):
+            with self._using(connection):
                 try:
                     return work(connection)
                 except sqlite3.OperationalError as error:
-                    if _code(error) == sqlite3.SQLITE_ERROR and "no such table" in str(error):
+                    if _get_code(error) == sqlite3.SQLITE_ERROR and "no such table" in str(error):
                         return None  # another program's file, or one that is being made
                     raise
 
-        return self._patiently(look)
+        return self._retry_while_busy(look)
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         def change() -> T:
             # Threads queue here and not at SQLite's lock, which knows no queue.
             with self._writing:
-                connection = self._connection(create=True)
+                connection = self._take_connection(create=True)
                 assert connection is not None
-                with self._giving_back(connection):
+                with self._using(connection):
                     connection.make_ready()
                     return work(connection)
 
-        return self._patiently(change)
+        return self._retry_while_busy(change)
 
-    def _patiently(self, work: Callable[[], T]) -> T:
+    def _retry_while_busy(self, work: Callable[[], T]) -> T:
         """Do `work` until nobody else has the database locked."""
         give_up, pause_s = time.monotonic() + _WAIT_S, 0.0005
         while True:
@@ -231,21 +231,21 @@ class Database:
                     return work()
             except sqlite3.Error as error:
                 self._check_locks(error)
-                busy = _code(error) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+                busy = _get_code(error) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
                 if not busy or time.monotonic() > give_up:
-                    raise self._failure(error, retryable=busy) from error
+                    raise self._build_error(error, retryable=busy) from error
             time.sleep(pause_s)
             pause_s = min(pause_s * 1.5, 0.02)
 
     def _check_locks(self, error: sqlite3.Error) -> None:
         """Raise an error if the file system has no locks: SQLite calls the database busy then."""
-        code = _code(error) & 0xFF
+        code = _get_code(error) & 0xFF
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR} and not self._has_locks:
             check_locks(self.path)
             self._has_locks = True
 
-    def _failure(self, error: sqlite3.Error, *, retryable: bool) -> Exception:
-        code = _code(error) & 0xFF
+    def _build_error(self, error: sqlite3.Error, *, retryable: bool) -> Exception:
+        code = _get_code(error) & 0xFF
         if code == sqlite3.SQLITE_READONLY:
             return ReadOnlyError(f"the database {self.path!r} cannot be written to: {error}")
         if code == sqlite3.SQLITE_NOTADB:
@@ -254,18 +254,18 @@ class Database:
         return StoreError(
             f"SQLite database {self.path!r}: {error}{waited}",
             retryable=retryable,
-            errno=self._number(code),
+            errno=self._get_errno(code),
             filename=self.path,
         )
 
-    def _number(self, code: int) -> int | None:
+    def _get_errno(self, code: int) -> int | None:
         """Return the number of the system's error that a code of SQLite stands for."""
         if code == sqlite3.SQLITE_CANTOPEN and not is_writable(self.path):
             return errno.EACCES
-        return _ERRNO.get(code)
+        return _ERRNO_OF_CODE.get(code)
 
     @contextmanager
-    def _giving_back(self, connection: Connection) -> Generator[None]:
+    def _using(self, connection: Connection) -> Generator[None]:
         generation, kept = self._generation, False
         try:
             yield
@@ -278,21 +278,21 @@ class Database:
             kept = connection.in_transaction
         finally:
             if not kept:
-                self._give_back(connection, generation)
+                self._return_connection(connection, generation)
 
-    def _give_back(self, connection: Connection, generation: int) -> None:
+    def _return_connection(self, connection: Connection, generation: int) -> None:
         if generation == self._generation:
             self._idle.append(connection)
         else:
             connection.close()
 
-    def _take_back(self) -> None:
-        while self._returned:
-            value = self._returned.popleft()
-            self._give_back(value.end(), value.generation)
+    def _recycle_values(self) -> None:
+        while self._released:
+            value = self._released.popleft()
+            self._return_connection(value.release(), value.generation)
 
-    def _connection(self, *, create: bool) -> Connection | None:
-        self._take_back()
+    def _take_connection(self, *, create: bool) -> Connection | None:
+        self._recycle_values()
         try:
             return self._idle.pop()
         except IndexError:
@@ -337,12 +337,12 @@ class Database:
         beside = os.path.exists(f"{self.path}-wal")  # noqa: PTH110 (a str)
         return not beside and not os.access(Path(self.path).parent, os.W_OK)
 
-    def _opened(self, connection: Connection, key: str) -> OpenedValue | None:
+    def _open_value(self, connection: Connection, key: str) -> OpenedValue | None:
         connection.execute("BEGIN")
         statement = "SELECT rowid, length(CAST(v AS BLOB)), typeof(v) FROM zarr WHERE k = ?"
         row = connection.execute(statement, (key,)).fetchone()
-        if row is None or row[2] not in _BYTES or row[1] <= _SMALL_BYTES:
-            data = None if row is None else value_of(connection, key)
+        if row is None or row[2] not in _BYTES_TYPES or row[1] <= _SMALL_BYTES:
+            data = None if row is None else get_value(connection, key)
             connection.execute("ROLLBACK")
             return None if data is None else OpenedValue(self, data, None)
         blob = connection.blobopen("zarr", "v", row[0], readonly=True)
@@ -357,27 +357,27 @@ class OpenedValue:
         self.generation = database._generation
         self._database = database
         self._data = data
-        self._connection = connection
+        self._take_connection = connection
 
     def read(self, offset: int, count: int) -> bytes:
         with gate:
-            if self._connection is not None and self.generation != self._database._generation:
+            if self._take_connection is not None and self.generation != self._database._generation:
                 raise StoreError("the value was opened before its store was closed, or forked")
             found: bytes = self._data[offset : offset + count]
         return found
 
-    def end(self) -> Connection:
+    def release(self) -> Connection:
         """End the transaction and give the connection back."""
-        connection, self._connection = self._connection, None
+        connection, self._take_connection = self._take_connection, None
         assert connection is not None
         self._data.close()
         connection.execute("ROLLBACK")
         return connection
 
     def __del__(self) -> None:
-        if self._connection is not None:
-            self._database._returned.append(self)
+        if self._take_connection is not None:
+            self._database._released.append(self)
 
 
-def _code(error: sqlite3.Error) -> int:
+def _get_code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", 0) or 0

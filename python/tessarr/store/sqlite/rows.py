@@ -8,7 +8,15 @@ from typing import Any
 
 from tessarr.errors import ArgumentError, DataError
 
-__all__ = ["Connection", "delete", "key_range", "level", "move", "put", "value_of"]
+__all__ = [
+    "Connection",
+    "delete_value",
+    "get_key_range",
+    "get_value",
+    "list_level",
+    "move_prefix",
+    "put_value",
+]
 
 
 class Connection(sqlite3.Connection):
@@ -28,7 +36,7 @@ class Connection(sqlite3.Connection):
             self.ready = True
 
 
-def key_range(prefix: str) -> tuple[str, str | bytes]:
+def get_key_range(prefix: str) -> tuple[str, str | bytes]:
     """Return the first key below a prefix, and what follows the last."""
     # "0" follows "/"; every blob follows every text.
     return prefix, f"{prefix[:-1]}0" if prefix else b""
@@ -55,28 +63,30 @@ def check_table(connection: Connection, path: str) -> None:
             raise DataError(f"{path!r} is not a store: its table 'zarr' has no columns 'k' and 'v'")
 
 
-def keys_below(connection: Connection, prefix: str) -> list[str]:
+def list_keys(connection: Connection, prefix: str) -> list[str]:
     """Return the keys below a prefix, sorted."""
     statement = "SELECT k FROM zarr WHERE k >= ? AND k < ? ORDER BY k"
-    most = _most_rows(connection)
-    keys = [key for (key,) in connection.execute(f"{statement} LIMIT {most}", key_range(prefix))]
-    return _checked(keys, most)
+    most = _get_max_rows(connection)
+    keys = [
+        key for (key,) in connection.execute(f"{statement} LIMIT {most}", get_key_range(prefix))
+    ]
+    return _check_count(keys, most)
 
 
-def _most_rows(connection: Connection) -> int:
+def _get_max_rows(connection: Connection) -> int:
     """Return more rows than fit into the file, each of which takes 4 bytes at least."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
     return int(pages * page_bytes // 4 + 1)
 
 
-def _checked(keys: list[str], most: int) -> list[str]:
+def _check_count(keys: list[str], most: int) -> list[str]:
     if len(keys) >= most:
         raise DataError("the database is damaged: its table 'zarr' has more rows than the file can")
     return keys
 
 
-def value_of(connection: Connection, key: str) -> bytes | None:
+def get_value(connection: Connection, key: str) -> bytes | None:
     """Return a value; None if there is none."""
     row = connection.execute("SELECT v FROM zarr WHERE k = ?", (key,)).fetchone()
     if row is None:
@@ -91,7 +101,7 @@ def value_of(connection: Connection, key: str) -> bytes | None:
     return data
 
 
-def put(connection: Connection, key: str, data: bytes) -> None:
+def put_value(connection: Connection, key: str, data: bytes) -> None:
     """Store a value, if SQLite takes one of its size."""
     most = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) - len(key) - 100  # a row has a head
     if len(data) > most:
@@ -100,33 +110,33 @@ def put(connection: Connection, key: str, data: bytes) -> None:
     connection.execute("REPLACE INTO zarr(k, v) VALUES (?, ?)", (key, data))
 
 
-def delete(connection: Connection, key: str) -> None:
+def delete_value(connection: Connection, key: str) -> None:
     """Remove a value; that there is none is fine."""
     connection.execute("DELETE FROM zarr WHERE k = ?", (key,))
 
 
-def move(connection: Connection, staged: str, prefix: str) -> None:
+def move_prefix(connection: Connection, staged: str, prefix: str) -> None:
     """Give the keys under a prefix another prefix, where nothing else stays."""
     connection.execute(
         "DELETE FROM zarr WHERE k >= ? AND k < ? AND NOT (k >= ? AND k < ?)",
-        (*key_range(prefix), *key_range(staged)),
+        (*get_key_range(prefix), *get_key_range(staged)),
     )
     connection.execute(
         "UPDATE zarr SET k = ? || substr(k, ?) WHERE k >= ? AND k < ?",
-        (prefix, len(staged) + 1, *key_range(staged)),
+        (prefix, len(staged) + 1, *get_key_range(staged)),
     )
 
 
-def level(connection: Connection, prefix: str) -> tuple[list[str], list[str]]:
+def list_level(connection: Connection, prefix: str) -> tuple[list[str], list[str]]:
     """Return the keys and the prefixes one level below a prefix."""
     keys: list[str] = []
     prefixes: list[str] = []
-    start, end = key_range(prefix)
+    start, end = get_key_range(prefix)
     statement = "SELECT k FROM zarr WHERE k >= ? AND k < ? ORDER BY k"
-    most = _most_rows(connection)
+    most = _get_max_rows(connection)
     while True:
-        _checked(keys, most)
-        _checked(prefixes, most)
+        _check_count(keys, most)
+        _check_count(prefixes, most)
         for (key,) in connection.execute(statement, (start, end)):
             slash = key.find("/", len(prefix))
             if slash >= 0:
@@ -134,7 +144,7 @@ def level(connection: Connection, prefix: str) -> tuple[list[str], list[str]]:
                 prefixes.append(key[: slash + 1])
                 start = f"{key[:slash]}0"
                 break
-            _checked(keys, most)
+            _check_count(keys, most)
             keys.append(key)
         else:
             return keys, prefixes

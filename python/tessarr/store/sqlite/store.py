@@ -79,7 +79,7 @@ class SQLiteStore(DescribedStore):
             "durable": durable,
             "dimension_separator": dimension_separator,
         }
-        made = cls._make(arguments, ForeignStore(database, read_only=read_only))
+        made = cls._build(arguments, ForeignStore(database, read_only=read_only))
         made.dimension_separator = dimension_separator
         made._database = database
         return made

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import set_public_module
-from tessarr.store.wrappers.prefix import opened
+from tessarr.store.wrappers.prefix import open_wrapped_store
 from tessarr.store.wrappers.wrapper import WrapperStore
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tessarr._engine import Store
     from tessarr.store.resolve import StoreLike
 
-__all__ = ["CachePool", "LRUStoreCache", "RememberingStore"]
+__all__ = ["CachePool", "LRUStoreCache", "PooledCacheStore"]
 
 
 class LRUStoreCache(WrapperStore, _engine.CachedStore):
@@ -54,10 +54,10 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
     ) -> Self:
         if max_size is not None and (type(max_size) is not int or max_size < 0):
             raise ArgumentError(f"max_size must be a number of bytes or None, not {max_size!r}")
-        found = opened(store)
+        found = open_wrapped_store(store)
         arguments: dict[str, Any] = {"store": found, "max_size": max_size, "max_age_s": max_age_s}
         limit = 2**64 - 1 if max_size is None else min(max_size, 2**64 - 1)
-        return cls._make(arguments, found, limit, max_age_s)
+        return cls._build(arguments, found, limit, max_age_s)
 
     def __eq__(self, other: object) -> bool:
         return self is other  # what it remembers is its own
@@ -88,7 +88,7 @@ class LRUStoreCache(WrapperStore, _engine.CachedStore):
     invalidate_keys = invalidate
 
 
-class RememberingStore(WrapperStore):
+class PooledCacheStore(WrapperStore):
     """Another store, whose answers pools remember: of documents one, of everything else one.
 
     Parameters
@@ -118,7 +118,7 @@ class RememberingStore(WrapperStore):
         if metadata is not data or metadata_since != data_since:
             other = store if data is None else data.store(store, since=data_since)
             over = _engine.SplitStore(first, other, of_one=True)
-        made = cls._make({"store": store}, over)
+        made = cls._build({"store": store}, over)
         made._sides, made._data_since = (metadata, data), data_since
         return made
 
@@ -139,7 +139,7 @@ class RememberingStore(WrapperStore):
         others = self._sides[1]
         return 0 if others is None else others.max_bytes
 
-    def fresh(self, since: float | None = None) -> RememberingStore:
+    def fresh(self, since: float | None = None) -> PooledCacheStore:
         """Return a store with the same memory that compares documents with those of `store`.
 
         Parameters
@@ -148,7 +148,7 @@ class RememberingStore(WrapperStore):
             What holds for everything else; by default what does here.
         """
         (documents, others), now = self._sides, float("inf")
-        return RememberingStore(
+        return PooledCacheStore(
             self.asked,
             metadata=documents,
             data=others,
@@ -157,10 +157,10 @@ class RememberingStore(WrapperStore):
         )
 
     def __reduce__(self) -> Any:
-        return _below, (self.asked,)
+        return _unpickle_store, (self.asked,)
 
 
-def _below(store: Store) -> Store:
+def _unpickle_store(store: Store) -> Store:
     return store  # a pickle remembers nothing
 
 

@@ -8,7 +8,7 @@ from tessarr import _engine
 from tessarr.errors import ArgumentError
 from tessarr.format.registry import set_public_module
 from tessarr.store.mapping import StoreMapping
-from tessarr.store.wrappers.prefix import opened
+from tessarr.store.wrappers.prefix import open_wrapped_store
 from tessarr.store.wrappers.wrapper import WrapperStore
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ class CountingStore(_engine.CountingStore, StoreMapping):
 
     Examples
     --------
-    >>> from tessarr.stores import MemoryStore
     >>> from tessarr.stores import MemoryStore
     >>> store = CountingStore(MemoryStore({"a": b"1"}))
     >>> store.get("a"), store.counts()["opens"]
@@ -68,7 +67,7 @@ class LatencyStore(WrapperStore):
         bytes_per_s: float | None = None,
         concurrency: int = 16,
     ) -> Self:
-        found = opened(store)
+        found = open_wrapped_store(store)
         options: dict[str, Any] = {
             "read_s": read_s,
             "write_s": write_s,
@@ -76,7 +75,7 @@ class LatencyStore(WrapperStore):
             "concurrency": concurrency,
         }
         engine = _engine.delayed(found, read_s, write_s, bytes_per_s, concurrency)
-        return cls._make({"store": found, **options}, engine)
+        return cls._build({"store": found, **options}, engine)
 
 
 class LoggingStore(WrapperStore):
@@ -112,12 +111,12 @@ class LoggingStore(WrapperStore):
         log_level: str | int = "DEBUG",
         log_handler: logging.Handler | None = None,
     ) -> Self:
-        found = opened(store)
+        found = open_wrapped_store(store)
         arguments = {"store": found, "log_level": log_level, "log_handler": log_handler}
-        return cls._make(arguments, _engine.watched(found, _Log(log_level, log_handler)))
+        return cls._build(arguments, _engine.watched(found, _RequestLogger(log_level, log_handler)))
 
 
-class _Log:
+class _RequestLogger:
     def __init__(self, level: str | int, handler: logging.Handler | None) -> None:
         import logging
 

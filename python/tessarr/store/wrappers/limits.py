@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.format.registry import set_public_module
-from tessarr.store.wrappers.prefix import opened
+from tessarr.store.wrappers.prefix import open_wrapped_store
 from tessarr.store.wrappers.wrapper import WrapperStore
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ class Limits:
         return f"Limits({', '.join(shown)})"
 
     def __reduce__(self) -> Any:
-        return Limits._restored, (self._arguments,)
+        return Limits._restore, (self._arguments,)
 
     @classmethod
-    def _restored(cls, arguments: dict[str, Any]) -> Limits:
+    def _restore(cls, arguments: dict[str, Any]) -> Limits:
         return cls(**arguments)
 
 
@@ -91,8 +91,8 @@ class LimitedStore(WrapperStore):
     """
 
     def __new__(cls, store: StoreLike, limits: Limits) -> Self:
-        found = opened(store)
-        return cls._make({"store": found, "limits": limits}, limits._engine.store(found))
+        found = open_wrapped_store(store)
+        return cls._build({"store": found, "limits": limits}, limits._engine.store(found))
 
 
 set_public_module("tessarr.stores", Limits, LimitedStore)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from tessarr._engine import Store
     from tessarr.store.resolve import StoreLike
 
-__all__ = ["PrefixStore", "opened"]
+__all__ = ["PrefixStore", "open_wrapped_store"]
 
 
-def opened(store: StoreLike) -> Store:
+def open_wrapped_store(store: StoreLike) -> Store:
     """Return the store that is meant, which begins at the path that is."""
     found, path = open_store(store)
     return PrefixStore(found, path) if path else found
@@ -48,7 +48,7 @@ class PrefixStore(WrapperStore):
         found, path = open_store(store)
         whole = normalize_path(join(path, prefix))
         engine = _engine.prefixed(found, f"{whole}/" if whole else "")
-        return cls._make({"store": found, "prefix": whole}, engine)
+        return cls._build({"store": found, "prefix": whole}, engine)
 
 
 set_public_module("tessarr.stores", PrefixStore)

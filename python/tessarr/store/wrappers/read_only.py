@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from tessarr import _engine
 from tessarr.format.registry import set_public_module
-from tessarr.store.wrappers.prefix import opened
+from tessarr.store.wrappers.prefix import open_wrapped_store
 from tessarr.store.wrappers.wrapper import WrapperStore
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class ReadOnlyStore(WrapperStore):
     """
 
     def __new__(cls, store: StoreLike) -> Self:
-        found = opened(store)
-        return cls._make({"store": found}, _engine.guarded(found))
+        found = open_wrapped_store(store)
+        return cls._build({"store": found}, _engine.guarded(found))
 
 
 set_public_module("tessarr.stores", ReadOnlyStore)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
     from tessarr._engine import Store
 
-__all__ = ["aliased"]
+__all__ = ["rename_keys"]
 
 
-def aliased(store: Store, names: Mapping[str, str]) -> Store:
+def rename_keys(store: Store, names: Mapping[str, str]) -> Store:
     """Return a store whose documents of some keys are those of other keys of `store`.
 
     Parameters
@@ -29,23 +29,23 @@ def aliased(store: Store, names: Mapping[str, str]) -> Store:
     --------
     >>> from tessarr.stores import MemoryStore
     >>> store = MemoryStore()
-    >>> other = aliased(store, {"a/.zarray": "a/meta.json"})
+    >>> other = rename_keys(store, {"a/.zarray": "a/meta.json"})
     >>> other.put("a/.zarray", b"{}")
     >>> other.put("a/0.0", b"1")
     >>> store.list(), other.get("a/.zarray")
     (['a/0.0', 'a/meta.json'], b'{}')
     """
-    return _engine.SplitStore(ForeignStore(_Aliased(store, names)), store)
+    return _engine.SplitStore(ForeignStore(_RenamedKeys(store, names)), store)
 
 
-class _Aliased:
+class _RenamedKeys:
     """The documents of a store, under other keys; of another one it is equal to the same."""
 
     def __init__(self, store: Store, names: Mapping[str, str]) -> None:
         self._store, self._names = store, dict(names)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Aliased):
+        if not isinstance(other, _RenamedKeys):
             return NotImplemented
         return (self._store, self._names) == (other._store, other._names)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tessarr import _engine
 from tessarr.format.registry import set_public_module
-from tessarr.store.transient import judged
-from tessarr.store.wrappers.prefix import opened
+from tessarr.store.transient import classify_error
+from tessarr.store.wrappers.prefix import open_wrapped_store
 from tessarr.store.wrappers.wrapper import WrapperStore
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class RetryingStore(WrapperStore):
     b'1'
     """
 
-    _judge = staticmethod(judged)
+    _classify = staticmethod(classify_error)
 
     def __new__(
         cls,
@@ -62,15 +62,15 @@ class RetryingStore(WrapperStore):
         first_delay_s: float = 1.0,
         max_delay_s: float = 32.0,
     ) -> Self:
-        found = opened(store)
+        found = open_wrapped_store(store)
         arguments: dict[str, Any] = {
             "store": found,
             "max_retries": max_retries,
             "first_delay_s": first_delay_s,
             "max_delay_s": max_delay_s,
         }
-        engine = _engine.retrying(found, max_retries, first_delay_s, max_delay_s, cls._judge)
-        return cls._make(arguments, engine)
+        engine = _engine.retrying(found, max_retries, first_delay_s, max_delay_s, cls._classify)
+        return cls._build(arguments, engine)
 
 
 set_public_module("tessarr.stores", RetryingStore)

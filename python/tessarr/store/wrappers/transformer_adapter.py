@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from tessarr._engine import Store, Value
     from tessarr.format.storage_transformer import ChunkStore, StorageTransformer
 
-__all__ = ["chunk_store"]
+__all__ = ["get_chunk_store"]
 
 
-def chunk_store(
+def get_chunk_store(
     store: Store, path: str, transformers: Sequence[StorageTransformer]
 ) -> tuple[Store, str]:
     """Return where the chunks of an array are: a store, and the path in it.
@@ -37,7 +37,7 @@ def chunk_store(
     active = [found for found in transformers if not isinstance(found, IgnoredTransformer)]
     if not active:
         return store, path
-    chunks: ChunkStore = _Below(store, f"{path}/" if path else "")
+    chunks: ChunkStore = _ChunkKeys(store, f"{path}/" if path else "")
     for transformer in reversed(active):
         chunks = transformer.transform(chunks)
     return ForeignStore(chunks, read_only=store.read_only), ""
@@ -46,7 +46,7 @@ def chunk_store(
 _METADATA = "zarr.json"
 
 
-class _Below:
+class _ChunkKeys:
     """What is under the path of an array, but for its metadata."""
 
     def __init__(self, store: Store, prefix: str) -> None:
@@ -54,13 +54,13 @@ class _Below:
         self._prefix = prefix
 
     def get(self, key: str) -> bytes | None:
-        return self._store.get(self._at(key))
+        return self._store.get(self._to_full_key(key))
 
     def put(self, key: str, data: bytes) -> None:
-        self._store.put(self._at(key), data)
+        self._store.put(self._to_full_key(key), data)
 
     def delete(self, key: str) -> None:
-        self._store.delete(self._at(key))
+        self._store.delete(self._to_full_key(key))
 
     def list(self, prefix: str) -> list[str]:
         above = self._prefix + prefix
@@ -71,12 +71,12 @@ class _Below:
         return [key for key in keys if key != _METADATA]
 
     def replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
-        return self._store.replace(self._at(key), data, expected)
+        return self._store.replace(self._to_full_key(key), data, expected)
 
     def open_value(self, key: str) -> Value | None:
-        return self._store.open_value(self._at(key))
+        return self._store.open_value(self._to_full_key(key))
 
-    def _at(self, key: str) -> str:
+    def _to_full_key(self, key: str) -> str:
         if key == _METADATA:
             message = f"a storage transformer keeps a chunk under {key!r}, which is the metadata's"
             raise ArgumentError(message, key=self._prefix + key)

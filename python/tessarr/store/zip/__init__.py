@@ -9,6 +9,6 @@ writer leaves everything in the file that it had written.
 
 from __future__ import annotations
 
-from tessarr.store.zip.store import ZipStore, only_folder, open_zip
+from tessarr.store.zip.store import ZipStore, find_only_folder, open_zip
 
-__all__ = ["ZipStore", "only_folder", "open_zip"]
+__all__ = ["ZipStore", "find_only_folder", "open_zip"]

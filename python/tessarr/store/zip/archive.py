@@ -16,9 +16,9 @@ from tessarr.errors import DataError, ExistsError, NotFoundError, StoreError, Un
 from tessarr.format.node_path import STAGED
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip import records
-from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, stamp_of
+from tessarr.store.zip.file import ObjectFile, PathFile, ReadFile, get_stamp
 from tessarr.store.zip.format import Entry
-from tessarr.store.zip.rewrite import tidy
+from tessarr.store.zip.rewrite import remove_garbage
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tessarr.store.zip.file import File
 
-__all__ = ["Archive", "Keys"]
+__all__ = ["Archive", "ArchiveStore"]
 
 _ALWAYS_TIDY_BYTES: Final = 1 << 24  # of a smaller file garbage is removed, be it ever so little
 _LARGE_BYTES: Final = 0x7FFFFFFF  # beyond, older programs need zip64
@@ -73,7 +73,7 @@ class Archive:
         self._path: str | None = None  # of a file that is not open for writing yet
         self._shares = mode == "shared"
         self._stamp: tuple[int, ...] | None = None  # of one that is open to be read until then
-        self._file = self._opened(place, mode)
+        self._file = self._open_file(place, mode)
         self._start = self._end = 0
         self._directory_bytes = 0  # of the directory that the file ends with, if it is complete
         self._garbage_bytes = 0
@@ -84,9 +84,9 @@ class Archive:
         except BaseException:
             self._file.close()
             raise
-        self._look()
+        self._refresh()
 
-    def _opened(self, place: str | IO[bytes] | ReadFile, mode: str) -> File:
+    def _open_file(self, place: str | IO[bytes] | ReadFile, mode: str) -> File:
         if isinstance(place, ReadFile):
             return place
         if not isinstance(place, str):
@@ -94,19 +94,21 @@ class Archive:
         if mode not in {"a", "shared"}:
             return PathFile(place, mode)
         self._path = place
-        return _nothing()
+        return _create_empty_file()
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         """Open the file, or what others have made of it, where it is not open for writing."""
         with self._lock:
             if self._path is None:
                 return
-            stamp = stamp_of(self._path)
+            stamp = get_stamp(self._path)
             if stamp == self._stamp:
                 return
             mode = "r" if self._shares else "r+"
             try:
-                self._turn_to(_nothing() if stamp is None else PathFile(self._path, mode))
+                self._switch_file(
+                    _create_empty_file() if stamp is None else PathFile(self._path, mode)
+                )
             except NotFoundError:
                 return
             except DataError:
@@ -118,14 +120,14 @@ class Archive:
             else:
                 self._path = None
 
-    def take(self) -> None:
+    def lock_for_writing(self) -> None:
         """Open a file for writing that was read until now, and keep others from that."""
         with self._lock:
             if self._path is not None and self._stamp is not None:
-                self._turn_to(PathFile(self._path, "r+"))
+                self._switch_file(PathFile(self._path, "r+"))
                 self._path = self._stamp = None
 
-    def _turn_to(self, file: File) -> None:
+    def _switch_file(self, file: File) -> None:
         """Go on with a file, unless its directory cannot be read."""
         before, self._file = self._file, file
         try:
@@ -158,29 +160,33 @@ class Archive:
 
     # Values
 
-    def open(self, key: str) -> Opened | None:
+    def open(self, key: str) -> OpenedValue | None:
         """Return a value to be read, or None."""
         self.check()
         entry = self.entries.get(key)
-        return None if entry is None else Opened(self._file, entry, f"{key!r} in {self.name}", key)
+        return (
+            None
+            if entry is None
+            else OpenedValue(self._file, entry, f"{key!r} in {self.name}", key)
+        )
 
     def put(self, key: str, data: bytes) -> None:
         """Write a value behind all others."""
         self._check_writable()
-        entry, packed = self._entry(key, data)
+        entry, packed = self._build_entry(key, data)
         with self._lock:
             self._check_writable()
-            self.take()
-            stored = self._store(key, entry, packed, staged=_is_staged(key))
+            self.lock_for_writing()
+            stored = self._append_value(key, entry, packed, staged=_is_staged(key))
             old = self.entries.get(key)
             # At once: readers do not wait for the lock.
             self.entries[key] = stored
-            self._leave(old)
+            self._count_garbage(old)
 
-    def _entry(self, key: str, data: bytes) -> tuple[Entry, bytes]:
+    def _build_entry(self, key: str, data: bytes) -> tuple[Entry, bytes]:
         """Return the entry of a value that is to be written, and its bytes in the file."""
         packed = zip_format.compress(data, self._method)
-        name = _final_key(key)
+        name = _get_final_key(key)
         entry = Entry(
             name=name.encode(),
             offset=0,
@@ -189,34 +195,34 @@ class Archive:
             crc=crc32(data),
             packed=len(packed),
             size=len(data),
-            flags=zip_format.flags_of(name, self._method),
+            flags=zip_format.get_flags(name, self._method),
             modified=_dos_time(),
             attributes=zip_format.PERMISSIONS,
         )
         return entry, packed
 
-    def _store(self, key: str, entry: Entry, packed: bytes, *, staged: bool) -> Entry:
+    def _append_value(self, key: str, entry: Entry, packed: bytes, *, staged: bool) -> Entry:
         """Write a value behind all others, and return where it is."""
         self._check_small(key, entry)
-        self._write_deleted()
+        self._write_deletions()
         begin = self._end
-        field = records.field_of(records.STAGED if staged else b"")
-        self._append(zip_format.local_header(entry, field), packed)
+        field = records.encode_kind(records.STAGED if staged else b"")
+        self._append(zip_format.build_local_header(entry, field), packed)
         self._garbage_bytes += self._directory_bytes
         self._directory_bytes = 0
         return entry._replace(offset=begin, limit=self._end)
 
     def _write_record(self, kind: bytes, name: str, data: bytes = b"") -> None:
         """Write what a repair must know: see `tessarr.store.zip.records`."""
-        entry, _ = self._entry(name, data)
+        entry, _ = self._build_entry(name, data)
         entry = entry._replace(method=zip_format.STORED, packed=len(data), flags=zip_format.UTF8)
         begin = self._end
-        self._append(zip_format.local_header(entry, records.field_of(kind)), data)
+        self._append(zip_format.build_local_header(entry, records.encode_kind(kind)), data)
         self._garbage_bytes += self._end - begin + self._directory_bytes
         self._directory_bytes = 0
         self._changed = True
 
-    def _write_deleted(self) -> None:
+    def _write_deletions(self) -> None:
         """Write the records of deletions that are not written yet."""
         deleted, self._deleted = self._deleted, []
         try:
@@ -228,7 +234,7 @@ class Archive:
 
     def _append(self, *parts: bytes) -> None:
         if self._path is not None:
-            self._begin(self._path, *parts)
+            self._create_file(self._path, *parts)
             return
         at = self._end
         try:
@@ -241,7 +247,7 @@ class Archive:
             raise
         self._end = at
 
-    def _begin(self, path: str, *parts: bytes) -> None:
+    def _create_file(self, path: str, *parts: bytes) -> None:
         """Make the file that is absent; if it cannot be written, none is left."""
         try:
             made = PathFile(path, "x")
@@ -272,17 +278,17 @@ class Archive:
             self._check_writable()
             if self.entries.keys().isdisjoint(keys):
                 return
-            self.take()
+            self.lock_for_writing()
             for key in keys:
-                self._leave(self.entries.pop(key, None))
-            self._note_deleted(keys if prefix is None else [prefix])
+                self._count_garbage(self.entries.pop(key, None))
+            self._record_deletions(keys if prefix is None else [prefix])
 
-    def _note_deleted(self, names: Iterable[str]) -> None:
+    def _record_deletions(self, names: Iterable[str]) -> None:
         self._deleted += [name for name in names if not _is_staged(name)]
         # A file that is complete stays so until a value is written.
         if self._deleted and not self._directory_bytes and self._path is None:
             with suppress(StoreError):  # of a full disk
-                self._write_deleted()
+                self._write_deletions()
 
     def replace_prefix(self, staged: str, prefix: str) -> None:
         """Give all values below a prefix other keys, and forget those that are there; at once.
@@ -292,7 +298,7 @@ class Archive:
         """
         with self._lock:
             self._check_writable()
-            self.take()
+            self.lock_for_writing()
             moved = {key: entry for key, entry in self.entries.items() if key.startswith(staged)}
             new = {
                 key: entry
@@ -307,19 +313,19 @@ class Archive:
                     new[target] = entry
                     begin = min(begin, entry.offset)
                 else:
-                    opened = Opened(self._file, entry, f"{key!r} in {self.name}", key)
-                    packed = self._entry(target, opened.whole())
-                    new[target] = self._store(target, *packed, staged=True)
+                    opened = OpenedValue(self._file, entry, f"{key!r} in {self.name}", key)
+                    packed = self._build_entry(target, opened.read_all())
+                    new[target] = self._append_value(target, *packed, staged=True)
                     gone.append(entry)
-            self._write_deleted()
+            self._write_deletions()
             self._write_record(records.REPLACED, prefix, records.OFFSET.pack(begin))
             self.entries = new  # at once: readers do not wait for the lock
             for entry in gone:
-                self._leave(entry)
-            self._leave(None)
-            self._note_deleted([staged])
+                self._count_garbage(entry)
+            self._count_garbage(None)
+            self._record_deletions([staged])
 
-    def _live(self) -> list[Entry]:
+    def _get_live_entries(self) -> list[Entry]:
         """Return the values that belong into the directory."""
         return [entry for key, entry in self.entries.items() if not _is_staged(key)]
 
@@ -330,10 +336,10 @@ class Archive:
         """
         with self._lock:
             self._check_writable()
-            if not self.writing:
-                self.take()
+            if not self.is_writing:
+                self.lock_for_writing()
                 found = self.open(key)
-                if (None if found is None else found.whole()) != expected:
+                if (None if found is None else found.read_all()) != expected:
                     return False
             if data is None:
                 self.delete(key)
@@ -346,7 +352,7 @@ class Archive:
         with self._lock:
             return self.changes, sorted(self.entries)
 
-    def _leave(self, old: Entry | None) -> None:
+    def _count_garbage(self, old: Entry | None) -> None:
         """Count what is no longer a value as garbage."""
         self._changed = True
         self.changes += 1
@@ -358,7 +364,7 @@ class Archive:
         if self.closed:
             raise StoreError(f"the store in {self.name} is closed: open it again")
         if self._path is not None:
-            self._look()
+            self._refresh()
 
     def _check_writable(self) -> None:
         self.check()
@@ -381,12 +387,12 @@ class Archive:
     # The end
 
     @property
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether it can be written to."""
         return not self.closed and self._writes and os.getpid() == self._process
 
     @property
-    def writing(self) -> bool:
+    def is_writing(self) -> bool:
         """Whether the file is open for writing."""
         return self._writes and self._path is None
 
@@ -396,11 +402,11 @@ class Archive:
             self.check()
             if self._writes and self._stamp is None:
                 self._check_writable()
-                self._complete()
+                self._write_directory()
 
-    def _complete(self) -> None:
+    def _write_directory(self) -> None:
         if self._changed:
-            directory = zip_format.directory_bytes(self._live(), self._end)
+            directory = zip_format.build_directory(self._get_live_entries(), self._end)
             self._append(directory)
             self._deleted = []
             self._garbage_bytes += self._directory_bytes
@@ -428,12 +434,12 @@ class Archive:
         live = self._end - garbage
         if garbage and (self._end < _ALWAYS_TIDY_BYTES or garbage * 4 > live):
             entries = sorted(self.entries.values(), key=lambda entry: entry.offset)
-            if tidy(self._file, self._start, entries, durable=self._durable):
+            if remove_garbage(self._file, self._start, entries, durable=self._durable):
                 return
-        self._complete()
+        self._write_directory()
 
 
-class Opened:
+class OpenedValue:
     """A value: what it was when it was opened, whatever is written later.
 
     Parameters
@@ -447,7 +453,7 @@ class Opened:
     def __init__(self, file: File, entry: Entry, what: str, key: str) -> None:
         self.size = entry.size
         self._file = file
-        self._entry = entry
+        self._build_entry = entry
         self._what = what
         self._key = key
         self._start: int | None = None
@@ -456,16 +462,20 @@ class Opened:
     @property
     def state(self) -> bytes:
         """What tells it from what others put in its place."""
-        return b"%x,%x,%x" % (self._entry.crc, self._entry.offset, self._entry.packed)
+        return b"%x,%x,%x" % (
+            self._build_entry.crc,
+            self._build_entry.offset,
+            self._build_entry.packed,
+        )
 
-    def whole(self) -> bytes:
+    def read_all(self) -> bytes:
         """Return all of it; its checksum is right."""
-        entry = self._entry
-        with self._telling():
+        entry = self._build_entry
+        with self._translate_errors():
             head = zip_format.LOCAL.size + len(entry.name)
             count = min(entry.limit - entry.offset, head + entry.packed + 64)
             raw = self._file.read(entry.offset, count)
-            start = zip_format.parse_local(entry, raw) - entry.offset
+            start = zip_format.find_data(entry, raw) - entry.offset
             packed = raw[start : start + entry.packed]
             if len(packed) < entry.packed:
                 packed = self._file.read(entry.offset + start, entry.packed)
@@ -473,19 +483,19 @@ class Opened:
 
     def read(self, offset: int, count: int) -> bytes:
         """Return `count` bytes from `offset`; of a compressed value all is unpacked first."""
-        if self._entry.method != zip_format.STORED or count == self.size:
+        if self._build_entry.method != zip_format.STORED or count == self.size:
             if self._data is None:
-                self._data = self.whole()
+                self._data = self.read_all()
             return self._data[offset : offset + count]
-        with self._telling():
+        with self._translate_errors():
             if self._start is None:
-                head = zip_format.LOCAL.size + len(self._entry.name)
-                raw = self._file.read(self._entry.offset, head)
-                self._start = zip_format.parse_local(self._entry, raw)
+                head = zip_format.LOCAL.size + len(self._build_entry.name)
+                raw = self._file.read(self._build_entry.offset, head)
+                self._start = zip_format.find_data(self._build_entry, raw)
             return self._file.read(self._start + offset, count)
 
     @contextmanager
-    def _telling(self) -> Generator[None]:
+    def _translate_errors(self) -> Generator[None]:
         try:
             yield
         except (DataError, UnsupportedError) as error:
@@ -493,7 +503,7 @@ class Opened:
             raise type(error)(message, kind=error.kind, key=self._key) from error
 
 
-class Keys:
+class ArchiveStore:
     """An archive as a store; see `tessarr.store.protocol`."""
 
     def __init__(self, archive: Archive) -> None:
@@ -502,9 +512,9 @@ class Keys:
 
     def get(self, key: str) -> bytes | None:
         found = self._archive.open(key)
-        return None if found is None else found.whole()
+        return None if found is None else found.read_all()
 
-    def open_value(self, key: str) -> Opened | None:
+    def open_value(self, key: str) -> OpenedValue | None:
         return self._archive.open(key)
 
     def put(self, key: str, data: bytes) -> None:
@@ -520,7 +530,7 @@ class Keys:
     def hold(self, key: str) -> AbstractContextManager[None]:
         """Keep others from the file, as long as it is open here."""
         self._archive.check()
-        self._archive.take()
+        self._archive.lock_for_writing()
         return nullcontext()
 
     deletes_at_once = True  # a killed program leaves the directory of the last flush
@@ -568,12 +578,12 @@ def _is_staged(key: str) -> bool:
     return f"{STAGED}/" in key
 
 
-def _final_key(key: str) -> str:
+def _get_final_key(key: str) -> str:
     """Return the key that a value has when its node is complete.
 
     Examples
     --------
-    >>> _final_key("a/b.__new.__lock/node/c/0"), _final_key(".__new.__lock/node/c/0")
+    >>> _get_final_key("a/b.__new.__lock/node/c/0"), _get_final_key(".__new.__lock/node/c/0")
     ('a/b/c/0', 'c/0')
     """
     folder, staged, name = key.partition(f"{STAGED}/node/")
@@ -582,7 +592,7 @@ def _final_key(key: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _nothing() -> ObjectFile:
+def _create_empty_file() -> ObjectFile:
     """Return what is as empty as a file that is not there."""
     return ObjectFile(io.BytesIO(), "r")
 

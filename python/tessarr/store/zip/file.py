@@ -20,9 +20,9 @@ from tessarr.errors import (
     StoreError,
     TessarrError,
 )
-from tessarr.store.lock_support import NO_LOCKS
+from tessarr.store.lock_support import NO_LOCK_ERRNOS
 
-__all__ = ["File", "ObjectFile", "PathFile", "ReadFile", "stamp_of"]
+__all__ = ["File", "ObjectFile", "PathFile", "ReadFile", "get_stamp"]
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -143,7 +143,7 @@ class PathFile:
                 retryable=True,
             ) from error
         except OSError as error:
-            if error.errno not in NO_LOCKS:
+            if error.errno not in NO_LOCK_ERRNOS:
                 raise
 
     def _descriptor(self) -> _Descriptor:
@@ -153,7 +153,7 @@ class PathFile:
         return opened
 
     @contextlib.contextmanager
-    def _telling(self, action: str) -> Generator[None]:
+    def _translate_errors(self, action: str) -> Generator[None]:
         """Raise errors of the operating system as those of the store."""
         try:
             yield
@@ -166,7 +166,7 @@ class PathFile:
         return os.fstat(self._descriptor().number).st_size
 
     def read(self, offset: int, count: int) -> bytes:
-        with self._telling("read"):
+        with self._translate_errors("read"):
             return self._read(self._descriptor(), offset, count)
 
     @staticmethod
@@ -182,19 +182,19 @@ class PathFile:
     def write(self, offset: int, data: bytes) -> None:
         opened = self._descriptor()
         view = memoryview(data)
-        with self._telling("write to"):
+        with self._translate_errors("write to"):
             while view:
                 written = os.pwrite(opened.number, view, offset)
                 view = view[written:]
                 offset += written
 
     def truncate(self, size: int) -> None:
-        with self._telling("shorten"):
+        with self._translate_errors("shorten"):
             os.ftruncate(self._descriptor().number, size)
 
     def flush(self, *, durable: bool) -> None:
         if durable:
-            with self._telling("synchronise"):
+            with self._translate_errors("synchronise"):
                 os.fsync(self._descriptor().number)
 
     def hint(self) -> str:
@@ -209,14 +209,14 @@ class PathFile:
         remedy = "" if self._mode == "r" else "; else delete it to begin anew"
         return f"; if its writer was killed, ZipStore.repair finds what it had written{remedy}"
 
-    def sibling(self) -> PathFile:
+    def create_sibling(self) -> PathFile:
         """Return a new file beside this one, which `take` puts in its place."""
         folder, name = os.path.split(os.path.realpath(self.path))
         number, path = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
         os.close(number)
         return PathFile(path, "r+")
 
-    def take(self, other: PathFile, *, durable: bool) -> None:
+    def replace_with(self, other: PathFile, *, durable: bool) -> None:
         """Put another file in the place of this one."""
         mode = os.fstat(self._descriptor().number).st_mode
         os.fchmod(other._descriptor().number, mode & 0o7777)
@@ -281,7 +281,7 @@ class ObjectFile:
             if self._seekable:
                 self._file.truncate(size)
 
-    def movable(self) -> bool:
+    def is_movable(self) -> bool:
         """Return whether what it holds can be read and written again."""
         return self._seekable and self._file.readable() and self._file.writable()
 
@@ -328,7 +328,7 @@ class ReadFile:
         """Leave it open: others may read it."""
 
 
-def stamp_of(path: str) -> tuple[int, ...] | None:
+def get_stamp(path: str) -> tuple[int, ...] | None:
     """Return what is another one when a file is; None where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116 (beside fstat)

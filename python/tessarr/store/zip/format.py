@@ -32,16 +32,16 @@ __all__ = [
     "METHODS",
     "Directory",
     "Entry",
+    "apply_zip64",
+    "build_directory",
+    "build_local_header",
     "check_size",
     "compress",
     "decompress",
-    "directory_bytes",
-    "flags_of",
-    "local_header",
-    "parse_local",
+    "find_data",
+    "get_flags",
     "read_directory",
     "read_records",
-    "widened",
 ]
 
 LOCAL: Final = struct.Struct("<4s5HIIIHH")
@@ -74,11 +74,11 @@ UTF8: Final = 0x800
 _MARKED: Final = 0x2  # LZMA ends with a mark
 _FULL16: Final = 0xFFFF
 _FULL32: Final = 0xFFFFFFFF
-_LIKELY_EXTRA: Final = 1024  # what may stand in a local header; a larger gap is garbage
+_MAX_EXTRA: Final = 1024  # what may stand in a local header; a larger gap is garbage
 # How many bytes may come of one: deflate makes at most 258 of two bits, Zstandard blocks of 128 KiB
 # of four bytes, LZMA 273 bytes of fourteen binary choices of which each takes a 45th of a bit at
 # least, and bzip2 a block of 46 MB of 40 bytes.
-_MOST: Final = {DEFLATED: 1032, ZSTD: 1 << 15, LZMA: 1 << 13, XZ: 1 << 13, BZIP2: 1 << 21}
+_MAX_RATIO: Final = {DEFLATED: 1032, ZSTD: 1 << 15, LZMA: 1 << 13, XZ: 1 << 13, BZIP2: 1 << 21}
 _ZSTD: Final = {"name": "zstd", "level": 3, "checksum": False}
 _XZ_MEMORY: Final = 1 << 28  # as much as the strongest preset takes, and more
 
@@ -139,7 +139,7 @@ class Directory:
     garbage: int
 
 
-def local_header(entry: Entry, more: bytes = b"") -> bytes:
+def build_local_header(entry: Entry, more: bytes = b"") -> bytes:
     """Return what stands before the bytes of an entry; `more` is another extra field."""
     large = entry.size >= _FULL32 or entry.packed >= _FULL32
     extra = struct.pack("<HHQQ", 1, 16, entry.size, entry.packed) if large else b""
@@ -147,7 +147,7 @@ def local_header(entry: Entry, more: bytes = b"") -> bytes:
     return (
         LOCAL.pack(
             LOCAL_MARK,
-            _version(entry, large=large),
+            _get_version(entry, large=large),
             entry.flags,
             entry.method,
             entry.modified & _FULL16,
@@ -163,9 +163,9 @@ def local_header(entry: Entry, more: bytes = b"") -> bytes:
     )
 
 
-def directory_bytes(entries: Iterable[Entry], offset: int) -> bytes:
+def build_directory(entries: Iterable[Entry], offset: int) -> bytes:
     """Return the central directory and what ends the file, to be written at `offset`."""
-    records = [_record(entry) for entry in entries]
+    records = [_build_record(entry) for entry in entries]
     directory = b"".join(records)
     count, size = len(records), len(directory)
     end = END.pack(
@@ -184,12 +184,12 @@ def directory_bytes(entries: Iterable[Entry], offset: int) -> bytes:
     return directory + end64 + LOCATOR.pack(LOCATOR_MARK, 0, offset + size, 1) + end
 
 
-def _record(entry: Entry) -> bytes:
+def _build_record(entry: Entry) -> bytes:
     fields = (entry.size, entry.packed, entry.offset)
     wide = [field for field in fields if field >= _FULL32]
     extra = struct.pack(f"<HH{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
     size, packed, offset = (min(field, _FULL32) for field in fields)
-    version = _version(entry, large=bool(wide))
+    version = _get_version(entry, large=bool(wide))
     return (
         RECORD.pack(
             RECORD_MARK,
@@ -215,7 +215,7 @@ def _record(entry: Entry) -> bytes:
     )
 
 
-def _version(entry: Entry, *, large: bool) -> int:
+def _get_version(entry: Entry, *, large: bool) -> int:
     return max(45 if large else 20, {BZIP2: 46, LZMA: 63, ZSTD: 63, XZ: 63}.get(entry.method, 20))
 
 
@@ -240,7 +240,7 @@ def read_directory(read: Read, size: int) -> Directory:
     found = read_records(read(start, end - start), shift)
     if len(found) != count:
         raise DataError(f"the directory has {len(found)} entries, not {count} as the end says")
-    return _checked(found, start)
+    return _check_entries(found, start)
 
 
 def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
@@ -256,7 +256,7 @@ def _find_directory(read: Read, size: int) -> tuple[int, int, int, int]:
         mark, _, at64, _ = LOCATOR.unpack(read(end - LOCATOR.size, LOCATOR.size))
         if mark == LOCATOR_MARK:
             told = (disk, first_disk, here, count, length, offset)
-            end, wide = _wide_end(read, end - LOCATOR.size, at64)
+            end, wide = _read_zip64_end(read, end - LOCATOR.size, at64)
             limits = (_FULL16, _FULL16, _FULL16, _FULL16, _FULL32, _FULL32)
             if any(a not in (b, c) for a, b, c in zip(told, wide, limits, strict=True)):
                 raise DataError("its two end records contradict each other")
@@ -281,7 +281,7 @@ def _find_end(tail: bytes) -> int:
     return -1
 
 
-def _wide_end(read: Read, locator: int, told: int) -> tuple[int, tuple[int, ...]]:
+def _read_zip64_end(read: Read, locator: int, told: int) -> tuple[int, tuple[int, ...]]:
     """Return where the end record of zip64 is, and what it says."""
     for at in (locator - END64.size, told):
         if 0 <= at <= locator - END64.size:
@@ -308,7 +308,7 @@ def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
         name = directory[at : at + name_length]
         if _FULL32 in (size, packed, offset):
             extra = directory[at + name_length : at + name_length + extra_length]
-            size, packed, offset = widened(extra, size, packed, offset)
+            size, packed, offset = apply_zip64(extra, size, packed, offset)
         at = after
         found.append(
             Entry(
@@ -327,7 +327,7 @@ def read_records(directory: bytes, shift: int = 0) -> list[Entry]:
     return found
 
 
-def widened(extra: bytes, *fields: int) -> list[int]:
+def apply_zip64(extra: bytes, *fields: int) -> list[int]:
     """Return fields with the values of zip64 in place of those that are too small."""
     at = 0
     while at + 4 <= len(extra):
@@ -340,7 +340,7 @@ def widened(extra: bytes, *fields: int) -> list[int]:
     return list(fields)
 
 
-def _checked(found: list[Entry], end: int) -> Directory:
+def _check_entries(found: list[Entry], end: int) -> Directory:
     """Refuse entries that overlap, lie about their sizes, or have impossible names."""
     ordered = sorted(found, key=lambda entry: entry.offset)
     limits = [*(entry.offset for entry in ordered), end][1:]
@@ -352,13 +352,13 @@ def _checked(found: list[Entry], end: int) -> Directory:
     entries: dict[str, Entry] = {}
     garbage = 0
     for entry in found:
-        key = _checked_key(entry.key)
+        key = _check_key(entry.key)
         check_size(entry)
         if not key:
             continue
         limit = limited[entry.offset]
         gap = limit - entry.offset - LOCAL.size - len(entry.name) - entry.packed
-        garbage += gap if gap > _LIKELY_EXTRA else 0
+        garbage += gap if gap > _MAX_EXTRA else 0
         old = entries.pop(key, None)
         if old is not None:
             garbage += old.limit - old.offset
@@ -366,7 +366,7 @@ def _checked(found: list[Entry], end: int) -> Directory:
     return Directory(entries, ordered[0].offset if ordered else end, end, garbage)
 
 
-def _checked_key(name: str) -> str:
+def _check_key(name: str) -> str:
     """Return the key of an entry; "" for a folder, which is none."""
     key = name.removeprefix("./")
     folder = key.removesuffix("/")
@@ -383,7 +383,7 @@ def _checked_key(name: str) -> str:
 
 def check_size(entry: Entry) -> None:
     """Refuse an entry that claims a size that its bytes cannot have."""
-    most = _MOST.get(entry.method)
+    most = _MAX_RATIO.get(entry.method)
     whole = entry.method == STORED and not entry.flags & _ENCRYPTED
     if (whole and entry.size != entry.packed) or (
         most is not None and entry.size > (entry.packed + 1) * most
@@ -393,7 +393,7 @@ def check_size(entry: Entry) -> None:
         )
 
 
-def parse_local(entry: Entry, header: bytes) -> int:
+def find_data(entry: Entry, header: bytes) -> int:
     """Return where the bytes of an entry begin, given the file from its offset on."""
     if len(header) >= LOCAL.size:
         mark, *_, name_length, extra_length = LOCAL.unpack_from(header)
@@ -408,7 +408,7 @@ def parse_local(entry: Entry, header: bytes) -> int:
 # Methods of compression
 
 
-def flags_of(name: str, method: int) -> int:
+def get_flags(name: str, method: int) -> int:
     """Return the flags of a new entry."""
     return (0 if name.isascii() else UTF8) | (_MARKED if method == LZMA else 0)
 
@@ -453,7 +453,7 @@ def decompress(packed: bytes, entry: Entry) -> bytes:
     if entry.method not in METHODS:
         raise UnsupportedError(f"compression method {entry.method} of Zip files is not supported")
     try:
-        data = packed if entry.method == STORED else _unpacked(packed, entry)
+        data = packed if entry.method == STORED else _decompress(packed, entry)
     except (zlib.error, OSError, EOFError, ValueError) as error:
         raise DataError(f"its bytes cannot be unpacked: {error}") from error
     if len(data) != entry.size:
@@ -467,7 +467,7 @@ def decompress(packed: bytes, entry: Entry) -> bytes:
     return data
 
 
-def _unpacked(packed: bytes, entry: Entry) -> bytes:
+def _decompress(packed: bytes, entry: Entry) -> bytes:
     most = entry.size + 1
     if entry.method == DEFLATED:
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
@@ -478,11 +478,11 @@ def _unpacked(packed: bytes, entry: Entry) -> bytes:
     if entry.method == ZSTD:
         return _engine.decode(_ZSTD, packed, None, entry.size)
     if entry.method == XZ:
-        return _unpacked_xz(packed, most)
-    return _unpacked_lzma(packed, most)
+        return _decompress_xz(packed, most)
+    return _decompress_lzma(packed, most)
 
 
-def _unpacked_xz(packed: bytes, most: int) -> bytes:
+def _decompress_xz(packed: bytes, most: int) -> bytes:
     import lzma
 
     try:
@@ -491,7 +491,7 @@ def _unpacked_xz(packed: bytes, most: int) -> bytes:
         raise ValueError(str(error)) from error
 
 
-def _unpacked_lzma(packed: bytes, most: int) -> bytes:
+def _decompress_lzma(packed: bytes, most: int) -> bytes:
     import lzma
 
     if len(packed) < 9 or packed[2:4] != b"\5\0":

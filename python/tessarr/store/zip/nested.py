@@ -10,14 +10,14 @@ from tessarr._engine import ForeignStore
 from tessarr.errors import StoreError
 from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.zip import format as zip_format
-from tessarr.store.zip.archive import Archive, Keys
+from tessarr.store.zip.archive import Archive, ArchiveStore
 from tessarr.store.zip.file import ReadFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tessarr._engine import Store
-    from tessarr.store.zip.archive import Opened
+    from tessarr.store.zip.archive import OpenedValue
 
 __all__ = ["ZipValueStore"]
 
@@ -56,50 +56,50 @@ class ZipValueStore(DescribedStore):
     def __new__(cls, store: Store, key: str, compression: int = zip_format.STORED) -> Self:
         if compression not in zip_format.METHODS:
             zip_format.compress(b"", compression)  # which refuses it
-        packed = _Packed(store, key, compression)
+        packed = _ZipValue(store, key, compression)
         engine = ForeignStore(packed, read_only=store.read_only)
         arguments: dict[str, Any] = {"store": store, "key": key}
         if compression:
             arguments["compression"] = compression
-        return cls._make(arguments, engine)
+        return cls._build(arguments, engine)
 
 
-class _Packed:
+class _ZipValue:
     """The methods of `tessarr.store.protocol.StoreProtocol`."""
 
     def __init__(self, store: Store, key: str, method: int) -> None:
         self._store = store
         self._key = key
         self._method = method
-        self._seen: tuple[bytes, Keys] | None = None
+        self._cached: tuple[bytes, ArchiveStore] | None = None
 
-    def _keys(self) -> Keys | None:
+    def _open_archive(self) -> ArchiveStore | None:
         """Return the values as they are now."""
         value = self._store.open_value(self._key)
         if value is None:
             return None
-        version, seen = value.version, self._seen
+        version, seen = value.version, self._cached
         if seen is not None and seen[0] == version:
             return seen[1]
         place = ReadFile(value, f"{self._key!r} of {self._store!r}")
-        keys = Keys(Archive(place, "r", self._method, large=True, durable=False))
-        self._seen = None if version is None else (version, keys)
+        keys = ArchiveStore(Archive(place, "r", self._method, large=True, durable=False))
+        self._cached = None if version is None else (version, keys)
         return keys
 
     def get(self, key: str) -> bytes | None:
-        keys = self._keys()
+        keys = self._open_archive()
         return None if keys is None else keys.get(key)
 
-    def open_value(self, key: str) -> Opened | None:
-        keys = self._keys()
+    def open_value(self, key: str) -> OpenedValue | None:
+        keys = self._open_archive()
         return None if keys is None else keys.open_value(key)
 
     def list(self, prefix: str) -> builtins.list[str]:
-        keys = self._keys()
+        keys = self._open_archive()
         return [] if keys is None else keys.list(prefix)
 
     def list_dir(self, prefix: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        keys = self._keys()
+        keys = self._open_archive()
         return ([], []) if keys is None else keys.list_dir(prefix)
 
     def put(self, key: str, data: bytes) -> None:
@@ -120,14 +120,14 @@ class _Packed:
         """Change several keys at once, if others hold what they have to."""
         for _ in range(_ATTEMPTS):
             old = self._store.get(self._key)
-            holds, new = self._changed(old, values, expected)
+            holds, new = self._apply_changes(old, values, expected)
             if not holds:
                 return False
             if new == old or self._store.replace(self._key, new, old):
                 return True
         raise StoreError(f"others replace {self._key!r} all the time", retryable=True)
 
-    def _changed(
+    def _apply_changes(
         self,
         old: bytes | None,
         values: Mapping[str, bytes | None],
@@ -138,7 +138,7 @@ class _Packed:
         archive = Archive(file, "a", self._method, large=True, durable=False)
         for key, data in expected.items():
             found = archive.open(key)
-            if (None if found is None else found.whole()) != data:
+            if (None if found is None else found.read_all()) != data:
                 return False, old
         present = {key: data for key, data in values.items() if data is not None}
         gone = [key for key in values if key not in present and key in archive.entries]

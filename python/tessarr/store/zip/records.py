@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tessarr.store.zip.format import Entry
 
-__all__ = ["DELETED", "OFFSET", "REPLACED", "STAGED", "Values", "field_of", "kind_of"]
+__all__ = ["DELETED", "OFFSET", "REPLACED", "STAGED", "Values", "decode_kind", "encode_kind"]
 
 STAGED: Final = b"s"
 DELETED: Final = b"d"
@@ -34,18 +34,18 @@ _FIELD: Final = struct.Struct("<HH")
 _ID: Final = 0x7354
 
 
-def field_of(kind: bytes) -> bytes:
+def encode_kind(kind: bytes) -> bytes:
     """Return the extra field of a local header that tells what the entry is; empty: a value.
 
     Examples
     --------
-    >>> kind_of(field_of(STAGED)), kind_of(field_of(b"")), kind_of(b"?")
+    >>> decode_kind(encode_kind(STAGED)), decode_kind(encode_kind(b"")), decode_kind(b"?")
     (b's', b'', b'')
     """
     return _FIELD.pack(_ID, len(kind)) + kind if kind else b""
 
 
-def kind_of(extra: bytes) -> bytes:
+def decode_kind(extra: bytes) -> bytes:
     """Return what an entry is by the extra fields of its local header."""
     at = 0
     while at + _FIELD.size <= len(extra):
@@ -61,7 +61,7 @@ class Values:
     """The values that a file has, as far as it is read."""
 
     def __init__(self) -> None:
-        self.found: dict[str, Entry] = {}
+        self.entries: dict[str, Entry] = {}
         self._staged: dict[str, Entry] = {}
 
     def add(self, entry: Entry, kind: bytes, data: bytes) -> None:
@@ -83,20 +83,22 @@ class Values:
             for name in [name for name in self._staged if name.startswith(key)]:
                 staged = self._staged.pop(name)
                 if staged.offset >= first:
-                    self.found[name] = staged
+                    self.entries[name] = staged
         elif kind == STAGED:
             self._staged[key] = entry
         else:
-            self.found.pop(key, None)
-            self.found[key] = entry
+            self.entries.pop(key, None)
+            self.entries[key] = entry
 
     def _delete(self, key: str) -> None:
         if key and not key.endswith("/"):
-            self.found.pop(key, None)
+            self.entries.pop(key, None)
         else:
-            self.found = {name: it for name, it in self.found.items() if not name.startswith(key)}
+            self.entries = {
+                name: it for name, it in self.entries.items() if not name.startswith(key)
+            }
 
-    def keep(self, keys: Iterable[str]) -> None:
+    def retain(self, keys: Iterable[str]) -> None:
         """Note a directory: only its keys have values."""
-        known = {**self._staged, **self.found}
-        self.found = {key: known[key] for key in keys if key in known}
+        known = {**self._staged, **self.entries}
+        self.entries = {key: known[key] for key in keys if key in known}

@@ -9,19 +9,19 @@ from tessarr.errors import DataError
 from tessarr.store.zip import format as zip_format
 from tessarr.store.zip.file import ObjectFile, PathFile
 from tessarr.store.zip.format import Entry
-from tessarr.store.zip.records import Values, kind_of
+from tessarr.store.zip.records import Values, decode_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tessarr.store.zip.file import File
 
-__all__ = ["repair", "tidy"]
+__all__ = ["remove_garbage", "repair"]
 
-_PIECE_BYTES: Final = 1 << 22
+_COPY_BYTES: Final = 1 << 22
 
 
-def tidy(file: File, start: int, entries: Sequence[Entry], *, durable: bool) -> bool:
+def remove_garbage(file: File, start: int, entries: Sequence[Entry], *, durable: bool) -> bool:
     """Move entries together, and write the directory behind them.
 
     A file of this machine is written anew, and replaced at once. In any other, entries are
@@ -45,13 +45,13 @@ def tidy(file: File, start: int, entries: Sequence[Entry], *, durable: bool) -> 
     """
     if isinstance(file, PathFile):
         try:
-            fresh = file.sibling()
+            fresh = file.create_sibling()
         except OSError:  # a folder in which there can be no other file
             return False
         try:
             _copy(file, 0, fresh, 0, start)
-            _move(file, fresh, start, list(_moves(file, start, entries)))
-            file.take(fresh, durable=durable)
+            _apply_moves(file, fresh, start, list(_plan_moves(file, start, entries)))
+            file.replace_with(fresh, durable=durable)
         except OSError:  # a full disk, for which the garbage is no worse
             fresh.discard()
             return False
@@ -59,12 +59,12 @@ def tidy(file: File, start: int, entries: Sequence[Entry], *, durable: bool) -> 
             fresh.discard()
             raise
         return True
-    if not isinstance(file, ObjectFile) or not file.movable():
+    if not isinstance(file, ObjectFile) or not file.is_movable():
         return False
-    moves = list(_moves(file, start, entries))
+    moves = list(_plan_moves(file, start, entries))
     if any(move.at > move.begin for move in moves):  # one would overwrite what is behind it
         return False
-    file.truncate(_move(file, file, start, moves))
+    file.truncate(_apply_moves(file, file, start, moves))
     file.flush(durable=durable)
     return True
 
@@ -77,15 +77,15 @@ class _Move(NamedTuple):
     at: int
 
 
-def _moves(file: File, at: int, entries: Sequence[Entry]) -> Iterator[_Move]:
+def _plan_moves(file: File, at: int, entries: Sequence[Entry]) -> Iterator[_Move]:
     """Yield what is to be moved from where to where, so that nothing is between."""
     for entry in entries:
         raw = file.read(entry.offset, zip_format.LOCAL.size + len(entry.name))
-        begin = zip_format.parse_local(entry, raw)
+        begin = zip_format.find_data(entry, raw)
         moved = entry._replace(offset=at, flags=entry.flags & ~zip_format.DESCRIBED)
         if entry.flags & zip_format.DESCRIBED:
             # Its sizes stand behind its bytes, in one of several forms: now they stand before.
-            header = zip_format.local_header(moved)
+            header = zip_format.build_local_header(moved)
             yield _Move(moved, header, begin, entry.packed, at)
         else:
             header = b""
@@ -93,24 +93,24 @@ def _moves(file: File, at: int, entries: Sequence[Entry]) -> Iterator[_Move]:
         at += len(header) + (entry.packed if header else begin - entry.offset + entry.packed)
 
 
-def _move(source: File, target: File, at: int, moves: Sequence[_Move]) -> int:
+def _apply_moves(source: File, target: File, at: int, moves: Sequence[_Move]) -> int:
     """Move, and write the directory; return where the file ends."""
     run: list[_Move] = []
     for move in moves:
         joined = run and not move.header and run[-1].begin + run[-1].length == move.begin
         if run and not joined:
-            _move_run(source, target, run)
+            _apply_run(source, target, run)
             run = []
         run.append(move)
         at = move.at + len(move.header) + move.length
     if run:
-        _move_run(source, target, run)
-    directory = zip_format.directory_bytes((move.entry for move in moves), at)
+        _apply_run(source, target, run)
+    directory = zip_format.build_directory((move.entry for move in moves), at)
     target.write(at, directory)
     return at + len(directory)
 
 
-def _move_run(source: File, target: File, run: Sequence[_Move]) -> None:
+def _apply_run(source: File, target: File, run: Sequence[_Move]) -> None:
     """Move what is, and will be, one behind another."""
     first, last = run[0], run[-1]
     count = last.begin + last.length - first.begin
@@ -124,8 +124,8 @@ def _move_run(source: File, target: File, run: Sequence[_Move]) -> None:
 
 
 def _copy(source: File, begin: int, target: File, at: int, count: int) -> None:
-    for done in range(0, count, _PIECE_BYTES):
-        piece = source.read(begin + done, min(_PIECE_BYTES, count - done))
+    for done in range(0, count, _COPY_BYTES):
+        piece = source.read(begin + done, min(_COPY_BYTES, count - done))
         target.write(at + done, piece)
 
 
@@ -142,7 +142,7 @@ def repair(path: str) -> int:
         if not end:
             raise DataError(f"{path!r} does not begin as a Zip file: it is left as it is")
         if not complete or end < size:
-            directory = zip_format.directory_bytes(found.values(), end)
+            directory = zip_format.build_directory(found.values(), end)
             file.write(end, directory)
             file.truncate(end + len(directory))
             file.flush(durable=True)
@@ -158,7 +158,7 @@ def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
     complete = False
     while at + 4 <= size:
         if file.read(at, 4) == zip_format.LOCAL_MARK:
-            read = _entry_at(file, at, size)
+            read = _read_entry(file, at, size)
             if read is None:
                 break
             entry, kind, data = read
@@ -166,16 +166,16 @@ def _scan(file: File, size: int) -> tuple[dict[str, Entry], int, bool]:
             at = entry.limit
             complete = False
         else:
-            keys, after = _directory_at(file, at, size)
+            keys, after = _read_directory(file, at, size)
             if after is None:
                 break
-            values.keep(keys)
+            values.retain(keys)
             at = after
             complete = True
-    return values.found, at, complete
+    return values.entries, at, complete
 
 
-def _entry_at(file: File, at: int, size: int) -> tuple[Entry, bytes, bytes] | None:
+def _read_entry(file: File, at: int, size: int) -> tuple[Entry, bytes, bytes] | None:
     """Return the entry that begins at `at`, what it is, and its data, if it is whole."""
     if at + zip_format.LOCAL.size > size:
         return None
@@ -185,7 +185,7 @@ def _entry_at(file: File, at: int, size: int) -> tuple[Entry, bytes, bytes] | No
     if begin > size or flags & zip_format.DESCRIBED:
         return None
     rest = file.read(at + zip_format.LOCAL.size, name_length + extra_length)
-    length, packed = zip_format.widened(rest[name_length:], length, packed)
+    length, packed = zip_format.apply_zip64(rest[name_length:], length, packed)
     time = date << 16 | modified
     limit = begin + packed
     name = rest[:name_length]
@@ -197,10 +197,10 @@ def _entry_at(file: File, at: int, size: int) -> tuple[Entry, bytes, bytes] | No
         data = zip_format.decompress(file.read(begin, packed), entry)
     except DataError:
         return None
-    return entry, kind_of(rest[name_length:]), data
+    return entry, decode_kind(rest[name_length:]), data
 
 
-def _directory_at(file: File, at: int, size: int) -> tuple[list[str], int | None]:
+def _read_directory(file: File, at: int, size: int) -> tuple[list[str], int | None]:
     """Return the keys of the directory at `at`, and what follows it; None if it is not whole."""
     keys: list[str] = []
     while at + 4 <= size:

@@ -14,20 +14,20 @@ from tessarr.format.registry import set_public_module
 from tessarr.store.paths import check_path, expand_user
 from tessarr.store.repr_mixin import DescribedStore
 from tessarr.store.zip import format as zip_format
-from tessarr.store.zip.archive import Archive, Keys
+from tessarr.store.zip.archive import Archive, ArchiveStore
 from tessarr.store.zip.rewrite import repair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ZipStore", "only_folder", "open_zip", "shared_zip"]
+__all__ = ["ZipStore", "find_only_folder", "open_shared_zip", "open_zip"]
 
 ZipMode: TypeAlias = Literal["r", "r+", "a", "w", "x", "w-"]
 
 _MODES: Final = ("r", "r+", "a", "w", "x", "w-")
 
 
-def _absolute(path: str | os.PathLike[str]) -> str:
+def _make_absolute(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(expand_user(path))  # noqa: PTH100 (keeps the type of text)
 
 
@@ -84,7 +84,7 @@ class ZipStore(DescribedStore):
     """
 
     dimension_separator: Literal[".", "/"] | None
-    packed: str
+    root_folder: str
     """The folder in which all is that the file has, where it was opened by its path."""
     _archive: Archive
 
@@ -104,29 +104,31 @@ class ZipStore(DescribedStore):
         if compression not in zip_format.METHODS:
             zip_format.compress(b"", compression)  # which refuses it
         mode = "r" if read_only else mode
-        place = _absolute(path) if isinstance(path, (str, os.PathLike)) else path
+        place = _make_absolute(path) if isinstance(path, (str, os.PathLike)) else path
         if isinstance(place, str):
             check_path(place)
         archive = Archive(place, mode, compression, large=allowZip64, durable=durable)
-        made = cls._of(archive, place, compression, mode)
+        made = cls._build_over(archive, place, compression, mode)
         made.dimension_separator = dimension_separator
         return made
 
     @classmethod
-    def _of(cls, archive: Archive, place: str | IO[bytes], compression: int, mode: ZipMode) -> Self:
+    def _build_over(
+        cls, archive: Archive, place: str | IO[bytes], compression: int, mode: ZipMode
+    ) -> Self:
         arguments: dict[str, Any] = {"path": place}
         if compression:
             arguments["compression"] = compression
         arguments["mode"] = mode
-        keys = Keys(archive)
-        made = cls._make(arguments, ForeignStore(keys, read_only=mode == "r"))
+        keys = ArchiveStore(archive)
+        made = cls._build(arguments, ForeignStore(keys, read_only=mode == "r"))
         made.dimension_separator = None
-        made.packed = ""
+        made.root_folder = ""
         made._archive = archive
         # Whoever uses the keys, an array on its own too, keeps the file open.
         weakref.finalize(keys, archive.close)
-        if archive.usable and isinstance(place, str):
-            _shared[os.path.realpath(place)] = made
+        if archive.is_usable and isinstance(place, str):
+            _open_stores[os.path.realpath(place)] = made
         return made
 
     @property
@@ -164,10 +166,10 @@ class ZipStore(DescribedStore):
             raise TypeError(f"{self!r} cannot be pickled: it has a file object, not a path")
         if not self.closed:
             self.flush()
-        return type(self)._reading, (self.path, self.dimension_separator)
+        return type(self)._unpickle, (self.path, self.dimension_separator)
 
     @classmethod
-    def _reading(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
+    def _unpickle(cls, path: str, separator: Literal[".", "/"] | None) -> Self:
         return cls(path, mode="r", dimension_separator=separator)
 
     @staticmethod
@@ -210,8 +212,8 @@ class ZipStore(DescribedStore):
         return repair(os.fspath(expand_user(path)))
 
 
-_shared: WeakValueDictionary[str, ZipStore] = WeakValueDictionary()
-_sharing: Final = Lock()
+_open_stores: WeakValueDictionary[str, ZipStore] = WeakValueDictionary()
+_open_stores_lock: Final = Lock()
 _DOCUMENTS: Final = ("zarr.json", ".zgroup", ".zarray")
 
 
@@ -237,20 +239,20 @@ def open_zip(path: str, *, mode: str, durable: bool) -> tuple[ZipStore, str]:
         "", or, where everything is in one folder, this folder.
     """
     place = os.path.realpath(path)
-    with _sharing:
-        store = _shared.get(place)
-        if store is None or not store._archive.usable:
+    with _open_stores_lock:
+        store = _open_stores.get(place)
+        if store is None or not store._archive.is_usable:
             own: ZipMode = "r" if mode == "r" else "r+" if mode == "r+" else "a"
-            store = _opened(path, own, durable=durable)
+            store = _open_writable(path, own, durable=durable)
         elif mode == "r":
-            if store._archive.writing:
+            if store._archive.is_writing:
                 store.flush()
             store = ZipStore(path, mode="r")
-    store.packed = only_folder(store)
-    return store, store.packed
+    store.root_folder = find_only_folder(store)
+    return store, store.root_folder
 
 
-def _opened(path: str, mode: ZipMode, *, durable: bool) -> ZipStore:
+def _open_writable(path: str, mode: ZipMode, *, durable: bool) -> ZipStore:
     """Open a file, and one that exists but may not be written for reading where "a" allows that."""
     try:
         return ZipStore(path, mode=mode, durable=durable)
@@ -260,23 +262,23 @@ def _opened(path: str, mode: ZipMode, *, durable: bool) -> ZipStore:
         return ZipStore(path, mode="r", durable=durable)
 
 
-def shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:
+def open_shared_zip(path: str, compression: int, *, durable: bool) -> ZipStore:
     """Return the store in a Zip file that is open in this process, or open it.
 
     It can be written, and is created where it does not exist; what others write to is read. Other
     processes may write to it, and what they do is seen, until something is written here.
     Values are compressed as whoever opened it said.
     """
-    with _sharing:
-        store = _shared.get(os.path.realpath(path))
-        if store is None or not store._archive.usable:
+    with _open_stores_lock:
+        store = _open_stores.get(os.path.realpath(path))
+        if store is None or not store._archive.is_usable:
             place = os.path.abspath(path)  # noqa: PTH100 (text)
             archive = Archive(place, "shared", compression, large=True, durable=durable)
-            store = ZipStore._of(archive, place, compression, "a")
+            store = ZipStore._build_over(archive, place, compression, "a")
         return store
 
 
-def only_folder(store: DescribedStore) -> str:
+def find_only_folder(store: DescribedStore) -> str:
     """Return the folder that somebody has packed, where a file has one node, in a folder."""
     keys, prefixes = store.list_dir("")
     folders = [prefix for prefix in prefixes if prefix != "__MACOSX/"]

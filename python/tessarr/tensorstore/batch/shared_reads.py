@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tessarr._engine import SharedStore
 from tessarr.store import MemoryStore
-from tessarr.store.wrappers.cache import RememberingStore
+from tessarr.store.wrappers.cache import PooledCacheStore
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
@@ -62,7 +62,7 @@ class Sharing:
 
     def _shared(self, place: Store) -> SharedStore | None:
         """Return what stands for a place; None: nothing is fetched there."""
-        if type(place) is RememberingStore:
+        if type(place) is PooledCacheStore:
             place = place.asked
         if type(place) is MemoryStore:
             return None
@@ -90,7 +90,7 @@ class Sharing:
 
 def _inside(store: Store, place: Store) -> Store:
     """Return the store that is this place of those that stand behind another one."""
-    if type(place) is RememberingStore:
+    if type(place) is PooledCacheStore:
         place = place.asked
     found: Any = store
     while not (found is place or found == place):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from tessarr.store.wrappers.cache import CachePool, RememberingStore
+from tessarr.store.wrappers.cache import CachePool, PooledCacheStore
 from tessarr.tensorstore.context.chunk_cache import ChunkShelf
 from tessarr.tensorstore.json.object_members import expected
 
@@ -163,7 +163,7 @@ def over(
         return store
 
     def make() -> Store:
-        return RememberingStore(
+        return PooledCacheStore(
             store,
             metadata=metadata,
             data=data,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, Type
 
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import TooLargeError
-from tessarr.store.fsspec.event_loop import take
+from tessarr.store.fsspec.event_loop import wait_for_item
 from tessarr.tensorstore.future.executor import is_interruptible, submit, waiting
 from tessarr.tensorstore.future.status import coded
 
@@ -351,7 +351,7 @@ class Future(Generic[T]):
         try:
             # Ends early where a signal handler raises.
             with waiting():
-                take(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
+                wait_for_item(ends, None if timeout is None else max(0.0, min(timeout, _LONGEST)))
         except Empty:
             self.remove_done_callback(ends.put)
             if self._state == PENDING:

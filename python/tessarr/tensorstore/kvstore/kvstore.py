@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, ConflictError, TooLargeError, UnsupportedError
 from tessarr.index_space.dimension_names import MAX_INT64, MIN_INT64
-from tessarr.store.wrappers.cache import RememberingStore
+from tessarr.store.wrappers.cache import PooledCacheStore
 from tessarr.tensorstore.batch.batch import Batch
 from tessarr.tensorstore.batch.shared_reads import Expected
 from tessarr.tensorstore.context.context import Context
@@ -500,7 +500,7 @@ class KvStore(KvStoreBase):
         if self._transaction is not None:
             self._transaction._staging.change(store, full, change)
             return
-        fresh = store.asked if isinstance(store, RememberingStore) else store
+        fresh = store.asked if isinstance(store, PooledCacheStore) else store
         current = fresh.get(full)
         while (new := change(current)) != current and not store.replace(full, new, current):
             current = fresh.get(full)

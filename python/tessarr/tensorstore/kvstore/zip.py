@@ -31,14 +31,14 @@ def _give(json: dict[str, Any], bases: list[Any]) -> None:
 
 def _open_zip(_: References, given: Mapping[str, Any], bases: tuple[Place, ...], __: str) -> Place:
     from tessarr.store.zip.nested import ZipValueStore
-    from tessarr.store.zip.store import shared_zip
+    from tessarr.store.zip.store import open_shared_zip
 
     (base,) = bases
     key = base.key("")
     method = _METHODS[given.get("compression", "deflate")]
     if isinstance(base.store, LocalStore):
         file = f"{base.store.path.rstrip('/')}/{key}"
-        return Place(shared_zip(file, method, durable=base.store.durable))
+        return Place(open_shared_zip(file, method, durable=base.store.durable))
     return Place(ZipValueStore(base.store, key, method))
 
 

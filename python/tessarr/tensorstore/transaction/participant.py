@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from tessarr.array.write_buffer import aside
 from tessarr.errors import ArgumentError, ConflictError
 from tessarr.store import LocalStore, MemoryStore
-from tessarr.store.wrappers.cache import RememberingStore
+from tessarr.store.wrappers.cache import PooledCacheStore
 from tessarr.store.wrappers.staged import StagedStore
 from tessarr.tensorstore.transaction.array_writes import StagedArrays, forget_keys, staged_store
 from tessarr.tensorstore.transaction.read_cache import TransactionReadCache
@@ -259,16 +259,16 @@ class Staging:
         """Return what stages changes of keys of a store."""
         if self._closed_reason is not None:
             self.check()
-        place = store.asked if type(store) is RememberingStore else store
+        place = store.asked if type(store) is PooledCacheStore else store
         found = self._stages.get(place)
         if found is None:
             below = place
-            if type(store) is RememberingStore and not self._atomic:
+            if type(store) is PooledCacheStore and not self._atomic:
                 # It also remembers what is committed.
                 below = store.fresh(_NOW if self._repeatable else None)
             made = StagedStore(below, self._repeatable, self._transaction)
             found = self._stages.setdefault(place, made)
-            if type(store) is RememberingStore:
+            if type(store) is PooledCacheStore:
                 self._open_read_cache.register_pools(found, store)
         return found
 
@@ -291,7 +291,7 @@ class Staging:
 
     def has_part_of(self, store: Store) -> bool:
         """Return whether anything of a store takes part by now."""
-        place = store.asked if type(store) is RememberingStore else store
+        place = store.asked if type(store) is PooledCacheStore else store
         return self._closed_reason is None and place in self._stages
 
     # Keys

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from tessarr.store import MemoryStore
-from tessarr.store.wrappers.cache import CachePool, RememberingStore
+from tessarr.store.wrappers.cache import CachePool, PooledCacheStore
 from tessarr.store.wrappers.staged import StagedStore
 from tessarr.store.wrappers.wrapper import WrapperStore
 
@@ -114,7 +114,7 @@ class TransactionReadCache:
             return store
         if self._memory is None:
             self._memory = CachePool(_MAX_BYTES)
-        if type(store) is RememberingStore:
+        if type(store) is PooledCacheStore:
             store = store.fresh(since if caches else None)
             if store.room >= _SMALL_BYTES:
                 return store
@@ -122,7 +122,7 @@ class TransactionReadCache:
             given = store._arguments
             below = self._cached_store(given["store"], place, since, caches=caches)
             return type(store)(**(given | {"store": below}))
-        return RememberingStore(
+        return PooledCacheStore(
             store,
             metadata=self._memory,
             data=self._memory,
@@ -160,7 +160,7 @@ class TransactionReadCache:
         """Return where chunks are changed: of what remembers nothing, what it asks."""
         self._committed.append(view)
         below = view.below
-        if self._bytes or type(below) is not RememberingStore:
+        if self._bytes or type(below) is not PooledCacheStore:
             return below
         if all(pool is self._memory for pool in below.pools):
             return below.asked
@@ -195,7 +195,7 @@ def _find_pools(store: Store) -> frozenset[CachePool]:
     """Return what remembers answers of a store, and changes that are made through it."""
     found = _NO_POOLS
     while isinstance(store, WrapperStore):
-        if isinstance(store, RememberingStore):
+        if isinstance(store, PooledCacheStore):
             found |= store.pools
         store = store._arguments["store"]
     return found

@@ -11,7 +11,7 @@ from tessarr.flow import open as open_flow
 from tessarr.flow.run import Get
 from tessarr.flow.run import document as read_document
 from tessarr.metadata import v2
-from tessarr.store.wrappers.rename_keys import aliased
+from tessarr.store.wrappers.rename_keys import rename_keys
 from tessarr.tensorstore.drivers.zarr.open_spec import OpenableZarrSpec
 from tessarr.tensorstore.drivers.zarr.resolve_metadata import read_constraints
 from tessarr.tensorstore.json.parse import choice, text
@@ -81,4 +81,4 @@ class Zarr2Spec(OpenableZarrSpec):
         if self._metadata_key == v2.ARRAY:
             return store
         prefix = open_flow.prefix_of(at)
-        return aliased(store, {prefix + v2.ARRAY: prefix + self._metadata_key})
+        return rename_keys(store, {prefix + v2.ARRAY: prefix + self._metadata_key})
