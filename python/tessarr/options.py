@@ -112,7 +112,7 @@ _NAMES = frozenset(f.name for f in fields(Options))
 _process = Options()
 
 
-class _Block:
+class _OptionsBlock:
     """The changes of the blocks around, and the options that they make of the process's."""
 
     __slots__ = ("base", "changes", "options")
@@ -123,7 +123,7 @@ class _Block:
         self.options = replace(_process, **changes)
 
 
-_block: ContextVar[_Block | None] = ContextVar("tessarr_options", default=None)
+_block: ContextVar[_OptionsBlock | None] = ContextVar("tessarr_options", default=None)
 
 
 def current() -> Options:
@@ -231,14 +231,14 @@ class options:
         _check_names(changes)
         replace(_process, **changes)  # refuses values that are not allowed
         self._changes = changes
-        self._token: Token[_Block | None] | None = None
+        self._token: Token[_OptionsBlock | None] | None = None
         self._threads = 0
 
     def __enter__(self) -> Options:
         if self._token is not None:
             raise RuntimeError("this options(...) is already in use; make another one")
         outer = _block.get()
-        block = _Block({**(outer.changes if outer else {}), **self._changes})
+        block = _OptionsBlock({**(outer.changes if outer else {}), **self._changes})
         if "threads" in self._changes:
             self._threads = _engine.threads()
             _engine.set_threads(block.options.threads)

@@ -20,7 +20,7 @@ from tessarr.flow.consolidate import rebuild
 from tessarr.flow.copies import copied_from
 from tessarr.flow.run import Replace, answer, run_flow
 from tessarr.format import json as _json
-from tessarr.metadata.consolidated import marks_of
+from tessarr.metadata.consolidated import read_marks
 from tessarr.stores import MemoryStore
 
 # Untyped: what a name is in a group, a test knows.
@@ -137,7 +137,10 @@ def test_mark_of_other_program_rebuilds_copies_if_that_program_died(
     assert run_flow(mark, store) == is_stale
     stored = store[copied_from("", zarr_format)]
     document, _ = _json.load(stored, what="the copies")
-    assert {name.partition("-")[2] for name in marks_of(document, zarr_format)} == {"other", "own"}
+    assert {name.partition("-")[2] for name in read_marks(document, zarr_format)} == {
+        "other",
+        "own",
+    }
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
@@ -184,7 +187,7 @@ def test_rebuild_keeps_marks_of_live_programs(zarr_format: Any) -> None:
     run_flow(_mark(target, "2-live", exclusive=False), store)
     run_flow(rebuild("", zarr_format, is_live=lambda mark: mark == "2-live"), store)
     document, _ = _json.load(store[copied_from("", zarr_format)], what="the copies")
-    assert marks_of(document, zarr_format) == {"2-live": "g/a"}
+    assert read_marks(document, zarr_format) == {"2-live": "g/a"}
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tessarr.format.chunk_grid import grid_from_lengths
-from tessarr.indexing import default, outer, points
-from tessarr.indexing.touched_chunks import cells
+from tessarr.indexing import select, select_outer, select_points
+from tessarr.indexing.touched_chunks import find_touched_cells
 
 
 @st.composite
@@ -23,7 +23,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Any, Any, Any]:
         even = draw(st.booleans())
         covering = [*parts, size]  # long enough, whatever was drawn
         lengths.append(parts[0] if even else covering)
-    kind = draw(st.sampled_from([default, outer, points]))
+    kind = draw(st.sampled_from([select, select_outer, select_points]))
     key: list[Any] = []
     count = draw(st.integers(1, 4))
     for size in shape:
@@ -31,7 +31,7 @@ def cases(draw: st.DrawFn) -> tuple[tuple[int, ...], Any, Any, Any]:
         step = draw(st.sampled_from([1, 2, 5, -1, -3]))
         bound = st.none() | st.integers(-size, size)
         part = st.builds(slice, bound, bound, st.just(step))
-        key.append(draw(indices if kind is points else part | indices))
+        key.append(draw(indices if kind is select_points else part | indices))
     return shape, lengths, kind, tuple(key)
 
 
@@ -43,7 +43,7 @@ def test_cells_are_those_of_the_selected_elements(case: Any) -> None:
     if not selection.size:
         return
     where = np.zeros(shape, bool)
-    if kind is outer:
+    if kind is select_outer:
         where[np.ix_(*(np.arange(n)[part] for n, part in zip(shape, key, strict=True)))] = True
     else:
         where[key] = True
@@ -51,6 +51,6 @@ def test_cells_are_those_of_the_selected_elements(case: Any) -> None:
         tuple(cut.cell(at) for cut, at in zip(cuts, place, strict=True))
         for place in np.argwhere(where).tolist()
     }
-    found = list(cells(selection.axes, cuts))
+    found = list(find_touched_cells(selection.axes, cuts))
     assert len(found) == len(expected)
     assert set(found) == expected

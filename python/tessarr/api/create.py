@@ -409,7 +409,7 @@ def from_array(
     (Array((6, 6), float64, chunks=(6, 2), order=C), 'm', 1.0)
     """
     from tessarr.array.like import settings_like
-    from tessarr.metadata.attributes import copied_attributes
+    from tessarr.metadata.attributes import allow_copied_tokens
 
     parts = {"chunks": chunks, "shards": shards, "filters": filters}
     parts |= {"compressors": compressors, "serializer": serializer}
@@ -419,7 +419,7 @@ def from_array(
     given |= {name: value for name, value in settings.items() if value is not None}
     like = settings_like(data, given, whole=True)
     del like["shape"]
-    with copied_attributes(copied="attributes" not in given):
+    with allow_copied_tokens(copied="attributes" not in given):
         return create_array(store, data=data, **like)
 
 

@@ -19,7 +19,7 @@ from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
 from tessarr.group import Group, bind
 from tessarr.group.create import metas_of
-from tessarr.metadata.from_user import meta_of
+from tessarr.metadata.from_user import read_user_metadata
 from tessarr.options import current
 from tessarr.store.resolve import locate_node
 
@@ -113,7 +113,7 @@ def _format_of(path: str) -> Flow[ZarrFormat | None]:
 def _stated(nodes: Mapping[str, Any]) -> ZarrFormat | None:
     if not isinstance(nodes, Mapping):
         raise TypeError(f"nodes are a mapping of paths, not {type(nodes).__name__}")
-    metas = (meta_of(value, path) for path, value in nodes.items())
+    metas = (read_user_metadata(value, path) for path, value in nodes.items())
     return next((meta.zarr_format for meta in metas if meta is not None), None)
 
 

@@ -183,10 +183,10 @@ class Array(Changing):
         >>> tessarr.Array.from_dict(items, json.loads(items["zarr.json"]))[:]
         array([1, 2, 3])
         """
-        from tessarr.metadata.from_user import meta_of
+        from tessarr.metadata.from_user import read_user_metadata
 
         opened, at = open_store(store_path, "r+")
-        meta = meta_of(data, at)
+        meta = read_user_metadata(data, at)
         if not isinstance(meta, ArrayMeta):
             raise ArgumentError(f"no metadata of an array: {data!r}", path=at)
         return _bind(
@@ -303,7 +303,7 @@ class Array(Changing):
         >>> a.view(shape=6, chunks=4, dtype="u1")[:]
         array([1, 0, 0, 1, 3, 0], dtype=uint8)
         """
-        from tessarr.metadata.view import view
+        from tessarr.metadata.view import view_metadata
 
         changes: dict[str, Any] = {
             "shape": shape,
@@ -313,7 +313,7 @@ class Array(Changing):
             "filters": filters,
         }
         others = {"read_only": read_only, "synchronizer": synchronizer}
-        return self._view("view", {**changes, **others}, view(self.metadata, **changes))
+        return self._view("view", {**changes, **others}, view_metadata(self.metadata, **changes))
 
     def astype(self, dtype: DataTypeLike) -> Self:
         """Return a view whose elements are cast as they are read; it refuses changes.
@@ -334,9 +334,11 @@ class Array(Changing):
         >>> tessarr.create_array(data=[1.5, -2.5]).astype("i4")[:]
         array([ 1, -2], dtype=int32)
         """
-        from tessarr.metadata.view import cast
+        from tessarr.metadata.view import cast_metadata
 
-        return self._view("astype", {"dtype": dtype}, cast(self.metadata, dtype), read_only=True)
+        return self._view(
+            "astype", {"dtype": dtype}, cast_metadata(self.metadata, dtype), read_only=True
+        )
 
     def _view(
         self,

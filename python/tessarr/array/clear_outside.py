@@ -19,7 +19,7 @@ from tessarr._engine import ArrayBase, Description
 from tessarr.flow import measure
 from tessarr.flow.open import prefix_of
 from tessarr.flow.run import Delete, run_flow
-from tessarr.indexing import basic, read_target
+from tessarr.indexing import read_target, select_basic
 from tessarr.node.synchronizer import chunk_keys, held
 from tessarr.store.wrappers.transformer_adapter import get_chunk_store
 
@@ -267,7 +267,7 @@ def _is_fill(values: npt.NDArray[Any], fill: npt.NDArray[Any]) -> bool:
 
 
 def _selection(box: Box, shape: Shape) -> Selection:
-    return basic(tuple(slice(start, stop) for start, stop in box), shape)
+    return select_basic(tuple(slice(start, stop) for start, stop in box), shape)
 
 
 def fill_of(meta: ArrayMeta) -> npt.NDArray[Any]:

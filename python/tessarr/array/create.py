@@ -16,16 +16,16 @@ from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.flow import create, edit
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_shape import normalize_shape
-from tessarr.indexing import broadcast_value, default, objects
+from tessarr.indexing import broadcast_value, select, to_objects
 from tessarr.indexing.array_likes import (
     element_kinds,
     has_mask,
-    mask_listed,
+    mask_lists,
     strip_unit,
     values_in_memory,
 )
-from tessarr.indexing.assigned_values import is_of_value
-from tessarr.metadata.build import AUTO, array_meta, fill_bytes, is_auto
+from tessarr.indexing.assigned_values import is_raised_by_value
+from tessarr.metadata.build import AUTO, build_array_meta, encode_fill_value, is_auto
 from tessarr.node.replace import replace_node
 from tessarr.options import current
 from tessarr.store.adapt import get_dimension_separator, get_user_store
@@ -192,7 +192,7 @@ class _Data:
         if dtype is not None and _is_flexible(dtype):
             # Not by way of NumPy's types of fixed length, which drop NULs at the end.
             rank = None if shape is None else len(normalize_shape(shape))
-            values = _objects_of(source) if rank is None else objects(source, rank)
+            values = _objects_of(source) if rank is None else to_objects(source, rank)
             return cls(source, values, dtype)
         if isinstance(source, np.ndarray):
             values = source if isinstance(source, np.ma.MaskedArray) else np.asarray(source)
@@ -211,10 +211,10 @@ class _Data:
         data_type = meta.data_type
         given: Any = self.values
         if data_type.numpy.names is not None:
-            given = data_type.given(self.source)
+            given = data_type.to_numpy_input(self.source)
         elif data_type.elements is None and self.values.dtype != data_type.numpy:
             given = self.source  # the numbers of lists are checked one by one
-        whole = default(..., meta.shape)
+        whole = select(..., meta.shape)
         return broadcast_value(given, whole, data_type.numpy, meta.fill_element)
 
     def fill(self, dtype: Any) -> Any:
@@ -232,7 +232,7 @@ class _Data:
             data_type = dtypes.to_data_type(dtype)
             if data_type.has_missing:
                 return AUTO
-            fill_bytes(data_type, own)
+            encode_fill_value(data_type, own)
         except UnsupportedError:
             return AUTO  # which is reported with what else is wrong
         except (ValueError, TypeError, OverflowError):
@@ -260,13 +260,13 @@ def _meta(content: _Data, shape: ShapeLike | None, settings: dict[str, Any]) -> 
     asked: dict[str, Any] = {**settings, "shape": shape, "dtype": dtype}
     if is_auto(settings.get("fill_value", AUTO)):
         asked["fill_value"] = content.fill(dtype)
-    return array_meta(**asked)
+    return build_array_meta(**asked)
 
 
 def _in_memory(data: Any) -> Any:
     """Return data with the mask that it has or that its elements have, and without a unit."""
     if isinstance(data, list | tuple):
-        return mask_listed(data, element_kinds(data))
+        return mask_lists(data, element_kinds(data))
     data = strip_unit(data)
     return values_in_memory(data) if hasattr(data, "__array__") else data
 
@@ -281,7 +281,7 @@ def _array_of(source: Any, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(source, dtype)
     except (ValueError, TypeError, OverflowError) as error:
-        if is_of_value(error):
+        if is_raised_by_value(error):
             raise
         what = "an array" if dtype is None else f"records of {dtype}"
         raise ArgumentError(f"cannot make {what} of data: {error}", kind="cannot_cast") from error

@@ -44,7 +44,7 @@ def digest(store: Store, path: str, meta: ArrayMeta, hashname: str) -> bytes:
     )
     names = {1: ("meta", "attrs"), 2: (".zarray", ".zattrs"), 3: ("zarr.json",)}
     pieces = [(chunks, prefix_of(below) + key) for _, key in stored]
-    pieces += [(store, prefix_of(path) + name) for name in names[meta.stated_format]]
+    pieces += [(store, prefix_of(path) + name) for name in names[meta.document_format]]
     for where, key in pieces:
         for piece in _pieces(where, key):
             checksum.update(piece)

@@ -12,18 +12,18 @@ from tessarr.indexing import (
     Fields,
     Indexer,
     Selection,
-    basic,
-    block,
     broadcast_value,
-    default,
-    fields_of,
-    outer,
-    points,
+    find_fields,
     read_target,
+    select,
+    select_basic,
+    select_blocks,
+    select_outer,
+    select_points,
     split_fields,
 )
 from tessarr.indexing import (
-    mask as mask_axes,
+    select_mask as mask_axes,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Selecting(Facts):
         >>> rows.result(), more.result()
         (array([3, 3], dtype=uint8), array([3, 3, 3], dtype=uint8))
         """
-        return self.read_by(default, selection, out)
+        return self.read_by(select, selection, out)
 
     def read_by(
         self, normalize: _Normalize, key: Any, out: npt.NDArray[Any] | None = None
@@ -134,7 +134,7 @@ class Selecting(Facts):
         SelectionError, ArgumentError, ReadOnlyError
             At once, and before anything is stored.
         """
-        return self.write_by(default, selection, value)
+        return self.write_by(select, selection, value)
 
     def write_by(self, normalize: _Normalize, key: Any, value: ArrayLike) -> Future[None]:
         """Start to write what a key of any form selects."""
@@ -156,11 +156,11 @@ class Selecting(Facts):
 
     def _getitem(self, key: Any) -> Any:
         """Read what the engine does not parse itself (called by it)."""
-        return self._get(default, key)
+        return self._get(select, key)
 
     def _setitem(self, key: Any, value: Any) -> None:
         """Write what the engine does not parse itself (called by it)."""
-        self._set(default, key, value)
+        self._set(select, key, value)
 
     def _get(
         self,
@@ -218,7 +218,7 @@ class Selecting(Facts):
         dtype = meta.data_type.numpy
         if names is None and dtype.names is not None:
             key, names = split_fields(key)
-        fields = None if names is None else fields_of(names, dtype)
+        fields = None if names is None else find_fields(names, dtype)
         return normalize(key, meta.shape), fields
 
     def _target(
@@ -233,7 +233,7 @@ class Selecting(Facts):
     ) -> npt.NDArray[Any]:
         if fields is None:
             data_type = self._meta.data_type
-            given = data_type.given(value)
+            given = data_type.to_numpy_input(value)
             return broadcast_value(given, selection, data_type.numpy, self._meta.fill_element)
         return fields.value(value, selection, self._meta.fill_element)
 
@@ -256,12 +256,12 @@ class Selecting(Facts):
     @property
     def oindex(self) -> Indexer:
         """Outer indexing: ``a.oindex[[0, 2], [1, 3]]`` takes columns 1 and 3 of rows 0 and 2."""
-        return self._indexer(outer)
+        return self._indexer(select_outer)
 
     @property
     def vindex(self) -> Indexer:
         """Indexing by points: ``a.vindex[[0, 2], [1, 3]]`` takes the elements (0, 1) and (2, 3)."""
-        return self._indexer(points)
+        return self._indexer(select_points)
 
     @property
     def blocks(self) -> Indexer:
@@ -272,7 +272,7 @@ class Selecting(Facts):
         return Indexer(partial(self._get, normalize), partial(self._set, normalize))
 
     def _block(self, key: Any, shape: Shape) -> Selection:
-        return block(key, shape, self._meta.chunk_cuts)
+        return select_blocks(key, shape, self._meta.chunk_cuts)
 
     def fields(self, names: FieldsLike) -> Indexer:
         """Return what reads and writes only some fields of records: ``a.fields("x")[:10]``.
@@ -283,8 +283,8 @@ class Selecting(Facts):
             One name, or several, which make a record again.
         """
         return Indexer(
-            lambda key: self._get(default, key, None, names),
-            lambda key, value: self._set(default, key, value, names),
+            lambda key: self._get(select, key, None, names),
+            lambda key, value: self._set(select, key, value, names),
         )
 
     def get_basic_selection(
@@ -297,13 +297,13 @@ class Selecting(Facts):
 
         Of records, only `fields`: one name, or several.
         """
-        return self._get(basic, selection, out, fields)
+        return self._get(select_basic, selection, out, fields)
 
     def set_basic_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write by integers, slices, ``...`` and None; of records, only `fields`."""
-        self._set(basic, selection, value, fields)
+        self._set(select_basic, selection, value, fields)
 
     def get_orthogonal_selection(
         self,
@@ -312,13 +312,13 @@ class Selecting(Facts):
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `oindex` does; into `out`, if it is given; of records, only `fields`."""
-        return self._get(outer, selection, out, fields)
+        return self._get(select_outer, selection, out, fields)
 
     def set_orthogonal_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `oindex` does; of records, only `fields`."""
-        self._set(outer, selection, value, fields)
+        self._set(select_outer, selection, value, fields)
 
     def get_coordinate_selection(
         self,
@@ -327,13 +327,13 @@ class Selecting(Facts):
         fields: FieldsLike | None = None,
     ) -> Any:
         """Read as `vindex` does; into `out`, if it is given; of records, only `fields`."""
-        return self._get(points, selection, out, fields)
+        return self._get(select_points, selection, out, fields)
 
     def set_coordinate_selection(
         self, selection: SelectionLike, value: ArrayLike, fields: FieldsLike | None = None
     ) -> None:
         """Write as `vindex` does; of records, only `fields`."""
-        self._set(points, selection, value, fields)
+        self._set(select_points, selection, value, fields)
 
     def get_mask_selection(
         self,

@@ -105,7 +105,7 @@ class Creation:
     Parameters
     ----------
     meta
-        For `tessarr.metadata.build.array_meta`, but for the shape.
+        For `tessarr.metadata.build.build_array_meta`, but for the shape.
     opened
         For `tessarr.array.bind`.
     maxshape

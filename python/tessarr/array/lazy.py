@@ -14,7 +14,7 @@ from tessarr.index_space import Assignable, Dim, IndexDomain, IndexTransform, lo
 from tessarr.index_space.indexing_terms import Mode
 from tessarr.indexing import axis_number
 from tessarr.indexing.key_terms import Array as Indices
-from tessarr.indexing.key_terms import Integer, Mask, Slice, Term, Zero, terms
+from tessarr.indexing.key_terms import AxislessTerm, Integer, Mask, Slice, Term, read_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,7 +124,7 @@ class LazyArray(Number):
         return Assignable(self, "vindex")
 
     def _by(self, mode: Mode, key: Any) -> LazyArray:
-        found = terms(key, self.shape)
+        found = read_terms(key, self.shape)
         if mode == "default" and _apart(found):
             mode = "vindex"
         items = tuple(_in_space(found, self.shape))
@@ -266,7 +266,7 @@ def _in_space(found: list[Term], shape: Shape) -> list[Any]:
             items.append(_positions(term.values, term.axis, shape[term.axis]))
         elif isinstance(term, Mask):
             items += np.nonzero(term.values) if term.values.ndim else [term.values]
-        elif term is Zero.NEWAXIS:
+        elif term is AxislessTerm.NEWAXIS:
             items.append(None)
     return items
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tessarr.array.indexing import Selecting
 from tessarr.errors import ArgumentError
-from tessarr.indexing import Indexer, basic, default
+from tessarr.indexing import Indexer, select, select_basic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Values(Selecting):
     ) -> npt.NDArray[Any]:
         if copy is False:
             raise ValueError("an array in a store cannot be had without a copy")
-        data: npt.NDArray[Any] = self._get(basic, ...)
+        data: npt.NDArray[Any] = self._get(select_basic, ...)
         return data if dtype is None else data.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -134,14 +134,14 @@ class Values(Selecting):
             return item.decode(encoding, errors) if isinstance(item, bytes) else item
 
         def read(key: Any) -> Any:
-            found = self._get(default, key)
+            found = self._get(select, key)
             if not isinstance(found, np.ndarray):
                 return text(found)
             items = (text(item) for item in found.reshape(-1).tolist())
             return np.fromiter(items, object, found.size).reshape(found.shape)
 
         def write(key: Any, value: Any) -> None:
-            self._set(default, key, value)
+            self._set(select, key, value)
 
         return Indexer(read, write)
 
@@ -159,9 +159,9 @@ class Values(Selecting):
         """
         part = dest[dest_sel]
         if not np.may_share_memory(part, dest):  # a list of indices makes a copy
-            dest[dest_sel] = self._get(default, source_sel)
+            dest[dest_sel] = self._get(select, source_sel)
         else:
-            self._get(default, source_sel, part)
+            self._get(select, source_sel, part)
 
     def write_direct(
         self, source: Any, source_sel: SelectionLike = ..., dest_sel: SelectionLike = ...
@@ -199,7 +199,7 @@ class Values(Selecting):
         """
         from itertools import product
 
-        chosen, _ = self._choose(basic, sel)
+        chosen, _ = self._choose(select_basic, sel)
         parts: list[list[slice]] = []
         for part, cut in zip(chosen.axes, self._meta.chunk_cuts, strict=True):
             if not isinstance(part, tuple) or len(part) != 3 or part[1] != 1:

@@ -15,7 +15,7 @@ from tessarr.node.node import Node
 
 if TYPE_CHECKING:
     from tessarr.codec import ArrayBytesCodec, Codec
-    from tessarr.metadata.codec_roles import Stages
+    from tessarr.metadata.codec_roles import CodecRoles
     from tessarr.node.info import ArrayInfo
     from tessarr.types import ChunkLengths, MemoryOrder, Missing, Present, Shape
 
@@ -295,10 +295,10 @@ class Facts(Number, Node[ArrayMeta]):
         return None if codec is None else codec.get_config()
 
     @property
-    def _stages(self) -> Stages:
-        from tessarr.metadata.codec_roles import stages
+    def _stages(self) -> CodecRoles:
+        from tessarr.metadata.codec_roles import find_codec_roles
 
-        return stages(self.metadata)
+        return find_codec_roles(self.metadata)
 
     # What is stored
 

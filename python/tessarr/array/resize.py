@@ -36,8 +36,8 @@ from tessarr.flow.open import prefix_of
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_shape import normalize_shape
 from tessarr.format.validation import Problems
-from tessarr.indexing import axis_number, basic, broadcast_value, has_dtype, objects
-from tessarr.indexing.assigned_values import converted, plain_values
+from tessarr.indexing import axis_number, broadcast_value, has_dtype, select_basic, to_objects
+from tessarr.indexing.assigned_values import convert_value, replace_masked
 from tessarr.metadata.node import check_codecs
 from tessarr.node.synchronizer import held
 
@@ -222,12 +222,12 @@ def set_fill_value(array: _Array, value: Any, *, accept: Accept) -> None:
 
 
 def _set_fill_value(array: _Array, value: Any, accept: Accept) -> None:
-    from tessarr.metadata.build import fill_bytes
+    from tessarr.metadata.build import encode_fill_value
 
     meta = _refreshed(array, accept)
     form, fill = meta.zarr_format, None
     if value is not None:
-        fill = meta.data_type.storable_fill(fill_bytes(meta.data_type, value), form)
+        fill = meta.data_type.storable_fill(encode_fill_value(meta.data_type, value), form)
     elif form == 3:
         fill = meta.data_type.default_fill()
     stated = None if fill is None else meta.data_type.fill_to_json(fill, form)
@@ -304,13 +304,13 @@ def _append(array: _Array, data: Any, axis: int, part_bytes: int | None, accept:
     try:
         for start, stop in _parts(new, axis, end, count, part_bytes):
             part = values if part_bytes is None else _values(old, values[along(start, stop)])
-            chosen = basic(along(end + start, end + stop), new.shape)
+            chosen = select_basic(along(end + start, end + stop), new.shape)
             ready = broadcast_value(part, chosen, old.data_type.numpy, old.fill_element)
             write_region(array, new, chosen, ready, store_fill=array.write_empty_chunks)
         if last:
             run_flow(grow(), array._store)
     except BaseException as error:
-        _undo_append(array, old, new, basic(along(end, None), new.shape), error)
+        _undo_append(array, old, new, select_basic(along(end, None), new.shape), error)
         raise
     accept(new)
     return new.shape
@@ -331,10 +331,10 @@ def _behind(old: ArrayMeta, data: Any, axis: int, part_bytes: int | None) -> Any
 
 def _values(meta: ArrayMeta, data: Any) -> npt.NDArray[Any]:
     data_type = meta.data_type
-    value = plain_values(data_type.given(data), data_type.numpy, meta.fill_element)
+    value = replace_masked(data_type.to_numpy_input(data), data_type.numpy, meta.fill_element)
     if data_type.elements is not None:
-        return objects(value, meta.rank)
-    return np.asarray(value) if has_dtype(value) else converted(value, data_type.numpy)
+        return to_objects(value, meta.rank)
+    return np.asarray(value) if has_dtype(value) else convert_value(value, data_type.numpy)
 
 
 def _parts(

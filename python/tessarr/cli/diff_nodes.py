@@ -186,7 +186,7 @@ def _meaning(meta: ArrayMeta) -> JSONObject:
 
 def _storage(meta: ArrayMeta) -> JSONObject:
     return {
-        "format": meta.stated_format,
+        "format": meta.document_format,
         "chunks": list(meta.chunks),
         "shards": list(meta.shards) if meta.shards else None,
         "codecs": [repr(codec) for codec in meta.codecs.codecs],

@@ -44,7 +44,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _array_rows(info: ArrayInfo) -> list[tuple[str, str]]:
     meta = info.meta
     rows = [
-        ("type", f"array, format {meta.stated_format}"),
+        ("type", f"array, format {meta.document_format}"),
         ("path", info.name),
         ("shape", _lengths(meta.shape)),
         ("data type", str(meta.data_type.numpy)),

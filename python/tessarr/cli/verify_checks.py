@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from tessarr.array import Array
-    from tessarr.metadata.node import Found
+    from tessarr.metadata.node import NodeOrError
     from tessarr.store import Store
     from tessarr.types import JSONObject, Shape
 
@@ -153,7 +153,7 @@ def _top(path: str) -> Flow[walk.Stored]:
     raise open_flow.missing(path, None)
 
 
-def _parse(path: str, own: walk.Stored) -> Found:
+def _parse(path: str, own: walk.Stored) -> NodeOrError:
     """Parse documents anew: what was parsed before does not warn again."""
     if own.error is not None:
         return own.error

@@ -85,9 +85,9 @@ class BitRound(ArrayArrayCodec):
         part_bytes = native.itemsize // (2 if data_type.name.startswith("complex") else 1)
         bits: Any = view_items(array.astype(native, copy=False), np.dtype(f"u{part_bytes}"))
         if mantissa is None:
-            rounded = self._rounded_integers(bits)
+            rounded = self._round_integers(bits)
         else:
-            rounded = self._rounded_floats(bits, mantissa)
+            rounded = self._round_floats(bits, mantissa)
         result: np.ndarray[Any, Any] = rounded.view(native).reshape(array.shape)
         return result.astype(array.dtype, copy=False)
 
@@ -97,7 +97,7 @@ class BitRound(ArrayArrayCodec):
         """Return the array as it is, or write it into `out`."""
         return np.asarray(deliver(array, out))
 
-    def _rounded_floats(self, bits: Any, mantissa: int) -> Any:
+    def _round_floats(self, bits: Any, mantissa: int) -> Any:
         dropped = mantissa - self.keepbits
         if dropped <= 0:
             return bits
@@ -105,7 +105,7 @@ class BitRound(ArrayArrayCodec):
         half = (one << (shift - one)) - one + (bits >> shift & one)
         return (bits + half) >> shift << shift
 
-    def _rounded_integers(self, bits: Any) -> Any:
+    def _round_integers(self, bits: Any) -> Any:
         # Each number of significant bits by itself: there are at most 64.
         result = bits.copy()
         one, most = bits.dtype.type(1), np.iinfo(bits.dtype)

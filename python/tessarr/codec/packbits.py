@@ -81,14 +81,18 @@ class PackBits(ArrayBytesCodec):
                 problems.add(f"{loc}/{name}", what, "mismatch")
 
     def encoded_bytes(self, spec: ArraySpec) -> int:
-        bits = self._kept(spec.data_type) * _count_numbers(spec.data_type) * math.prod(spec.shape)
+        bits = (
+            self._count_bits(spec.data_type)
+            * _count_numbers(spec.data_type)
+            * math.prod(spec.shape)
+        )
         return -(-bits // 8) + (self.padding_encoding != "none")
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         from tessarr import dtype as dtypes
 
         data_type = dtypes.to_data_type(array.dtype)
-        first, kept = self.first_bit or 0, self._kept(data_type)
+        first, kept = self.first_bit or 0, self._count_bits(data_type)
         little = data_type.ordered("little").numpy
         items = np.ascontiguousarray(array.astype(little, copy=False))
         width = 8 * array.itemsize // _count_numbers(data_type)
@@ -108,9 +112,9 @@ class PackBits(ArrayBytesCodec):
         if packed.size != self.encoded_bytes(spec):
             message = f"{packed.size} bytes instead of {self.encoded_bytes(spec)}"
             raise DataError(message, kind="wrong_size", codec=self.name)
-        first, kept = self.first_bit or 0, self._kept(data_type)
+        first, kept = self.first_bit or 0, self._count_bits(data_type)
         count = math.prod(spec.shape) * _count_numbers(data_type) * kept
-        packed = self._without_padding(packed, -count % 8)
+        packed = self._strip_padding(packed, -count % 8)
         bits = np.unpackbits(packed, count=count, bitorder="little").reshape(-1, kept)
         if data_type.name == "bool":
             return bits.reshape(spec.shape).view(bool)
@@ -123,11 +127,11 @@ class PackBits(ArrayBytesCodec):
         array = items.reshape(spec.shape).astype(data_type.numpy, copy=False)
         return data_type.canonical(array)
 
-    def _kept(self, data_type: DataType) -> int:
+    def _count_bits(self, data_type: DataType) -> int:
         last = (_number_bits(data_type) or 1) - 1 if self.last_bit is None else self.last_bit
         return last - (self.first_bit or 0) + 1
 
-    def _without_padding(
+    def _strip_padding(
         self, packed: np.ndarray[Any, np.dtype[np.uint8]], unused: int
     ) -> np.ndarray[Any, np.dtype[np.uint8]]:
         if self.padding_encoding == "none":

@@ -83,7 +83,7 @@ class Reshape(ArrayArrayCodec):
                 what = f"there is no axis {length[-1]} in chunks of {len(given)} dimensions"
                 problems.add(pointer(at, position), what, "mismatch")
                 return
-        made = self._made(given)
+        made = self._find_encoded_shape(given)
         if made is None or math.prod(made) != math.prod(given):
             problems.add(at, f"chunks of shape {given} cannot have this shape", "mismatch")
             return
@@ -97,22 +97,22 @@ class Reshape(ArrayArrayCodec):
                 problems.add(pointer(at, position), what, "mismatch")
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
-        return replace(spec, shape=self._shape(spec.shape))
+        return replace(spec, shape=self._encoded_shape(spec.shape))
 
     def stages(self, spec: ArraySpec) -> list[dict[str, object]]:
         return []  # the bytes are the same
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
-        return array.reshape(self._shape(array.shape))
+        return array.reshape(self._encoded_shape(array.shape))
 
     def decode(self, array: np.ndarray[Any, Any], spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         return array.reshape(spec.shape)
 
-    def _shape(self, given: Shape) -> Shape:
-        made = self._made(given)
+    def _encoded_shape(self, given: Shape) -> Shape:
+        made = self._find_encoded_shape(given)
         return given if made is None else made
 
-    def _made(self, given: Shape) -> Shape | None:
+    def _find_encoded_shape(self, given: Shape) -> Shape | None:
         """Return the shape that `given` becomes, or None where nothing fits the place of -1."""
         lengths = [
             length if isinstance(length, int) else math.prod(given[axis] for axis in length)

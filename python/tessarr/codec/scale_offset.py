@@ -79,7 +79,7 @@ class ScaleOffset(ArrayArrayCodec):
             return
         if spec.fill is not None:
             try:
-                self._transformed(spec)
+                self._encode_fill(spec)
             except (ArgumentError, DataError) as error:
                 problems.add(loc, f"the fill value: {error}", "mismatch")
 
@@ -87,7 +87,7 @@ class ScaleOffset(ArrayArrayCodec):
         return self
 
     def encoded(self, spec: ArraySpec) -> ArraySpec:
-        return spec if spec.fill is None else replace(spec, fill=self._transformed(spec))
+        return spec if spec.fill is None else replace(spec, fill=self._encode_fill(spec))
 
     def encode(self, array: np.ndarray[Any, Any], /) -> np.ndarray[Any, Any]:
         from tessarr import dtype as dtypes
@@ -147,7 +147,7 @@ class ScaleOffset(ArrayArrayCodec):
             return int(value)
         return data_type.numpy.type(value)
 
-    def _transformed(self, spec: ArraySpec) -> bytes:
+    def _encode_fill(self, spec: ArraySpec) -> bytes:
         """Return what the fill value becomes."""
         assert spec.fill is not None
         return self.encode(np.frombuffer(spec.fill, spec.data_type.numpy)).tobytes()

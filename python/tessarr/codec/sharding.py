@@ -175,7 +175,10 @@ class ShardingIndexed(ArrayBytesCodec):
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         # Only after a codec that the engine lacks: it makes shards otherwise.
         spec = ArraySpec(array.shape, dtype.to_data_type(array.dtype))
-        parts, index = self._parts(array), np.empty(self._index_spec(array.shape).shape, np.uint64)
+        parts, index = (
+            self._iter_subchunks(array),
+            np.empty(self._index_spec(array.shape).shape, np.uint64),
+        )
         size = self.index_codecs.encoded_bytes(self._index_spec(array.shape)) or 0
         body = bytearray(size if self.index_location == "start" else 0)
         for cell, part in parts:
@@ -200,7 +203,7 @@ class ShardingIndexed(ArrayBytesCodec):
         array = np.empty(spec.shape, spec.data_type.numpy)
         fill = spec.data_type.default_fill() if spec.fill is None else spec.fill
         array[...] = np.frombuffer(fill, spec.data_type.numpy)[0]
-        for cell, part in self._parts(array):
+        for cell, part in self._iter_subchunks(array):
             start, length = (int(number) for number in index[cell])
             if start == length == _ABSENT_SUBCHUNK:
                 continue
@@ -211,7 +214,7 @@ class ShardingIndexed(ArrayBytesCodec):
             part[...] = self.codecs.decode(inner, self.subchunk_spec(spec))
         return array
 
-    def _parts(
+    def _iter_subchunks(
         self, array: np.ndarray[Any, Any]
     ) -> Iterator[tuple[tuple[int, ...], np.ndarray[Any, Any]]]:
         """Yield the cells of a shard, and what is in them."""

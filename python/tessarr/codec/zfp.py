@@ -114,17 +114,19 @@ class ZFP(ArrayBytesCodec):
 
     def encode(self, array: np.ndarray[Any, Any], /) -> bytes:
         values = 4 ** max(array.ndim, 1)
-        return compress(_promote(array), header=False, codec=self.name, **self._simple(values))
+        return compress(
+            _promote(array), header=False, codec=self.name, **self._to_zfpy_mode(values)
+        )
 
     def decode(self, data: BytesLike, spec: ArraySpec, /) -> np.ndarray[Any, Any]:
         dtype = spec.data_type.numpy
         stored = np.dtype(_STORED_TYPES[dtype.str[1:]])
-        mode = self._expert(stored, max(len(spec.shape), 1))
+        mode = self._to_expert_mode(stored, max(len(spec.shape), 1))
         array = decompress(data, spec.shape, stored, mode, self.name)
         numbers: np.ndarray[Any, Any] = _demote(array, dtype.newbyteorder("="))
         return numbers.reshape(spec.shape).astype(dtype, copy=False)
 
-    def _simple(self, values: int) -> dict[str, float]:
+    def _to_zfpy_mode(self, values: int) -> dict[str, float]:
         """Return the mode as the package zfpy takes it."""
         if self.mode != "expert":
             return {name: getattr(self, name) for name in _PARAMETERS[self.mode]}
@@ -148,7 +150,7 @@ class ZFP(ArrayBytesCodec):
             codec=self.name,
         )
 
-    def _expert(self, stored: np.dtype[Any], rank: int) -> Expert:
+    def _to_expert_mode(self, stored: np.dtype[Any], rank: int) -> Expert:
         """Return the mode by its four parameters, as zfp makes them (src/zfp.c)."""
         minbits, maxbits, maxprec, minexp = 1, _MAX_BITS, _MAX_PRECISION, _MIN_EXPONENT
         if self.mode == "reversible":

@@ -16,7 +16,7 @@ from tessarr.flow.open import exists, prefix_of
 from tessarr.flow.run import run_flow
 from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.node_path import join
-from tessarr.metadata.convert import words
+from tessarr.metadata.convert import convert_dimension_names
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.options import current
 from tessarr.store.resolve import locate_node
@@ -384,7 +384,7 @@ def _anew(
     old: Array, goal: Store, path: str, to: ZarrFormat, *, within: str | None, overwrite: bool
 ) -> Array:
     """Create an array for the same values with the codecs of a new one."""
-    attributes, names = words(old.metadata, to)
+    attributes, names = convert_dimension_names(old.metadata, to)
     return create_array(
         goal,
         path,

@@ -18,7 +18,7 @@ from tessarr.copying.report import CopiedLink, Skipped, skip_attribute, warn_of
 from tessarr.errors import ArgumentError, DataError, ExistsError
 from tessarr.format.node_path import join
 from tessarr.group import Group
-from tessarr.metadata.attributes import copied_attributes
+from tessarr.metadata.attributes import allow_copied_tokens
 from tessarr.metadata.node import GroupMeta
 from tessarr.node.replace import replace_node
 
@@ -361,7 +361,7 @@ def _settings_of_h5py(node: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copy_attributes(source: Any, target: Any, way: _Way) -> None:
-    with copied_attributes(copied=not _is_h5py(source)):
+    with allow_copied_tokens(copied=not _is_h5py(source)):
         target.attrs.update(_attributes(source, target, way))
 
 

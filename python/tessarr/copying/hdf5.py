@@ -13,7 +13,7 @@ from tessarr.copying import netcdf
 from tessarr.copying.report import CopiedLink, Skipped
 from tessarr.errors import ArgumentError, DataError, StoreError, UnsupportedError
 from tessarr.format.node_path import is_node_name, split
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.build import build_array_meta
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -242,7 +242,7 @@ def why_not_storable(
     if node.dtype.names and node.dtype.hasobject:
         return f"its data type {node.dtype} has fields of variable length"
     try:
-        array_meta(shape=(), dtype=type_of(node), zarr_format=zarr_format)
+        build_array_meta(shape=(), dtype=type_of(node), zarr_format=zarr_format)
     except (ArgumentError, UnsupportedError) as error:
         reason = error.message.removeprefix("cannot create an array: ").removeprefix("dtype: ")
         return f"its data type {node.dtype} cannot be stored: {reason}"

@@ -16,9 +16,9 @@ from tessarr.copying.source import Stored
 from tessarr.errors import ArgumentError
 from tessarr.format.chunk_grid import RegularGrid
 from tessarr.format.chunk_key_encoding import V2Keys
-from tessarr.indexing import basic
-from tessarr.metadata.attributes import attributes_of, copied_attributes
-from tessarr.metadata.convert import convert, words
+from tessarr.indexing import select_basic
+from tessarr.metadata.attributes import allow_copied_tokens, normalize_attributes
+from tessarr.metadata.convert import convert_dimension_names, convert_metadata
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 from tessarr.store.adapt import get_dimension_separator
 from tessarr.transfer import has_same_chunks
@@ -111,7 +111,7 @@ def steps_for(
         if reason is not None:
             origin.skipped.append(Skipped(name, reason))
             continue
-        with copied_attributes(copied=is_copied):
+        with allow_copied_tokens(copied=is_copied):
             if isinstance(node, ArrayMeta) or hasattr(node, "shape"):
                 ranges = _ranges(select, tuple(node.shape), whole=whole)
                 given = wanted.settings_of(node, len(ranges))
@@ -133,15 +133,15 @@ def _why_not(
 
 def _group(origin: Origin, name: str, node: Any, zarr_format: ZarrFormat) -> GroupMeta:
     if isinstance(node, GroupMeta):
-        return GroupMeta(zarr_format, attributes_of(node.attributes))
+        return GroupMeta(zarr_format, normalize_attributes(node.attributes))
     attributes = netcdf.group_attributes(node, skip_attribute(origin.skipped, name))
-    return GroupMeta(zarr_format, attributes_of(attributes))
+    return GroupMeta(zarr_format, normalize_attributes(attributes))
 
 
 def _ranges(select: Any, shape: Shape, *, whole: bool) -> tuple[Range, ...]:
     if whole:
         return tuple((0, 1, length) for length in shape)
-    found = basic(select, shape)
+    found = select_basic(select, shape)
     if None in found.out_axes or found.shape != found.buffer_shape:
         raise ArgumentError(
             "select takes slices, so that the array keeps its axes: in place of 3 write 3:4"
@@ -171,7 +171,7 @@ def _array_step(  # noqa: PLR0917 (of private parts)
                 own = netcdf.array_attributes(
                     array, new.data_type.numpy, zarr_format, skip, is_alone=not name
                 )
-                new = replace(new, attributes=attributes_of(own))
+                new = replace(new, attributes=normalize_attributes(own))
         except ArgumentError as error:
             raise ArgumentError(f"array {name or '/'!r}: {error}", kind=error.kind) from error
     same = old is not None and tuple(old.shape) == shape and has_same_chunks(old, new)
@@ -185,10 +185,10 @@ def _as_it_is(
     """Return the metadata itself, or in the words of the other format, if it has any."""
     meta: Any = old
     if old.zarr_format != zarr_format or old.is_v1:
-        meta = convert(old, "", zarr_format).meta
+        meta = convert_metadata(old, "", zarr_format).meta
     if not isinstance(meta, ArrayMeta):
         return None
-    found = replace(meta, attributes=attributes_of(meta.attributes))
+    found = replace(meta, attributes=normalize_attributes(meta.attributes))
     if found.shape != shape:
         if not isinstance(found.chunk_grid, RegularGrid):
             return None
@@ -206,7 +206,7 @@ def _otherwise(
     settings = {"zarr_format": zarr_format, "shape": shape, **given}
     like = settings_like(array, settings, whole=True)
     if isinstance(array, Array):
-        attributes, names = words(array.metadata, zarr_format)
+        attributes, names = convert_dimension_names(array.metadata, zarr_format)
         like |= {"attributes": attributes, "dimension_names": names}
         regular = isinstance(array.metadata.chunk_grid, RegularGrid)
         if not regular and (array.shape != shape or zarr_format == 2):
@@ -305,5 +305,5 @@ def _lengths(setting: str, value: Any, node: Any, rank: int) -> Any:
 
 def _names_of(node: Any) -> Sequence[str | None] | None:
     if isinstance(node, ArrayMeta):
-        return words(node, 3)[1]
+        return convert_dimension_names(node, 3)[1]
     return netcdf.dimension_names_of(node)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.build import build_array_meta
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def pieces_for(
     columns = _grown(there, slices, shape, room)
     chunks = tuple(map(_piece, slices, columns))
     shards = tuple(-(-s // c) * c for s, c in zip(slices, chunks, strict=True))
-    return array_meta(
+    return build_array_meta(
         shape=shape,
         dtype=data_type.ordered("native"),
         chunks=chunks,

@@ -148,7 +148,7 @@ class DataType(ABC):
         units = np.frombuffer(data, np.uint8).reshape(-1, self.unit_bytes)
         return np.ascontiguousarray(units[:, ::-1]).reshape(-1)
 
-    def given(self, value: object) -> object:
+    def to_numpy_input(self, value: object) -> object:
         """Return what a user gives for elements as something that NumPy makes `numpy` of."""
         return value
 

@@ -86,24 +86,24 @@ class Optional(DataType):
         found["value"][valid] = self.inner.canonical(array["value"][valid])
         return found
 
-    def given(self, value: object) -> object:
+    def to_numpy_input(self, value: object) -> object:
         if type(value) in (list, tuple) and _holds_masks(value):
             value = np.ma.array(value)
         if isinstance(value, np.ma.MaskedArray):
-            return self._records(value.filled(0), ~np.ma.getmaskarray(value))
+            return self._to_records(value.filled(0), ~np.ma.getmaskarray(value))
         dtype = getattr(value, "dtype", None)
         if isinstance(dtype, np.dtype) and dtype.names is not None:
             return value
         if isinstance(value, np.ndarray) and value.dtype.kind != "O":
-            return self._records(value, np.ones(value.shape, np.bool_))
+            return self._to_records(value, np.ones(value.shape, np.bool_))
         listed = np.asarray(value, dtype=object)
         valid = np.asarray(np.frompyfunc(_is_present, 1, 1)(listed), dtype=np.bool_)
-        return self._records(np.where(valid, listed, 0), valid)
+        return self._to_records(np.where(valid, listed, 0), valid)
 
-    def _records(self, values: Any, valid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _to_records(self, values: Any, valid: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         found = np.zeros(valid.shape, self.numpy)
         found["valid"] = valid
-        found["value"] = self.inner.given(values)
+        found["value"] = self.inner.to_numpy_input(values)
         return self.canonical(found)
 
     def refusal(self, zarr_format: ZarrFormat) -> str | None:

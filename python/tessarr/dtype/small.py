@@ -165,7 +165,7 @@ class SmallFloat(_Small):
     ) -> bytes | None:
         if zarr_format == 2 and self.name == _BASE64 and isinstance(value, str):
             found = from_base64(value, 1, loc, problems)
-            return None if found is None else self._settled(found)
+            return None if found is None else self._canonicalize_fill(found)
         fill = float_from_json(value, self.numpy, zarr_format, loc, problems)
         if fill is None:
             return None
@@ -173,7 +173,7 @@ class SmallFloat(_Small):
         if isinstance(stated, int | float) and not self._holds(float(stated), fill):
             problems.add(loc, f"{describe(value)} does not fit {self.name}")
             return None
-        return self._settled(fill)
+        return self._canonicalize_fill(fill)
 
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         if zarr_format == 2 and self.name == _BASE64:
@@ -185,7 +185,7 @@ class SmallFloat(_Small):
             value = value[()]
         if isinstance(value, np.generic):
             if value.dtype == self.numpy:
-                return self._settled(np.array(value).tobytes())  # with the bits of a NaN
+                return self._canonicalize_fill(np.array(value).tobytes())  # with the bits of a NaN
             if value.dtype.isbuiltin == 2:
                 value = float(value)
         fill = cast_float(value, self.numpy)
@@ -204,7 +204,7 @@ class SmallFloat(_Small):
         greatest = float(import_module("ml_dtypes").finfo(self.numpy).max)
         return math.isfinite(item) and abs(number) <= greatest
 
-    def _settled(self, fill: bytes) -> bytes:
+    def _canonicalize_fill(self, fill: bytes) -> bytes:
         return self.canonical(np.frombuffer(fill, dtype=self.numpy)).tobytes()
 
 

@@ -116,25 +116,25 @@ class Struct(DataType):
         found = {field.data_type.unit_bytes for field in self.fields}
         if len(found) == 1:
             size = found.pop()
-            return 1 if size > 1 and len(self._orders()) > 1 else size
+            return 1 if size > 1 and len(self._find_byte_orders()) > 1 else size
         # Where each field has a byte order of its own, none applies to the record.
-        return 1 if len(self._orders()) > 1 else 0
+        return 1 if len(self._find_byte_orders()) > 1 else 0
 
     @property
     def big_endian(self) -> bool:
-        return self._orders() == {True}
+        return self._find_byte_orders() == {True}
 
     @property
     def stray_bits(self) -> bool:
         return any(field.data_type.stray_bits for field in self.fields)
 
-    def _orders(self) -> set[bool]:
+    def _find_byte_orders(self) -> set[bool]:
         """Return which byte orders occur: whether big-endian ones do, and others."""
         orders: set[bool] = set()
         for field in self.fields:
             inner = field.data_type
             if isinstance(inner, Struct):
-                orders |= inner._orders()
+                orders |= inner._find_byte_orders()
             elif inner.unit_bytes != 1:
                 orders.add(inner.big_endian)
         return orders
@@ -146,7 +146,7 @@ class Struct(DataType):
     def swapped(self, data: BytesLike) -> np.ndarray[Any, np.dtype[np.uint8]]:
         items = np.frombuffer(data, np.uint8).reshape(-1, self.item_bytes)
         found = np.empty_like(items)
-        for part, field in self._parts():
+        for part, field in self._locate_fields():
             column = np.ascontiguousarray(items[:, part])
             if field.data_type.unit_bytes != 1:
                 column = field.data_type.swapped(column).reshape(column.shape)
@@ -162,7 +162,7 @@ class Struct(DataType):
                 found[field.name] = field.data_type.canonical(array[field.name])
         return found
 
-    def _parts(self) -> list[tuple[slice, Field]]:
+    def _locate_fields(self) -> list[tuple[slice, Field]]:
         """Return the fields, each with its bytes in the item."""
         ends = np.cumsum([field.item_bytes for field in self.fields]).tolist()
         starts = [0, *ends[:-1]]
@@ -201,7 +201,7 @@ class Struct(DataType):
                 problems.add(type_loc, what)
             if _is_field_name(field_name, name_loc, problems) and data_type is not None:
                 fields.append(Field(field_name, data_type))
-        return cls._checked(fields, loc, problems) if len(problems) == before else None
+        return cls._check_fields(fields, loc, problems) if len(problems) == before else None
 
     @classmethod
     def from_v2(cls, value: list[Any], loc: str, problems: Problems) -> Self | None:
@@ -218,10 +218,10 @@ class Struct(DataType):
             shape = _read_shape(item[2], pointer(at, 2), problems) if len(item) == 3 else ()
             if named and data_type is not None and shape is not None:
                 fields.append(Field(item[0], data_type, shape))
-        return cls._checked(fields, loc, problems) if len(problems) == before else None
+        return cls._check_fields(fields, loc, problems) if len(problems) == before else None
 
     @classmethod
-    def _checked(cls, fields: list[Field], loc: str, problems: Problems) -> Self | None:
+    def _check_fields(cls, fields: list[Field], loc: str, problems: Problems) -> Self | None:
         before = len(problems)
         seen: set[str] = set()
         for i, field in enumerate(fields):
@@ -295,7 +295,9 @@ class Struct(DataType):
     def fill_to_json(self, fill: bytes, zarr_format: ZarrFormat) -> JSON:
         if zarr_format == 2:
             return to_base64(fill)
-        return {f.name: f.data_type.fill_to_json(fill[part], 3) for part, f in self._parts()}
+        return {
+            f.name: f.data_type.fill_to_json(fill[part], 3) for part, f in self._locate_fields()
+        }
 
     def cast_fill(self, value: Any) -> bytes:
         if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -315,10 +317,10 @@ class Struct(DataType):
             return self.default_fill()
         return b"".join(
             _cast_field_fill(field, inner)
-            for field, inner in zip(self.fields, self._values(value), strict=True)
+            for field, inner in zip(self.fields, self._split_values(value), strict=True)
         )
 
-    def _values(self, value: Any) -> list[Any]:
+    def _split_values(self, value: Any) -> list[Any]:
         """Return one value per field of what a user gives for a record."""
         if isinstance(value, Mapping):
             wanted = [field.name for field in self.fields]

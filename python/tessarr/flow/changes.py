@@ -21,7 +21,7 @@ from tessarr.flow.open import prefix_of
 from tessarr.flow.replace import replace
 from tessarr.flow.run import Flow, Hold
 from tessarr.format import json
-from tessarr.metadata.consolidated import keeps_copies, marks_of, with_marks
+from tessarr.metadata.consolidated import has_copies, read_marks, replace_marks
 
 __all__ = ["Target", "tracked", "tracked_in"]
 
@@ -160,10 +160,12 @@ def _mark(target: Target, name: str, *, exclusive: bool) -> Flow[bool]:
         if old is None:
             return None, False
         document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
-        if not keeps_copies(document, zarr_format):
+        if not has_copies(document, zarr_format):
             return old, False
-        others = marks_of(document, zarr_format)
-        marked = with_marks(document, zarr_format, {**others, name: path[len(prefix_of(group)) :]})
+        others = read_marks(document, zarr_format)
+        marked = replace_marks(
+            document, zarr_format, {**others, name: path[len(prefix_of(group)) :]}
+        )
         stale = bool(others) and all(exclusive or _is_old(other) for other in others)
         return copies.dump(marked, zarr_format), stale
 

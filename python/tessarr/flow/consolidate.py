@@ -18,11 +18,11 @@ from tessarr.metadata.consolidated import (
     MEMBER,
     ZMETADATA,
     Consolidated,
-    marks_of,
-    restate,
-    same,
-    with_marks,
-    without_copies,
+    is_equivalent,
+    read_marks,
+    remove_copies,
+    replace_copies,
+    replace_marks,
 )
 from tessarr.metadata.node import GroupMeta
 
@@ -211,11 +211,11 @@ def rebuild(
         live: dict[str, str] = {}
         if old is not None and (form == 3 or is_live is not None):
             before, _ = json.load(old, what=f"metadata {key!r}", tokens=form == 2)
-            kept = without_copies(before) if form == 3 else None
-            marks = marks_of(before, form) if is_live is not None else {}
+            kept = remove_copies(before) if form == 3 else None
+            marks = read_marks(before, form) if is_live is not None else {}
             live = {mark: at for mark, at in marks.items() if is_live and is_live(mark)}
-        new = restate(kept, form, nodes)
-        document = copies.dump(with_marks(new, form, live), form)
+        new = replace_copies(kept, form, nodes)
+        document = copies.dump(replace_marks(new, form, live), form)
         if (yield Replace(key, document, old)):
             return len(nodes) - (form == 2)
     raise StoreError(
@@ -252,7 +252,7 @@ def differences(
             result[at] = "missing"
         elif at not in stored:
             result[at] = "gone"
-        elif not same(stored[at], copied[at]):
+        elif not is_equivalent(stored[at], copied[at]):
             result[at] = "changed"
     return result
 
@@ -273,7 +273,7 @@ def remove(path: str, *, zarr_format: ZarrFormat | None = None) -> Flow[bool]:
         document, _ = json.load(old, what=f"metadata {key!r}")
         if MEMBER not in document:
             return old, False
-        return copies.dump(without_copies(document), 3), True
+        return copies.dump(remove_copies(document), 3), True
 
     return (yield from replace(key, make))
 

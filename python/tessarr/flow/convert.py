@@ -20,12 +20,12 @@ from tessarr.flow.run import Delete, Flow, Get, List, Put, Replace
 from tessarr.format.chunk_key_encoding import select_chunk_keys
 from tessarr.format.node_path import ancestors
 from tessarr.metadata import v2, v3
-from tessarr.metadata.consolidated import MEMBER, ZMETADATA, without_copies
-from tessarr.metadata.convert import convert
+from tessarr.metadata.consolidated import MEMBER, ZMETADATA, remove_copies
+from tessarr.metadata.convert import convert_metadata
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
-    from tessarr.metadata.node import Found
+    from tessarr.metadata.node import NodeOrError
     from tessarr.types import ZarrFormat
 
 __all__ = ["Step", "apply", "chunk_keys", "plan"]
@@ -100,7 +100,7 @@ def plan(path: str, to: ZarrFormat, *, in_place: bool) -> Flow[list[Step]]:
     root = yield from find(path)
     if root is None:
         raise missing(path, None)
-    nodes: dict[str, Found] = {path: root}
+    nodes: dict[str, NodeOrError] = {path: root}
     if isinstance(root, GroupMeta):
         nodes |= yield from walk.members(path, root.zarr_format, max_depth=None, warn=False)
     names = [name for known in _DOCUMENTS.values() for name in known] + [ZMETADATA]
@@ -123,19 +123,19 @@ def _step(
     path: str, meta: ArrayMeta | GroupMeta, present: dict[str, bytes], to: ZarrFormat
 ) -> Step:
     kind = "array" if isinstance(meta, ArrayMeta) else "group"
-    step = Step(path, kind, meta.stated_format, meta, meta)
+    step = Step(path, kind, meta.document_format, meta, meta)
     mine = {name: present[name] for name in _DOCUMENTS[to] if name in present}
     others = {name: present[name] for name in _DOCUMENTS[5 - to] if name in present}
-    leftover = meta.stated_format == to and any(name != ".zattrs" for name in others)
-    holder = present.get("zarr.json", b"") if meta.stated_format == 3 else b""
-    copies = ZMETADATA in present if meta.stated_format == 2 else _MARK in holder
+    leftover = meta.document_format == to and any(name != ".zattrs" for name in others)
+    holder = present.get("zarr.json", b"") if meta.document_format == 3 else b""
+    copies = ZMETADATA in present if meta.document_format == 2 else _MARK in holder
     step.consolidated = kind == "group" and copies
-    if meta.stated_format == to and not leftover:
+    if meta.document_format == to and not leftover:
         return step
     if leftover:  # of a conversion that was interrupted, or of another program
         step.old = parse(others, path)
     assert step.old is not None
-    converted = convert(step.old, path, to)
+    converted = convert_metadata(step.old, path, to)
     step.problems += converted.problems.found
     step.notes += converted.notes
     if converted.meta is None:
@@ -151,7 +151,7 @@ def _step(
     if isinstance(step.old, ArrayMeta) and isinstance(step.new, ArrayMeta):
         encodings = step.old.chunk_key_encoding, step.new.chunk_key_encoding
         step.renamed = type(encodings[0]) is not type(encodings[1])
-    obsolete = [*_DOCUMENTS[step.old.stated_format], *([ZMETADATA] if to == 3 else [])]
+    obsolete = [*_DOCUMENTS[step.old.document_format], *([ZMETADATA] if to == 3 else [])]
     step.obsolete = tuple(name for name in obsolete if name in present)
     return step
 
@@ -167,7 +167,7 @@ def _same(one: ArrayMeta | GroupMeta, other: ArrayMeta | GroupMeta, *, bare: boo
 
 def _text(meta: ArrayMeta | GroupMeta) -> str:
     if meta.zarr_format == 3:
-        return json.dumps(without_copies(v3.to_json(meta)), sort_keys=True)
+        return json.dumps(remove_copies(v3.to_json(meta)), sort_keys=True)
     return str(v2.dump(meta))
 
 

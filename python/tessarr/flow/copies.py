@@ -23,10 +23,10 @@ from tessarr.metadata import v2
 from tessarr.metadata.consolidated import (
     MEMBER,
     ZMETADATA,
-    keeps_copies,
-    marks_of,
-    restate,
-    with_marks,
+    has_copies,
+    read_marks,
+    replace_copies,
+    replace_marks,
 )
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def update_entry(keeper: Keeper, path: str, *, below: bool, mark: str) -> Flow[N
         if old is None:
             return None, None
         document, _ = json.load(old, what=f"metadata {key!r}", tokens=zarr_format == 2)
-        if not keeps_copies(document, zarr_format):
+        if not has_copies(document, zarr_format):
             return old, None
         stated: dict[str, dict[str, Any]] = {}
         answers = iter(found)
@@ -163,10 +163,10 @@ def update_entry(keeper: Keeper, path: str, *, below: bool, mark: str) -> Flow[N
                     what = f"metadata {join(at, name)!r}"
                     own[name], _ = v2.load(content, name, what=what)
             stated[at[prefix:]] = own if own.keys() != {".zattrs"} else {}
-        marks = marks_of(document, zarr_format)
+        marks = read_marks(document, zarr_format)
         marks.pop(mark, None)
-        new = restate(document, zarr_format, stated, below=path[prefix:] if below else None)
-        return dump(with_marks(new, zarr_format, marks), zarr_format), None
+        new = replace_copies(document, zarr_format, stated, below=path[prefix:] if below else None)
+        return dump(replace_marks(new, zarr_format, marks), zarr_format), None
 
     beside = tuple(Get(prefix_of(at) + name) for at in nodes for name in names)
     yield from replace(key, make, beside)

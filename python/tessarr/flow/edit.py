@@ -19,7 +19,7 @@ from tessarr.flow.run import Flow, Get, Seen
 from tessarr.format import json
 from tessarr.format.validation import Problems
 from tessarr.metadata import v2
-from tessarr.metadata.attributes import plain_attributes
+from tessarr.metadata.attributes import read_user_attributes
 from tessarr.metadata.node import ArrayMeta
 from tessarr.types import JSON, JSONObject, Shape, ZarrFormat
 
@@ -55,7 +55,7 @@ def attributes(
 
     def changed(old: JSONObject) -> JSONObject:
         problems = Problems()
-        new = plain_attributes(change(dict(old)), problems, old)
+        new = read_user_attributes(change(dict(old)), problems, old)
         problems.check_arguments("store the attributes", NotJSONError)
         return new
 

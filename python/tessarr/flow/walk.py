@@ -17,7 +17,7 @@ from tessarr.format import json as _json
 from tessarr.format.node_path import is_node_name, join, split
 from tessarr.format.user_warnings import warn_user
 from tessarr.metadata import v2
-from tessarr.metadata.node import Found, GroupMeta
+from tessarr.metadata.node import GroupMeta, NodeOrError
 from tessarr.store import LocalStore, MemoryStore
 from tessarr.types import ZarrFormat
 
@@ -129,7 +129,7 @@ def hint_below(path: str, store: Store) -> str:
 
 def members(
     path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
-) -> Flow[dict[str, Found]]:
+) -> Flow[dict[str, NodeOrError]]:
     """Return the metadata of the nodes below a group, by whole path, sorted.
 
     Parameters
@@ -154,9 +154,9 @@ def members(
 
 def documents(
     path: str, zarr_format: ZarrFormat, *, max_depth: int | None = 0, warn: bool = True
-) -> Flow[dict[str, tuple[Stored, Found]]]:
+) -> Flow[dict[str, tuple[Stored, NodeOrError]]]:
     """Return like `members`, with the documents of each node."""
-    found: dict[str, tuple[Stored, Found]] = {}
+    found: dict[str, tuple[Stored, NodeOrError]] = {}
     level = [(path, zarr_format)]
     depth = 0
     while level:
@@ -173,7 +173,7 @@ def documents(
     return {child: found[child] for child in sorted(found, key=lambda child: child.split("/"))}
 
 
-def _parse(own: Stored, path: str) -> Found:
+def _parse(own: Stored, path: str) -> NodeOrError:
     if own.error is not None:
         return own.error
     try:

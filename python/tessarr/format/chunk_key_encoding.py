@@ -58,9 +58,9 @@ class ChunkKeyEncoding(ABC):
 
     def description(self) -> object:
         """Return the encoding as the engine takes it; by default a function of its position."""
-        return self._checked
+        return self._encode_checked
 
-    def _checked(self, cell: tuple[int, ...]) -> str:
+    def _encode_checked(self, cell: tuple[int, ...]) -> str:
         key = self.encode(cell)
         if key in DOCUMENT_NAMES:
             message = f"chunk key encoding {self.name!r} gives chunk {cell} the key of metadata"
@@ -124,7 +124,7 @@ class V2Keys(ChunkKeyEncoding):
 
     name = "v2"
     separator: Separator = "."
-    stated: bool = field(default=True, compare=False, repr=False)
+    is_explicit: bool = field(default=True, compare=False, repr=False)
     """Whether the metadata say so: what they leave open, a store may settle."""
 
     @classmethod

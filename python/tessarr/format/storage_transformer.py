@@ -113,7 +113,7 @@ class _TransformedStore:
 
     def __init__(self, store: ChunkStore, transformer: StorageTransformer) -> None:
         self._store = store
-        self._by = transformer
+        self._transformer = transformer
         # What the other store lacks, this one lacks, too.
         if hasattr(store, "replace"):
             self.replace = self._replace
@@ -122,30 +122,30 @@ class _TransformedStore:
             self.open_value = self._open_value
 
     def get(self, key: str) -> bytes | None:
-        kept = self._store.get(self._by.key(key))
-        return None if kept is None else self._by.decode(bytes(kept))
+        kept = self._store.get(self._transformer.key(key))
+        return None if kept is None else self._transformer.decode(bytes(kept))
 
     def put(self, key: str, data: bytes) -> None:
-        self._store.put(self._by.key(key), self._by.encode(bytes(data)))
+        self._store.put(self._transformer.key(key), self._transformer.encode(bytes(data)))
 
     def delete(self, key: str) -> None:
-        self._store.delete(self._by.key(key))
+        self._store.delete(self._transformer.key(key))
 
     def list(self, prefix: str) -> Iterator[str]:
         for kept in self._store.list(""):
-            key = self._by.original(kept)
+            key = self._transformer.original(kept)
             if key is not None and key.startswith(prefix):
                 yield key
 
     def _open_value(self, key: str) -> Any:
-        return self._store.open_value(self._by.key(key))
+        return self._store.open_value(self._transformer.key(key))
 
     def _replace(self, key: str, data: bytes | None, expected: bytes | None) -> bool:
-        at = self._by.key(key)
+        at = self._transformer.key(key)
         kept = self._store.get(at)
-        if (None if kept is None else self._by.decode(bytes(kept))) != expected:
+        if (None if kept is None else self._transformer.decode(bytes(kept))) != expected:
             return False
-        new = None if data is None else self._by.encode(bytes(data))
+        new = None if data is None else self._transformer.encode(bytes(data))
         return self._store.replace(at, new, kept)
 
 

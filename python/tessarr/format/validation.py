@@ -175,10 +175,10 @@ class Problems:
     def _message(self, start: str) -> str:
         if len(self.found) == 1:
             return f"{start}: {self.found[0]}"
-        lines = self.told("\n  ")
+        lines = self.join_messages("\n  ")
         return f"{start}: {len(self.found)} problems\n  {lines}"
 
-    def told(self, between: str) -> str:
+    def join_messages(self, between: str) -> str:
         """Return what was found, as a message has it: of very many faults the first ones."""
         told = [str(problem) for problem in self.found[:_MAX_SHOWN]]
         more = len(self.found) - len(told)
@@ -212,7 +212,7 @@ class Members:
     ['/configuration/level: 12 is not an integer of 0 to 9', "/configuration/x: unknown member 'x'"]
     """
 
-    __slots__ = ("_asked", "_ignores_unknown", "loc", "problems", "value")
+    __slots__ = ("_ignores_unknown", "_read_names", "loc", "problems", "value")
 
     def __init__(
         self,
@@ -226,7 +226,7 @@ class Members:
         self.value = value
         self.loc = loc
         self.problems = problems
-        self._asked: set[str] = set()
+        self._read_names: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self.value
@@ -237,12 +237,12 @@ class Members:
 
     def get(self, name: str, default: Any = ABSENT) -> Any:
         """Return the member as it is, or `default`."""
-        self._asked.add(name)
+        self._read_names.add(name)
         return self.value.get(name, default)
 
-    def asked(self, name: str) -> bool:
+    def is_read(self, name: str) -> bool:
         """Tell whether the member was asked for."""
-        return name in self._asked
+        return name in self._read_names
 
     def require(self, name: str) -> Any:
         """Return the member as it is, or note that it is absent and return `ABSENT`."""
@@ -325,7 +325,7 @@ class Members:
     def done(self) -> None:
         """Note every member that was not asked for."""
         for name in self.value:
-            if name in self._asked:
+            if name in self._read_names:
                 continue
             what = f"unknown member {describe(name)}"
             if self._ignores_unknown:

@@ -149,14 +149,14 @@ class Group(Making):
             As for `tessarr.create_group`.
         """
         from tessarr.flow import create
-        from tessarr.metadata.attributes import attributes_of
+        from tessarr.metadata.attributes import normalize_attributes
         from tessarr.node.replace import replace_node
 
         form = zarr_format or current().zarr_format
         opened, at = locate_node(
             store, "w", path, form, chunk_store=chunk_store, storage_options=storage_options
         )
-        meta = GroupMeta(form, attributes_of(attributes))
+        meta = GroupMeta(form, normalize_attributes(attributes))
         if not overwrite or not replace_node(opened, at, meta):
             run_flow(create.create(at, meta, overwrite=overwrite, store=opened), opened)
         return bind(meta, opened, at, read_only=False)
@@ -278,7 +278,7 @@ class Group(Making):
         own = meta if root == self._path else copies.find(self._path)
         if not isinstance(own, GroupMeta):
             raise open_flow.missing(self._path, "group", other=own is not None)
-        self._copies.become(copies)
+        self._copies.replace_content(copies)
         self._meta = own
 
     # Changes of what is below

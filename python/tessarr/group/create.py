@@ -63,12 +63,12 @@ class Making(Members):
         """
         self._check_writable()
         from tessarr.flow import create
-        from tessarr.metadata.attributes import attributes_of
+        from tessarr.metadata.attributes import normalize_attributes
         from tessarr.node.replace import replace_node
 
         path = self._new(name)
         form = self._meta.zarr_format
-        meta = GroupMeta(form, attributes_of(attributes))
+        meta = GroupMeta(form, normalize_attributes(attributes))
         store, within = self._store, self._path
         if not overwrite or not replace_node(store, path, meta, within=within):
             flow = create.create(path, meta, overwrite=overwrite, within=within, store=store)
@@ -383,10 +383,10 @@ class Making(Members):
             self.array(name, value, overwrite=True)
             return
         from tessarr.array.like import settings_like
-        from tessarr.metadata.attributes import copied_attributes
+        from tessarr.metadata.attributes import allow_copied_tokens
 
         settings = settings_like(value, self._settings({"overwrite": True}), whole=True)
-        with copied_attributes():
+        with allow_copied_tokens():
             self.create_array(name, data=value, **settings)
 
     def update(
@@ -470,14 +470,14 @@ def metas_of(
 
 def _meta_of(value: Any, store: Store, path: str, zarr_format: ZarrFormat) -> NodeMeta:
     """Return the metadata of a node that is to be, from whatever says what it is."""
-    from tessarr.metadata.attributes import attributes_of
-    from tessarr.metadata.from_user import meta_of
+    from tessarr.metadata.attributes import normalize_attributes
+    from tessarr.metadata.from_user import read_user_metadata
 
-    found = meta_of(value, path)
+    found = read_user_metadata(value, path)
     if found is None:
         settings = {"attributes": None} if value is None else dict(value)
         if settings.keys() == {"attributes"}:
-            return GroupMeta(zarr_format, attributes_of(settings["attributes"]))
+            return GroupMeta(zarr_format, normalize_attributes(settings["attributes"]))
         if "shape" not in settings or settings.get("data") is not None:
             raise TypeError(
                 f"cannot create {path!r} from {value!r}: an array has a shape and no data yet, a "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from tessarr.flow.open import Node as NodeMeta
-    from tessarr.metadata.node import Found
+    from tessarr.metadata.node import NodeOrError
     from tessarr.node.tree import Tree
 
 __all__ = ["Items", "Keys", "Members", "Values"]
@@ -240,7 +240,7 @@ class Members(Node[GroupMeta]):
             (name, self._bound(join(self._path, name), meta)) for name, meta in found.items()
         )
 
-    def _bound(self, path: str, meta: Found) -> Array | Self | Unreadable:
+    def _bound(self, path: str, meta: NodeOrError) -> Array | Self | Unreadable:
         if isinstance(meta, Exception):
             return Unreadable(path, meta)
         try:
@@ -415,7 +415,7 @@ class Members(Node[GroupMeta]):
             return self._copies.find(path)
         return run_flow(open_flow.find(path, within=self._meta.zarr_format), self._store)
 
-    def _members(self, max_depth: int | None, *, stored: bool = False) -> dict[str, Found]:
+    def _members(self, max_depth: int | None, *, stored: bool = False) -> dict[str, NodeOrError]:
         if self._copies is not None and not stored:
             found = self._copies.members(self._path, max_depth=max_depth)
         else:
@@ -427,7 +427,7 @@ class Members(Node[GroupMeta]):
         return {path[len(prefix) :]: _checked(path, meta) for path, meta in found.items()}
 
 
-def _checked(path: str, meta: Found) -> Found:
+def _checked(path: str, meta: NodeOrError) -> NodeOrError:
     """Return the metadata of a member, or the error that opening it raises."""
     if isinstance(meta, ArrayMeta):
         try:

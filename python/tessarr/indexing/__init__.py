@@ -1,7 +1,7 @@
-"""Keys into selections: NumPy's indexing, outer, pointwise and by blocks.
+"""Selections from NumPy keys, `oindex`, `vindex` and `blocks`, and values that fit them.
 
-`default`, `outer`, `points`, `mask` and `block` turn what stands between the brackets into a
-`Selection`, which the engine walks; `broadcast_value` fits a value to one.
+`select`, `select_outer`, `select_points`, `select_mask` and `select_blocks` convert a key into a
+`Selection`, which the engine reads. `broadcast_value` fits a value to a selection.
 """
 
 from __future__ import annotations
@@ -9,12 +9,19 @@ from __future__ import annotations
 from tessarr.indexing.assigned_values import (
     broadcast_value,
     has_dtype,
-    objects,
     read_target,
+    to_objects,
 )
 from tessarr.indexing.axis import axis_number
-from tessarr.indexing.fields import Fields, fields_of, split_fields
-from tessarr.indexing.normalize import basic, block, default, mask, outer, points
+from tessarr.indexing.fields import Fields, find_fields, split_fields
+from tessarr.indexing.normalize import (
+    select,
+    select_basic,
+    select_blocks,
+    select_mask,
+    select_outer,
+    select_points,
+)
 from tessarr.indexing.selection import AxisSelection, Indexer, IndexList, Range, Selection
 
 __all__ = [
@@ -25,16 +32,16 @@ __all__ = [
     "Range",
     "Selection",
     "axis_number",
-    "basic",
-    "block",
     "broadcast_value",
-    "default",
-    "fields_of",
+    "find_fields",
     "has_dtype",
-    "mask",
-    "objects",
-    "outer",
-    "points",
     "read_target",
+    "select",
+    "select_basic",
+    "select_blocks",
+    "select_mask",
+    "select_outer",
+    "select_points",
     "split_fields",
+    "to_objects",
 ]

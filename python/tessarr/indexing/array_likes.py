@@ -28,9 +28,9 @@ __all__ = [
     "fill_masked",
     "has_mask",
     "has_unit",
-    "mask_listed",
-    "numbers_only",
+    "mask_lists",
     "strip_unit",
+    "strip_units_and_zones",
     "values_in_memory",
 ]
 
@@ -72,7 +72,7 @@ def strip_unit(value: Any) -> Any:
     return numbers
 
 
-def numbers_only(value: Any, dtype: np.dtype[Any]) -> Any:
+def strip_units_and_zones(value: Any, dtype: np.dtype[Any]) -> Any:
     """Return a value without unit; refuse missing values, and warn of a lost time zone.
 
     Raises
@@ -84,7 +84,7 @@ def numbers_only(value: Any, dtype: np.dtype[Any]) -> Any:
     if type(value).__module__.partition(".")[0] != "pandas":
         return value
     if hasattr(value, "isna") and dtype.kind in "biuSU" and np.any(value.isna()):
-        raise _missing("a missing value", dtype)
+        raise _missing_value_error("a missing value", dtype)
     zone = getattr(getattr(value, "dtype", None), "tz", None)
     if zone is not None and dtype.kind == "M":
         warn_user(f"the time zone {str(zone)!r} of the value is not stored: times are UTC")
@@ -92,7 +92,7 @@ def numbers_only(value: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def _missing(what: str, dtype: np.dtype[Any]) -> CastError:
+def _missing_value_error(what: str, dtype: np.dtype[Any]) -> CastError:
     return CastError(
         f"cannot convert {what} to {dtype}: fill missing values first (fillna), or give a masked "
         "array, whose masked elements become the fill value"
@@ -124,12 +124,12 @@ def has_mask(value: object) -> bool:
     if not isinstance(value, np.ma.MaskedArray):
         return False
     mask = np.ma.getmask(value)
-    return mask is not np.ma.nomask and bool(_any(mask))
+    return mask is not np.ma.nomask and bool(_has_true(mask))
 
 
-def _any(mask: Any) -> bool:
+def _has_true(mask: Any) -> bool:
     names = mask.dtype.names
-    return bool(np.any(mask)) if names is None else any(_any(mask[name]) for name in names)
+    return bool(np.any(mask)) if names is None else any(_has_true(mask[name]) for name in names)
 
 
 def broadcast_masked(value: Any, shape: tuple[int, ...]) -> Any:
@@ -214,7 +214,7 @@ def element_kinds(value: Iterable[Any]) -> set[type]:
     return kinds
 
 
-def mask_listed(value: Any, kinds: set[type]) -> Any:
+def mask_lists(value: Any, kinds: set[type]) -> Any:
     """Return lists that hold masked elements or arrays as a masked array.
 
     Parameters
@@ -226,7 +226,7 @@ def mask_listed(value: Any, kinds: set[type]) -> Any:
 
     Examples
     --------
-    >>> mask_listed([1, np.ma.masked], {int, type(np.ma.masked)})
+    >>> mask_lists([1, np.ma.masked], {int, type(np.ma.masked)})
     masked_array(data=[1, --],
                  mask=[False,  True],
            fill_value=999999)
@@ -236,24 +236,24 @@ def mask_listed(value: Any, kinds: set[type]) -> Any:
     if type(np.ma.masked) not in kinds:
         return np.ma.array(value)
     # NumPy would make NaN of a masked element, and warn of it.
-    found = np.ma.array(_with(value, _visible(value)))
-    found[np.array(_masks(value))] = np.ma.masked
+    found = np.ma.array(_replace_masked(value, _find_unmasked(value)))
+    found[np.array(_collect_masks(value))] = np.ma.masked
     return found
 
 
-def _visible(value: Any) -> Any:
+def _find_unmasked(value: Any) -> Any:
     """Return some element that is not masked; 0 where all are."""
     for item in value:
-        found = _visible(item) if type(item) in _NESTED else item
+        found = _find_unmasked(item) if type(item) in _NESTED else item
         if found is not np.ma.masked:
             return found
     return np.ma.masked
 
 
-def _with(value: Any, other: Any) -> list[Any]:
+def _replace_masked(value: Any, other: Any) -> list[Any]:
     """Return nested lists with another element in the place of those that are masked."""
     return [
-        _with(item, other)
+        _replace_masked(item, other)
         if type(item) in _NESTED
         else item
         if item is not np.ma.masked
@@ -264,9 +264,9 @@ def _with(value: Any, other: Any) -> list[Any]:
     ]
 
 
-def _masks(value: Any) -> list[Any]:
+def _collect_masks(value: Any) -> list[Any]:
     return [
-        _masks(item)
+        _collect_masks(item)
         if type(item) in _NESTED
         else True
         if item is np.ma.masked
@@ -297,7 +297,7 @@ def check_elements(kinds: set[type], dtype: np.dtype[Any]) -> None:
         absent = {type(pandas.NA)} | ({type(pandas.NaT)} if dtype.kind not in "mM" else set())
         found = kinds & absent
         if found:
-            raise _missing("pd.NA" if type(pandas.NA) in found else "pd.NaT", dtype)
+            raise _missing_value_error("pd.NA" if type(pandas.NA) in found else "pd.NaT", dtype)
     if _NONE in kinds and dtype.kind in "bfcSU":
         stored = {"b": "False", "S": "'None'", "U": "'None'"}.get(dtype.kind, "NaN")
         warn_user(f"None is stored as {stored} in an array of {dtype}, as NumPy does")

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "broadcast_value",
-    "converted",
+    "convert_value",
     "empty",
     "has_dtype",
-    "is_of_value",
-    "objects",
-    "plain_values",
+    "is_raised_by_value",
     "read_target",
-    "writable",
+    "replace_masked",
+    "to_objects",
+    "to_writable",
 ]
 
 _PLAIN: Final = frozenset({bool, int, float, complex, str, bytes, list, tuple})
 _SCALARS: Final = frozenset({bool, int, float, complex, str, bytes, type(None)})
-_DEEPEST: Final = 32
+_MAX_DEPTH: Final = 32
 """As many axes as the element that is looked for may have."""
 
 _LISTS: Final = (list, tuple, range)
@@ -95,8 +95,8 @@ def broadcast_value(
 
     Examples
     --------
-    >>> from tessarr.indexing import default
-    >>> v = broadcast_value([1.5, 2], default((slice(2), None), (4, 2)), np.dtype("i4"))
+    >>> from tessarr.indexing import select
+    >>> v = broadcast_value([1.5, 2], select((slice(2), None), (4, 2)), np.dtype("i4"))
     >>> v.tolist(), v.strides
     ([[1, 2], [1, 2]], (0, 4))
     """
@@ -104,13 +104,13 @@ def broadcast_value(
         # Such an element may be an object of any class.
         selection.scalar and dtype.kind in "OT" and not _is_masked_scalar(value)
     ):
-        value = plain_values(value, dtype, fill)
+        value = replace_masked(value, dtype, fill)
     if isinstance(value, np.ndarray) and value.dtype == dtype:
         array: npt.NDArray[Any] = np.asarray(value)
     elif dtype.kind in "OT":
-        array = _single(value) if selection.scalar else objects(value, len(selection.shape))
+        array = _to_0d(value) if selection.scalar else to_objects(value, len(selection.shape))
     else:
-        array = converted(value, dtype)
+        array = convert_value(value, dtype)
     while array.ndim > len(selection.shape) and array.shape[0] == 1:
         array = array[0, ...]  # without the ellipsis the last one would become a scalar
     if array.shape == selection.shape:
@@ -130,7 +130,7 @@ def _is_masked_scalar(value: object) -> bool:
     return isinstance(value, np.ma.MaskedArray) and not value.ndim
 
 
-def plain_values(value: Any, dtype: np.dtype[Any], fill: Fill) -> Any:
+def replace_masked(value: Any, dtype: np.dtype[Any], fill: Fill) -> Any:
     """Return a value without mask and unit: masked elements are the fill value."""
     kind = type(value)
     if kind in _SCALARS:
@@ -139,31 +139,31 @@ def plain_values(value: Any, dtype: np.dtype[Any], fill: Fill) -> Any:
         check_elements,
         element_kinds,
         fill_masked,
-        mask_listed,
-        numbers_only,
+        mask_lists,
+        strip_units_and_zones,
         values_in_memory,
     )
 
     kinds = {kind}
     if kind is list or kind is tuple:
         kinds = element_kinds(value)
-        value = mask_listed(value, kinds)
+        value = mask_lists(value, kinds)
     if dtype.kind not in "OTV":
         check_elements(kinds, dtype)
-    value = numbers_only(value, dtype)
+    value = strip_units_and_zones(value, dtype)
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         value = values_in_memory(value)
     if isinstance(value, np.ma.MaskedArray):
-        convert = converted if dtype.kind not in "OT" else _as_objects
+        convert = convert_value if dtype.kind not in "OT" else _as_objects
         return fill_masked(value, dtype, fill, convert)
     return value
 
 
 def _as_objects(values: npt.NDArray[Any], _: np.dtype[Any]) -> npt.NDArray[Any]:
-    return objects(values, values.ndim)
+    return to_objects(values, values.ndim)
 
 
-def converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def convert_value(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Convert a value as an assignment of NumPy does, and warn of what is lost.
 
     Raises
@@ -174,7 +174,7 @@ def converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     try:
         if isinstance(value, np.generic) or has_dtype(value) or dtype.kind in "SU":
             value = value if isinstance(value, np.generic) else np.asarray(value)
-            value = _warned_of_loss(value, dtype)
+            value = _warn_of_loss(value, dtype)
         elif value is None and dtype.kind != "V":
             from tessarr.indexing.array_likes import check_elements
 
@@ -187,9 +187,9 @@ def converted(value: object, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
                 return single
             return np.asarray(value, dtype=dtype)
     except (ValueError, TypeError, OverflowError, RuntimeError) as error:
-        if isinstance(error, TessarrError) or is_of_value(error):
+        if isinstance(error, TessarrError) or is_raised_by_value(error):
             raise
-        raise _refusal(value, dtype, error) from error
+        raise _conversion_error(value, dtype, error) from error
 
 
 def _warn_of_overflow(*_: object) -> None:
@@ -198,12 +198,12 @@ def _warn_of_overflow(*_: object) -> None:
     warn_user("numbers are stored as infinity: they do not fit the data type", RuntimeWarning)
 
 
-def is_of_value(error: BaseException) -> bool:
+def is_raised_by_value(error: BaseException) -> bool:
     """Tell whether an error was raised by a method of the value, rather than by NumPy."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is not None
 
 
-def _refusal(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentError:
+def _conversion_error(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentError:
     """Return the error that a value cannot be converted: which element, where, and why."""
     from tessarr._safe_repr import safe_repr
 
@@ -216,7 +216,7 @@ def _refusal(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentE
         if dtype.kind in "iu":
             limits = np.iinfo(dtype)
             reason = f"it is not from {limits.min} to {limits.max}"
-    element, index = _first_refused(value, dtype)
+    element, index = _find_unconvertible(value, dtype)
     at = f" at index {index}" if index else ""
     return made(
         f"cannot convert the value to {dtype}: {safe_repr(element)}{at}: {reason}",
@@ -224,10 +224,10 @@ def _refusal(value: object, dtype: np.dtype[Any], error: Exception) -> ArgumentE
     )
 
 
-def _first_refused(value: object, dtype: np.dtype[Any]) -> tuple[object, tuple[int, ...]]:
+def _find_unconvertible(value: object, dtype: np.dtype[Any]) -> tuple[object, tuple[int, ...]]:
     """Return the first element that cannot be converted, and its index; else the whole value."""
     if isinstance(value, np.ndarray) or type(value) in _LISTS:
-        for index, element in np.ndenumerate(objects(value, _DEEPEST)):
+        for index, element in np.ndenumerate(to_objects(value, _MAX_DEPTH)):
             try:
                 np.asarray(element, dtype=dtype)
             except (ValueError, TypeError, OverflowError, RuntimeError):
@@ -258,7 +258,7 @@ def has_dtype(value: object) -> bool:
     return True
 
 
-def _warned_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
+def _warn_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
     """Warn where numbers wrap around, text is cut off, or the meaning of elements is lost.
 
     Returns the value, without the imaginary parts that are lost.
@@ -277,11 +277,11 @@ def _warned_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
         if np.imag(values).any():
             what = f"the imaginary parts of complex numbers are not stored in an array of {dtype}"
             warn_user(what, np.exceptions.ComplexWarning)
-        return _warned_of_loss(np.real(value), dtype)
+        return _warn_of_loss(np.real(value), dtype)
     elif kind in "mM" and wanted in "biufc":
-        loss = _timeless(values, dtype)
+        loss = _describe_time_loss(values, dtype)
     elif kind in "iuf" and wanted in "iu":
-        loss = _beyond(values, np.iinfo(dtype))
+        loss = _describe_overflow(values, np.iinfo(dtype))
     elif kind in "SU" and wanted in "SU":
         length = int(np.char.str_len(values).max())
         if length > dtype.itemsize // np.dtype(f"{wanted}1").itemsize:
@@ -291,7 +291,7 @@ def _warned_of_loss(value: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def _timeless(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
+def _describe_time_loss(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
     """Return what is lost of times in numbers; refuse NaT, which NumPy makes the least number."""
     if np.isnat(values).any():
         raise CastError(
@@ -301,7 +301,7 @@ def _timeless(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> str:
     return f"{values.dtype} is stored as numbers of {dtype}, without its unit"
 
 
-def _beyond(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
+def _describe_overflow(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
     low, high = values.min().item(), values.max().item()
     # What follows the point is cut off before; NaN is in no range.
     if limits.min - 1 < low <= high < limits.max + 1:
@@ -311,7 +311,7 @@ def _beyond(values: npt.NDArray[Any], limits: np.iinfo[Any]) -> str | None:
     return f"numbers from {low} to {high} do not fit {limits.dtype}: they wrap around"
 
 
-def objects(value: object, rank: int) -> npt.NDArray[Any]:
+def to_objects(value: object, rank: int) -> npt.NDArray[Any]:
     """Return values as an array of objects of at most `rank` axes.
 
     Elements may be sequences themselves, so nested lists are not followed further down. What they
@@ -319,7 +319,7 @@ def objects(value: object, rank: int) -> npt.NDArray[Any]:
 
     Examples
     --------
-    >>> objects([[1, 2], [3]], 1), objects("text", 1)
+    >>> to_objects([[1, 2], [3]], 1), to_objects("text", 1)
     (array([list([1, 2]), list([3])], dtype=object), array('text', dtype=object))
     """
     if isinstance(value, np.ndarray):
@@ -329,8 +329,8 @@ def objects(value: object, rank: int) -> npt.NDArray[Any]:
         if hasattr(value, "__array__"):
             from tessarr.indexing.array_likes import values_in_memory
 
-            return objects(values_in_memory(value), rank)
-        return _single(value)
+            return to_objects(values_in_memory(value), rank)
+        return _to_0d(value)
     shape: list[int] = []
     items: list[Any] = [value]
     while len(shape) < rank and all(isinstance(item, _NESTED) for item in items):
@@ -342,7 +342,7 @@ def objects(value: object, rank: int) -> npt.NDArray[Any]:
     return np.fromiter(items, object, len(items)).reshape(shape)
 
 
-def _single(value: object) -> npt.NDArray[Any]:
+def _to_0d(value: object) -> npt.NDArray[Any]:
     """Return one element, whatever it is, as an array of rank 0."""
     single = np.empty(1, object)
     single[0] = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
@@ -361,7 +361,7 @@ def read_target(
     dtype
         The data type of the array.
     out
-        Where the user wants it: see `writable`. It has the selection's shape, any strides, and
+        Where the user wants it: see `to_writable`. It has the selection's shape, any strides, and
         a type that NumPy casts `dtype` to (``same_kind``). None for a new array.
 
     Raises
@@ -376,15 +376,15 @@ def read_target(
 
     Examples
     --------
-    >>> from tessarr.indexing import default
-    >>> buffer, finish = read_target(default((1, None), (2, 3)), np.dtype("u1"), None)
+    >>> from tessarr.indexing import select
+    >>> buffer, finish = read_target(select((1, None), (2, 3)), np.dtype("u1"), None)
     >>> buffer.shape, finish(buffer).shape
     ((3,), (1, 3))
     """
     if out is None:
         return empty(selection.buffer_shape, dtype), selection.result
-    place = writable(out)
-    _check(place, selection.shape, dtype)
+    place = to_writable(out)
+    _check_target(place, selection.shape, dtype)
     if isinstance(place, np.ndarray) and place.dtype == dtype:
         buffer = selection.buffer(place)
         if buffer.size == place.size and (not place.size or np.may_share_memory(buffer, place)):
@@ -401,7 +401,7 @@ def read_target(
     return empty(selection.buffer_shape, dtype), copy
 
 
-def writable(out: Any) -> Any:
+def to_writable(out: Any) -> Any:
     """Return what to fill in order to fill what a user gives as `out`.
 
     Parameters
@@ -424,7 +424,7 @@ def writable(out: Any) -> Any:
     Examples
     --------
     >>> memory = bytearray(2)
-    >>> writable(memory)[:] = 65
+    >>> to_writable(memory)[:] = 65
     >>> memory
     bytearray(b'AA')
     """
@@ -443,7 +443,7 @@ def writable(out: Any) -> Any:
     raise ArgumentError(f"out is no array that can be written to, but {type(out).__name__}")
 
 
-def _check(place: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
+def _check_target(place: Any, shape: Shape, dtype: np.dtype[Any]) -> None:
     of_numpy = isinstance(place, np.ndarray)
     castable = not of_numpy or np.can_cast(dtype, place.dtype, "same_kind")
     if tuple(place.shape) != shape or not castable:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from tessarr.indexing.array_likes import Fill
 
-__all__ = ["Fields", "fields_of", "split_fields"]
+__all__ = ["Fields", "find_fields", "split_fields"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Fields:
         buffer, finish = read_target(selection, self.dtype, None)
         if out is None:
             return buffer, lambda filled: finish(filled)[inner]
-        base, shape = _subarray(self.dtype[inner])
+        base, shape = _split_subarray(self.dtype[inner])
         check = Selection((), (), selection.shape + shape, selection.shape + shape)
         target, deliver = read_target(check, base, out)
 
@@ -85,7 +85,7 @@ class Fields:
 
         if self.inner is None:
             return broadcast_value(value, selection, self.dtype, filling)
-        base, shape = _subarray(self.dtype[self.inner])
+        base, shape = _split_subarray(self.dtype[self.inner])
         whole = selection.shape + shape
         from tessarr.indexing.array_likes import broadcast_masked, has_mask
 
@@ -97,7 +97,7 @@ class Fields:
         return selection.buffer(records)
 
 
-def _subarray(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _split_subarray(dtype: np.dtype[Any]) -> tuple[np.dtype[Any], tuple[int, ...]]:
     return dtype.subdtype or (dtype, ())
 
 
@@ -139,7 +139,7 @@ def split_fields(key: Any) -> tuple[Any, list[str] | str | None]:
     return tuple(rest) or ..., names if listed or len(names) > 1 else names[0]
 
 
-def fields_of(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
+def find_fields(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
     """Return the fields of a record's type with these names.
 
     Raises
@@ -152,9 +152,9 @@ def fields_of(names: str | Sequence[str], dtype: np.dtype[Any]) -> Fields:
     Examples
     --------
     >>> record = np.dtype([("a", "u1"), ("b", "f4"), ("c", "i2")])
-    >>> fields_of("b", record)
+    >>> find_fields("b", record)
     Fields(dtype=dtype('float32'), parts=((1, 0, 4),), inner=None, chosen='b')
-    >>> fields_of(["c", "a"], record).parts
+    >>> find_fields(["c", "a"], record).parts
     ((5, 0, 2), (0, 2, 1))
     """
     wanted = [names] if isinstance(names, str) else list(names)

@@ -1,6 +1,6 @@
 """Reads a key: which of its items takes which axes.
 
-`terms` settles what all kinds of indexing share: what counts as an integer, a mask or an
+`read_terms` settles what all kinds of indexing share: what counts as an integer, a mask or an
 index array (NumPy's rules), where the Ellipsis stands, and how many axes are taken. How the
 index arrays then combine (NumPy's way, outer, pointwise) is for `tessarr.indexing.normalize`.
 """
@@ -22,7 +22,7 @@ from tessarr.indexing.selection import Range
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Array", "Integer", "Mask", "Slice", "Term", "Zero", "terms"]
+__all__ = ["Array", "AxislessTerm", "Integer", "Mask", "Slice", "Term", "read_terms"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Mask:
     values: npt.NDArray[np.bool_]
 
 
-class Zero(Enum):
+class AxislessTerm(Enum):
     """Terms that take no axis."""
 
     NEWAXIS = "newaxis"
@@ -65,7 +65,7 @@ class Zero(Enum):
     """Where the Ellipsis stood: it keeps index arrays apart even if it took no axis."""
 
 
-Term: TypeAlias = Slice | Integer | Array | Mask | Zero
+Term: TypeAlias = Slice | Integer | Array | Mask | AxislessTerm
 Item: TypeAlias = "slice | EllipsisType | int | npt.NDArray[Any] | None"
 
 _ALLOWED = (
@@ -73,7 +73,7 @@ _ALLOWED = (
 )
 
 
-def terms(key: object, shape: tuple[int, ...]) -> list[Term]:
+def read_terms(key: object, shape: tuple[int, ...]) -> list[Term]:
     """Split a key into terms that together take every axis once, in order.
 
     Parameters
@@ -95,11 +95,11 @@ def terms(key: object, shape: tuple[int, ...]) -> list[Term]:
 
     Examples
     --------
-    >>> terms((..., 1), (4, 5))
-    [Slice(axis=0, range=(0, 1, 4)), <Zero.ELLIPSIS: 'ellipsis'>, Integer(axis=1, index=1)]
+    >>> read_terms((..., 1), (4, 5))
+    [Slice(axis=0, range=(0, 1, 4)), <AxislessTerm.ELLIPSIS: 'ellipsis'>, Integer(axis=1, index=1)]
     """
-    items = [_item(item) for item in (key if isinstance(key, tuple) else (key,))]
-    taken = sum(_axes_taken(item) for item in items)
+    items = [_read_item(item) for item in (key if isinstance(key, tuple) else (key,))]
+    taken = sum(_count_axes(item) for item in items)
     spare = len(shape) - taken
     if spare < 0:
         raise SelectionError(
@@ -113,11 +113,11 @@ def terms(key: object, shape: tuple[int, ...]) -> list[Term]:
     for item in items:
         if item is Ellipsis:
             found += _full_slices(axis, axis + spare, shape)
-            found.append(Zero.ELLIPSIS)
+            found.append(AxislessTerm.ELLIPSIS)
             axis += spare
         else:
-            found.append(_term(item, axis, shape))
-            axis += _axes_taken(item)
+            found.append(_read_term(item, axis, shape))
+            axis += _count_axes(item)
     return found + _full_slices(axis, len(shape), shape)
 
 
@@ -125,15 +125,15 @@ def _full_slices(start: int, stop: int, shape: tuple[int, ...]) -> list[Term]:
     return [Slice(axis, (0, 1, shape[axis])) for axis in range(start, stop)]
 
 
-def _axes_taken(item: Item) -> int:
+def _count_axes(item: Item) -> int:
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if isinstance(item, np.ndarray) and item.dtype.kind == "b" else 1
 
 
-def _term(item: Item, axis: int, shape: tuple[int, ...]) -> Term:
+def _read_term(item: Item, axis: int, shape: tuple[int, ...]) -> Term:
     if item is None:
-        return Zero.NEWAXIS
+        return AxislessTerm.NEWAXIS
     if isinstance(item, slice):
         return Slice(axis, range_of_slice(item, shape[axis]))
     if isinstance(item, int):
@@ -151,7 +151,7 @@ def _term(item: Item, axis: int, shape: tuple[int, ...]) -> Term:
     return Mask(axis, item)
 
 
-def _item(item: Any) -> Item:
+def _read_item(item: Any) -> Item:
     """Tell integers, masks and index arrays apart, as NumPy does."""
     kind = type(item)
     if kind is int or kind is slice or item is None or item is Ellipsis:
@@ -164,7 +164,7 @@ def _item(item: Any) -> Item:
         try:
             return operator.index(item)
         except TypeError:
-            array = _array_like(item)
+            array = _to_array(item)
     if array.dtype.kind == "b":
         return array
     if array.dtype.kind not in "iu":
@@ -172,7 +172,7 @@ def _item(item: Any) -> Item:
     return array if array.ndim else int(array)
 
 
-def _array_like(item: Any) -> npt.NDArray[Any]:
+def _to_array(item: Any) -> npt.NDArray[Any]:
     try:
         array: npt.NDArray[Any] = np.asarray(item)
     except ValueError as error:  # a ragged list

@@ -23,7 +23,7 @@ import numpy as np
 
 from tessarr.errors import SelectionError
 from tessarr.indexing.axis import as_range, index_list, range_of_slice, wrap_integer
-from tessarr.indexing.key_terms import Array, Integer, Mask, Slice, Term, Zero, terms
+from tessarr.indexing.key_terms import Array, AxislessTerm, Integer, Mask, Slice, Term, read_terms
 from tessarr.indexing.selection import AxisSelection, Selection
 
 if TYPE_CHECKING:
@@ -33,12 +33,19 @@ if TYPE_CHECKING:
 
     from tessarr.format.chunk_grid import Cuts
 
-__all__ = ["basic", "block", "default", "mask", "outer", "points"]
+__all__ = [
+    "select",
+    "select_basic",
+    "select_blocks",
+    "select_mask",
+    "select_outer",
+    "select_points",
+]
 
 Shape: TypeAlias = tuple[int, ...]
 
 
-def default(key: object, shape: Shape) -> Selection:
+def select(key: object, shape: Shape) -> Selection:
     """Normalise a key by NumPy's own rules.
 
     Parameters
@@ -64,21 +71,21 @@ def default(key: object, shape: Shape) -> Selection:
 
     Examples
     --------
-    >>> default(([4, 1], slice(None), [0, 2]), (10, 6, 5)).shape
+    >>> select(([4, 1], slice(None), [0, 2]), (10, 6, 5)).shape
     (2, 6)
-    >>> default(([5, 6, 7], slice(None, None, -2)), (10, 6)).axes
+    >>> select(([5, 6, 7], slice(None, None, -2)), (10, 6)).axes
     ((5, 1, 3), (5, -2, 3))
     """
-    return _plain(key, shape) or _combine(terms(key, shape), shape, joint_first=False)
+    return _select_plain(key, shape) or _combine(read_terms(key, shape), shape, joint_first=False)
 
 
-def basic(key: object, shape: Shape) -> Selection:
+def select_basic(key: object, shape: Shape) -> Selection:
     """Normalise a key of integers, slices, Ellipsis and None only.
 
     Parameters
     ----------
     key, shape
-        As for `default`.
+        As for `select`.
 
     Returns
     -------
@@ -88,23 +95,23 @@ def basic(key: object, shape: Shape) -> Selection:
     Raises
     ------
     SelectionError
-        As `default`, and if there is a mask or an index array.
+        As `select`, and if there is a mask or an index array.
 
     Examples
     --------
-    >>> basic((3, ...), (10, 6)).shape
+    >>> select_basic((3, ...), (10, 6)).shape
     (6,)
     """
-    found = _plain(key, shape)
+    found = _select_plain(key, shape)
     if found is not None:
         return found
-    parts = terms(key, shape)
+    parts = read_terms(key, shape)
     if any(isinstance(term, (Array, Mask)) for term in parts):
         raise SelectionError("only integers, slices, ellipsis and None make a basic selection")
     return _combine(parts, shape, joint_first=False)
 
 
-def points(key: object, shape: Shape) -> Selection:
+def select_points(key: object, shape: Shape) -> Selection:
     """Normalise a key of `vindex`: all index arrays walk together.
 
     Parameters
@@ -123,20 +130,20 @@ def points(key: object, shape: Shape) -> Selection:
     Raises
     ------
     SelectionError
-        As `default`.
+        As `select`.
 
     Examples
     --------
-    >>> s = points(([0, 4, 4], [1, 2, 0]), (10, 6))
+    >>> s = select_points(([0, 4, 4], [1, 2, 0]), (10, 6))
     >>> s.shape, s.out_axes
     ((3,), (0, 0))
-    >>> points((slice(None), [0, 2], [1, 1]), (10, 6, 5)).shape
+    >>> select_points((slice(None), [0, 2], [1, 1]), (10, 6, 5)).shape
     (2, 10)
     """
-    return _combine(terms(key, shape), shape, joint_first=True)
+    return _combine(read_terms(key, shape), shape, joint_first=True)
 
 
-def mask(key: object, shape: Shape) -> Selection:
+def select_mask(key: object, shape: Shape) -> Selection:
     """Normalise one mask of the array's own shape.
 
     Parameters
@@ -158,7 +165,7 @@ def mask(key: object, shape: Shape) -> Selection:
 
     Examples
     --------
-    >>> mask([[True, False], [True, True]], (2, 2)).shape
+    >>> select_mask([[True, False], [True, True]], (2, 2)).shape
     (3,)
     """
     try:
@@ -170,10 +177,10 @@ def mask(key: object, shape: Shape) -> Selection:
             f"a mask has to be boolean and of shape {shape}, "
             f"not {values.dtype} of shape {values.shape}"
         )
-    return points(values, shape)
+    return select_points(values, shape)
 
 
-def outer(key: object, shape: Shape) -> Selection:
+def select_outer(key: object, shape: Shape) -> Selection:
     """Normalise a key of `oindex`: each axis is indexed on its own.
 
     Parameters
@@ -193,35 +200,35 @@ def outer(key: object, shape: Shape) -> Selection:
     Raises
     ------
     SelectionError
-        As `default`; also for masks without dimensions and for a second mask of several.
+        As `select`; also for masks without dimensions and for a second mask of several.
 
     Examples
     --------
-    >>> outer(([0, 4], [1, 2, 5]), (10, 6)).shape
+    >>> select_outer(([0, 4], [1, 2, 5]), (10, 6)).shape
     (2, 3)
     """
     plan = _Plan(shape)
     integers_only = True
     joint_masks = 0
-    for term in terms(key, shape):
+    for term in read_terms(key, shape):
         if isinstance(term, Array):
             indices = index_list(term.values, term.axis, shape[term.axis])
-            plan.put(term.axis, plan.add(indices.size, term.values.shape), _ranged(indices))
+            plan.put(term.axis, plan.add(indices.size, term.values.shape), _to_range(indices))
         elif isinstance(term, Mask):
             joint_masks += term.values.ndim != 1
             if joint_masks > 1 or term.values.ndim == 0:
                 raise SelectionError("an outer selection has masks of one axis, and one of several")
-            lists = [_fresh(indices) for indices in term.values.nonzero()]
+            lists = [_freeze(indices) for indices in term.values.nonzero()]
             buffer_axis = plan.add(lists[0].size, (lists[0].size,))
             for axis, indices in enumerate(lists, start=term.axis):
-                plan.put(axis, buffer_axis, (indices,) if len(lists) > 1 else _ranged(indices))
+                plan.put(axis, buffer_axis, (indices,) if len(lists) > 1 else _to_range(indices))
         else:
             plan.add_term(term)
         integers_only = integers_only and isinstance(term, Integer)
     return plan.selection(scalar=integers_only)
 
 
-def block(key: object, shape: Shape, cuts: Sequence[Cuts]) -> Selection:
+def select_blocks(key: object, shape: Shape, cuts: Sequence[Cuts]) -> Selection:
     """Normalise a key of `blocks`, which counts in chunks.
 
     Parameters
@@ -247,13 +254,13 @@ def block(key: object, shape: Shape, cuts: Sequence[Cuts]) -> Selection:
     Examples
     --------
     >>> from tessarr.format.chunk_grid import RegularGrid
-    >>> block((-1, slice(1, 3)), (10, 100), RegularGrid((4, 10)).cuts).axes
+    >>> select_blocks((-1, slice(1, 3)), (10, 100), RegularGrid((4, 10)).cuts).axes
     ((8, 1, 2), (10, 1, 20))
     """
     grid = tuple(axis.count(size) for axis, size in zip(cuts, shape, strict=True))
     plan = _Plan(shape)
-    for term in terms(key, grid):
-        if term is Zero.ELLIPSIS:
+    for term in read_terms(key, grid):
+        if term is AxislessTerm.ELLIPSIS:
             continue
         if isinstance(term, Integer):
             axis, (start, step, count) = term.axis, (term.index, 1, 1)
@@ -299,7 +306,7 @@ class _Plan:
             self.put(term.axis, self.add(size, (size,)), term.range)
         elif isinstance(term, Integer):
             self.put(term.axis, None, (term.index, 1, 1))
-        elif term is Zero.NEWAXIS:
+        elif term is AxislessTerm.NEWAXIS:
             self.result_shape.append(1)
 
     def selection(self, *, scalar: bool) -> Selection:
@@ -313,16 +320,16 @@ class _Plan:
         return Selection(tuple(self.axes), tuple(self.out_axes), result, buffer, scalar)
 
 
-_PLAIN = frozenset((int, slice, type(None), EllipsisType))
+_PLAIN_TYPES = frozenset((int, slice, type(None), EllipsisType))
 
 
-def _plain(key: Any, shape: Shape) -> Selection | None:
+def _select_plain(key: Any, shape: Shape) -> Selection | None:
     """Normalise the everyday key in one pass: int, slice, None and ``...``; else None."""
     items = key if isinstance(key, tuple) else (key,)
     spare = len(shape)
     ellipses = 0
     for item in items:
-        if type(item) not in _PLAIN:
+        if type(item) not in _PLAIN_TYPES:
             return None
         if item is Ellipsis:
             ellipses += 1
@@ -362,7 +369,7 @@ def _combine(parts: list[Term], shape: Shape, *, joint_first: bool) -> Selection
     """Normalise terms whose index arrays are broadcast together."""
     plan = _Plan(shape)
     walking = [n for n, term in enumerate(parts) if isinstance(term, (Integer, Array, Mask))]
-    joint = _joint([parts[n] for n in walking], shape)
+    joint = _broadcast_arrays([parts[n] for n in walking], shape)
     neighbours = bool(walking) and walking[-1] - walking[0] == len(walking) - 1
     place = walking[0] if joint is not None and neighbours and not joint_first else -1
     if joint is not None and place < 0:
@@ -376,7 +383,7 @@ def _combine(parts: list[Term], shape: Shape, *, joint_first: bool) -> Selection
 
 
 @dataclass(frozen=True, slots=True)
-class _Joint:
+class _JointArrays:
     """Index arrays that are broadcast together, and how the buffer holds them."""
 
     shape: Shape
@@ -392,7 +399,7 @@ class _Joint:
             plan.put(axis, None if buffer_axis is None else first + buffer_axis, selection)
 
 
-def _joint(walking: list[Term], shape: Shape) -> _Joint | None:
+def _broadcast_arrays(walking: list[Term], shape: Shape) -> _JointArrays | None:
     """Broadcast the index arrays of a key; None if there are none."""
     arrays: dict[int, npt.NDArray[Any]] = {}
     shapes: list[Shape] = []
@@ -415,9 +422,9 @@ def _joint(walking: list[Term], shape: Shape) -> _Joint | None:
         ) from error
     count = prod(together)
     if count == 0:  # NumPy does not look at the indices then
-        none = _fresh(np.empty(0, np.int64))
+        none = _freeze(np.empty(0, np.int64))
         walk: AxisSelection = (none,) if len(arrays) > 1 else (0, 1, 0)
-        return _Joint(together, (0,), dict.fromkeys(arrays, (0, walk)))
+        return _JointArrays(together, (0,), dict.fromkeys(arrays, (0, walk)))
     constant: dict[int, tuple[int | None, AxisSelection]] = {}
     varying: dict[int, npt.NDArray[Any]] = {}
     for axis, values in arrays.items():
@@ -425,20 +432,23 @@ def _joint(walking: list[Term], shape: Shape) -> _Joint | None:
             constant[axis] = None, (wrap_integer(int(values.flat[0]), axis, shape[axis]), 1, 1)
         else:
             varying[axis] = values
-    apart = _apart(varying, len(together))
+    apart = _find_independent_axes(varying, len(together))
     if apart is not None:
         lists_apart = {axis: index_list(varying[axis], axis, shape[axis]) for axis in apart}
-        walks = {axis: (n, _ranged(lists_apart[axis])) for n, axis in enumerate(apart)}
+        walks = {axis: (n, _to_range(lists_apart[axis])) for n, axis in enumerate(apart)}
         sizes = tuple(indices.size for indices in lists_apart.values())
-        return _Joint(together, sizes, constant | walks)
+        return _JointArrays(together, sizes, constant | walks)
     tied = {
-        axis: (0, (_fresh(np.broadcast_to(_checked(values, axis, shape), together).reshape(-1)),))
+        axis: (
+            0,
+            (_freeze(np.broadcast_to(_check_indices(values, axis, shape), together).reshape(-1)),),
+        )
         for axis, values in varying.items()
     }
-    return _Joint(together, (count,), constant | tied)
+    return _JointArrays(together, (count,), constant | tied)
 
 
-def _apart(arrays: dict[int, npt.NDArray[Any]], rank: int) -> list[int] | None:
+def _find_independent_axes(arrays: dict[int, npt.NDArray[Any]], rank: int) -> list[int] | None:
     """Return the axes in the order of the dimensions they vary along, if none shares one."""
     owners: list[int] = []
     for dimension in range(-rank, 0):
@@ -453,17 +463,17 @@ def _apart(arrays: dict[int, npt.NDArray[Any]], rank: int) -> list[int] | None:
     return owners if len(set(owners)) == len(owners) else None
 
 
-def _checked(values: npt.NDArray[Any], axis: int, shape: Shape) -> npt.NDArray[np.int64]:
+def _check_indices(values: npt.NDArray[Any], axis: int, shape: Shape) -> npt.NDArray[np.int64]:
     return index_list(values, axis, shape[axis]).reshape(values.shape)
 
 
-def _fresh(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _freeze(indices: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Freeze a list that is ours and in bounds."""
     found = np.ascontiguousarray(indices, dtype=np.int64)
     found.flags.writeable = False
     return found
 
 
-def _ranged(indices: npt.NDArray[np.int64]) -> AxisSelection:
+def _to_range(indices: npt.NDArray[np.int64]) -> AxisSelection:
     span = as_range(indices)
     return indices if span is None else span

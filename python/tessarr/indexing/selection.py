@@ -65,8 +65,8 @@ class Selection(NamedTuple):
 
     Examples
     --------
-    >>> from tessarr.indexing import default
-    >>> s = default((slice(2, 8, 3), None, -1), (10, 5))
+    >>> from tessarr.indexing import select
+    >>> s = select((slice(2, 8, 3), None, -1), (10, 5))
     >>> s.axes, s.out_axes, s.shape, s.buffer_shape
     (((2, 3, 2), (4, 1, 1)), (0, None), (2, 1), (2,))
     """
@@ -84,8 +84,8 @@ class Selection(NamedTuple):
 
         Examples
         --------
-        >>> from tessarr.indexing import default
-        >>> default(([0, 0, 2], slice(4)), (10, 5)).size
+        >>> from tessarr.indexing import select
+        >>> select(([0, 0, 2], slice(4)), (10, 5)).size
         12
         """
         return prod(self.shape)
@@ -107,14 +107,14 @@ class Selection(NamedTuple):
         Examples
         --------
         >>> import numpy as np
-        >>> from tessarr.indexing import default
-        >>> default((3, None, slice(2)), (10, 5)).result(np.array([7, 8]))
+        >>> from tessarr.indexing import select
+        >>> select((3, None, slice(2)), (10, 5)).result(np.array([7, 8]))
         array([[7, 8]])
         """
         if self.scalar:
             return buffer[()]
         if self.order is not None:
-            return self._ordered(buffer, self.order)
+            return self._reorder(buffer, self.order)
         return buffer if self.shape == self.buffer_shape else buffer.reshape(self.shape)
 
     def buffer(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -136,16 +136,16 @@ class Selection(NamedTuple):
             slice(None) if k in self.order else slice(size - 1, size)
             for k, size in enumerate(self.shape)
         ]
-        return values[(*once, ...)].transpose(self._all()).reshape(self.buffer_shape)
+        return values[(*once, ...)].transpose(self._list_axes()).reshape(self.buffer_shape)
 
-    def _ordered(self, buffer: npt.NDArray[Any], order: tuple[int, ...]) -> npt.NDArray[Any]:
-        lengths = [self.shape[k] if k in order else 1 for k in self._all()]
-        placed = buffer.reshape(lengths).transpose(np.argsort(self._all()))
+    def _reorder(self, buffer: npt.NDArray[Any], order: tuple[int, ...]) -> npt.NDArray[Any]:
+        lengths = [self.shape[k] if k in order else 1 for k in self._list_axes()]
+        placed = buffer.reshape(lengths).transpose(np.argsort(self._list_axes()))
         if placed.shape == self.shape:
             return placed
         return np.broadcast_to(placed, self.shape).copy()
 
-    def _all(self) -> tuple[int, ...]:
+    def _list_axes(self) -> tuple[int, ...]:
         order = self.order or ()
         return (*order, *(k for k in range(len(self.shape)) if k not in order))
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tessarr.indexing.selection import AxisSelection, Range
     from tessarr.types import Shape
 
-__all__ = ["cells"]
+__all__ = ["find_touched_cells"]
 
 
-def cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape]:
+def find_touched_cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape]:
     """Yield the cells of a grid that hold any of the selected elements, each once.
 
     Parameters
@@ -32,11 +32,11 @@ def cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape
     Examples
     --------
     >>> from tessarr.format.chunk_grid import RegularGrid
-    >>> from tessarr.indexing import outer, points
+    >>> from tessarr.indexing import select_outer, select_points
     >>> cuts = RegularGrid((4, 4)).cuts
-    >>> list(cells(outer((slice(3, 9, 4), [0, 5, 1]), (10, 10)).axes, cuts))
+    >>> list(find_touched_cells(select_outer((slice(3, 9, 4), [0, 5, 1]), (10, 10)).axes, cuts))
     [(0, 0), (0, 1), (1, 0), (1, 1)]
-    >>> list(cells(points(([9, 3, 2], [0, 5, 6]), (10, 10)).axes, cuts))
+    >>> list(find_touched_cells(select_points(([9, 3, 2], [0, 5, 6]), (10, 10)).axes, cuts))
     [(0, 1), (2, 0)]
     """
     joint: list[int] = []
@@ -44,12 +44,12 @@ def cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape
     single: list[tuple[int, Sequence[int]]] = []
     for axis, (chosen, cut) in enumerate(zip(axes, cuts, strict=True)):
         if isinstance(chosen, np.ndarray):
-            single.append((axis, np.unique(_cells(chosen, cut)).tolist()))
+            single.append((axis, np.unique(_find_cells(chosen, cut)).tolist()))
         elif len(chosen) == 3:
-            single.append((axis, _of_range(chosen, cut)))
+            single.append((axis, _find_cells_of_range(chosen, cut)))
         else:
             joint.append(axis)
-            columns.append(_cells(chosen[0], cut))
+            columns.append(_find_cells(chosen[0], cut))
     together: list[list[int]] = [[]]
     if columns:
         together = np.unique(np.stack(columns, 1), axis=0).tolist()
@@ -63,13 +63,13 @@ def cells(axes: Sequence[AxisSelection], cuts: Sequence[Cuts]) -> Iterator[Shape
             yield tuple(cell)
 
 
-def _cells(indices: npt.NDArray[np.int64], cut: Cuts) -> npt.NDArray[np.int64]:
+def _find_cells(indices: npt.NDArray[np.int64], cut: Cuts) -> npt.NDArray[np.int64]:
     if cut.even:
         return indices // cut.longest
     return np.fromiter(map(cut.cell, indices.tolist()), np.int64, indices.size)
 
 
-def _of_range(chosen: Range, cut: Cuts) -> Sequence[int]:
+def _find_cells_of_range(chosen: Range, cut: Cuts) -> Sequence[int]:
     start, step, count = chosen
     last = start + step * (count - 1)
     if abs(step) <= cut.distinct[-1]:  # no chunk between is left out

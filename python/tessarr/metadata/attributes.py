@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
     from tessarr.types import JSONObject
 
-__all__ = ["attributes_of", "copied_attributes", "plain_attributes"]
+__all__ = ["allow_copied_tokens", "normalize_attributes", "read_user_attributes"]
 
-_SHOWN: Final = 10
+_MAX_SHOWN: Final = 10
 """How many attributes the warning names."""
 
 
-def attributes_of(attributes: Mapping[str, Any] | None) -> JSONObject:
+def normalize_attributes(attributes: Mapping[str, Any] | None) -> JSONObject:
     """Return a user's attributes as plain JSON.
 
     Raises
@@ -43,16 +43,16 @@ def attributes_of(attributes: Mapping[str, Any] | None) -> JSONObject:
 
     Examples
     --------
-    >>> attributes_of({"a": (1, 2)})
+    >>> normalize_attributes({"a": (1, 2)})
     {'a': [1, 2]}
     """
     problems = Problems()
-    plain = plain_attributes(attributes, problems)
+    plain = read_user_attributes(attributes, problems)
     problems.check_arguments("store these attributes", NotJSONError)
     return plain
 
 
-def plain_attributes(
+def read_user_attributes(
     attributes: Mapping[str, Any] | None,
     problems: Problems,
     stored: Mapping[str, Any] | None = None,
@@ -91,7 +91,7 @@ def plain_attributes(
     return {name: plain.get(name, value) for name, value in new.items()}
 
 
-def copied_attributes(*, copied: bool = True) -> AbstractContextManager[object]:
+def allow_copied_tokens(*, copied: bool = True) -> AbstractContextManager[object]:
     """Return a context in which NaN and infinities cause no warning: other nodes have them already.
 
     Parameters
@@ -121,9 +121,9 @@ def _check_tokens(
     new = [name for name in names if not _holds_tokens(old.get(name))]
     if new:
         noun = "attribute" if len(new) == 1 else "attributes"
-        more = f" and {len(new) - _SHOWN} more" if len(new) > _SHOWN else ""
+        more = f" and {len(new) - _MAX_SHOWN} more" if len(new) > _MAX_SHOWN else ""
         warn_user(
-            f"NaN or infinity in {noun} {', '.join(map(describe, new[:_SHOWN]))}{more}: JSON "
+            f"NaN or infinity in {noun} {', '.join(map(describe, new[:_MAX_SHOWN]))}{more}: JSON "
             "has none, so that it is stored as the token NaN, Infinity or -Infinity, and readers "
             "outside Python may refuse the document. Store None or a string, or set the option "
             "nan_attributes to 'allow' or 'refuse'",

@@ -34,9 +34,9 @@ from tessarr.format.chunk_key_encoding import ChunkKeyEncoding, DefaultKeys, V2K
 from tessarr.format.storage_transformer import StorageTransformer
 from tessarr.format.validation import Problems
 from tessarr.metadata import chunk_grid_choice
-from tessarr.metadata.attributes import plain_attributes
-from tessarr.metadata.chunk_grid_choice import extension_of
-from tessarr.metadata.new_codecs import chain_v2, check_storable, fitted
+from tessarr.metadata.attributes import read_user_attributes
+from tessarr.metadata.chunk_grid_choice import to_extension
+from tessarr.metadata.new_codecs import build_chain_v2, check_storable, fit_chain
 from tessarr.metadata.node import ArrayMeta, check_codecs, check_sizes
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tessarr.format.chunk_key_encoding import Separator
     from tessarr.types import JSONObject, MemoryOrder, Shape, ShapeLike, ZarrFormat
 
-__all__ = ["AUTO", "array_meta", "fill_bytes", "is_auto"]
+__all__ = ["AUTO", "build_array_meta", "encode_fill_value", "is_auto"]
 
 AUTO: Final = "auto"
 """Leaves the choice to Tessarr."""
@@ -56,7 +56,7 @@ AUTO: Final = "auto"
 T = TypeVar("T")
 
 
-def array_meta(
+def build_array_meta(
     *,
     shape: ShapeLike,
     dtype: DataTypeLike = "float64",
@@ -127,10 +127,10 @@ def array_meta(
 
     Examples
     --------
-    >>> meta = array_meta(shape=(100, 100), dtype="int32", chunks=(10, 10), shards=(50, 50))
+    >>> meta = build_array_meta(shape=(100, 100), dtype="int32", chunks=(10, 10), shards=(50, 50))
     >>> meta.chunk_shape, meta.shards, meta.codecs.array_bytes.codecs.bytes_bytes
     ((10, 10), (50, 50), (Blosc(cname='lz4', clevel=5, shuffle=1),))
-    >>> array_meta(shape=(10,), dtype="uint8", fill_value=300, dimension_names=["x", "y"])
+    >>> build_array_meta(shape=(10,), dtype="uint8", fill_value=300, dimension_names=["x", "y"])
     Traceback (most recent call last):
     tessarr.errors.ArgumentError: cannot create an array: 2 problems
       fill_value: 300 does not fit uint8
@@ -139,7 +139,7 @@ def array_meta(
     if zarr_format not in (2, 3):
         message = f"zarr_format {zarr_format!r} is not 2 or 3"
         raise ArgumentError(message, kind="invalid_argument")
-    request = _Request(zarr_format)
+    request = _ArrayBuilder(zarr_format)
     request.read_object_codec(object_codec, (codecs, serializer, filters))
     request.read_elements(shape, dtype, fill_value)
     request.read_codecs(codecs, compressors, filters, serializer)
@@ -147,7 +147,7 @@ def array_meta(
     request.read_keys(chunk_key_encoding, dimension_separator)
     request.read_names(dimension_names)
     request.read_transformers(storage_transformers)
-    attributes_json = plain_attributes(attributes, request.problems)
+    attributes_json = read_user_attributes(attributes, request.problems)
     if order not in ("C", "F"):
         request.problems.add("order", f"{order!r} is not 'C' or 'F'")
     request.check()
@@ -158,7 +158,7 @@ def array_meta(
 
 
 @dataclass(slots=True)
-class _Request:
+class _ArrayBuilder:
     """What is known of the array so far. What could not be read is None, and a problem."""
 
     zarr_format: ZarrFormat
@@ -212,7 +212,7 @@ class _Request:
                     takes = (codec for codec in codecs if codec.object_type() is not None)
                     self.object_codec = next(takes, None)
 
-    def _elements(self, type_like: Any) -> DataType:
+    def _choose_data_type(self, type_like: Any) -> DataType:
         found = None
         if self.object_codec is not None and _is_object(type_like):
             found = self.object_codec.object_type()
@@ -220,7 +220,7 @@ class _Request:
 
     def read_elements(self, shape: Any, type_like: Any, fill_value: Any) -> None:
         self.shape = self.attempt("shape", lambda: chunk_shape.normalize_shape(shape))
-        data_type = self.attempt("dtype", lambda: self._elements(type_like))
+        data_type = self.attempt("dtype", lambda: self._choose_data_type(type_like))
         if data_type is None:
             return
         self.data_type = data_type
@@ -235,7 +235,7 @@ class _Request:
         elif fill_value is None:
             self.fill = None if self.zarr_format == 2 else data_type.default_fill()
         else:
-            fill = self.attempt("fill_value", lambda: fill_bytes(data_type, fill_value))
+            fill = self.attempt("fill_value", lambda: encode_fill_value(data_type, fill_value))
             self.fill = None if fill is None else data_type.storable_fill(fill, self.zarr_format)
 
     def read_codecs(
@@ -252,7 +252,7 @@ class _Request:
                     self.problems.add(name, "cannot be given together with codecs", "mismatch")
             chain = self.attempt("codecs", lambda: Chain.of(to_list(codecs)))
             if chain is not None and self.data_type is not None:
-                chain = fitted(chain, self.data_type)
+                chain = fit_chain(chain, self.data_type)
             self.whole_chain = chain
             return
         if not is_auto(filters):
@@ -269,7 +269,7 @@ class _Request:
         """Return the codecs that an argument takes, and note the others: they have another one."""
         found: list[Codec] = []
         for value in values:
-            misplaced = _misplaced(argument, find_codec_class(value), self.zarr_format)
+            misplaced = _misplaced_reason(argument, find_codec_class(value), self.zarr_format)
             if misplaced:
                 self.problems.add(argument, misplaced, "mismatch")
                 continue
@@ -283,7 +283,7 @@ class _Request:
         shape, item_bytes = self.shape, self.data_type.item_bytes
         if shards is None or shards is False:
             self.grid = self.attempt(
-                "chunks", lambda: chunk_grid_choice.grid_of(chunks, shape, item_bytes)
+                "chunks", lambda: chunk_grid_choice.choose_grid(chunks, shape, item_bytes)
             )
             if self.zarr_format == 2 and self.grid is not None:
                 self.grid = self.grid.regular()
@@ -308,16 +308,17 @@ class _Request:
                 lengths = chunk_shape.guess_shard_shape(shape, self.subchunks, item_bytes)
                 self.grid = RegularGrid(lengths)
             return
-        asked = self.attempt("shards", lambda: chunk_grid_choice.grid_of(shards, shape, 1))
+        asked = self.attempt("shards", lambda: chunk_grid_choice.choose_grid(shards, shape, 1))
         if asked is None:
             return
         self.subchunks = parts = self.attempt(
-            "chunks", lambda: chunk_grid_choice.subchunk_shape(chunks, shape, asked, item_bytes)
+            "chunks",
+            lambda: chunk_grid_choice.choose_subchunk_shape(chunks, shape, asked, item_bytes),
         )
         if parts is None:
             return
-        self.grid = chunk_grid_choice.rounded(asked, shards, parts)
-        if not chunk_grid_choice.divides(parts, self.grid):
+        self.grid = chunk_grid_choice.round_up_grid(asked, shards, parts)
+        if not chunk_grid_choice.is_divided_by(parts, self.grid):
             what = f"chunks {parts} do not divide shards {self.grid.lengths(shape)}"
             self.problems.add("shards", what, "mismatch")
 
@@ -329,7 +330,7 @@ class _Request:
             of_v2 = self.zarr_format == 2
             self.encoding = V2Keys(separator or ".") if of_v2 else DefaultKeys(separator or "/")
             return
-        self.encoding = self.attempt("chunk_key_encoding", lambda: _key_encoding(encoding))
+        self.encoding = self.attempt("chunk_key_encoding", lambda: _to_key_encoding(encoding))
         if self.zarr_format == 2:
             if self.encoding is not None and not isinstance(self.encoding, V2Keys):
                 what = 'the keys of format 2 are those of "v2"'
@@ -360,7 +361,7 @@ class _Request:
             what = "format 2 has no storage transformers"
             self.problems.add("storage_transformers", what, "mismatch")
             return
-        read = self.attempt("storage_transformers", lambda: [_transformer(t) for t in given])
+        read = self.attempt("storage_transformers", lambda: [_to_transformer(t) for t in given])
         self.transformers = tuple(read or ())
 
     def build(self, *, fortran: bool, attributes: JSONObject) -> ArrayMeta | None:
@@ -374,7 +375,9 @@ class _Request:
         if self.zarr_format == 2:
             filters, compressor = self._codecs_v2()
             rank = len(self.shape)
-            chain = self.attempt("codecs", lambda: chain_v2(fortran, rank, filters, compressor))
+            chain = self.attempt(
+                "codecs", lambda: build_chain_v2(fortran, rank, filters, compressor)
+            )
             last_is_filter = bool(filters) and compressor is None
         else:
             chain = self._chain_v3(fortran)
@@ -481,7 +484,7 @@ def _is_object(type_like: Any) -> bool:
         return False
 
 
-def fill_bytes(data_type: DataType, value: Any) -> bytes:
+def encode_fill_value(data_type: DataType, value: Any) -> bytes:
     """Return the bytes of the fill value that a user means.
 
     Raises
@@ -498,7 +501,7 @@ def fill_bytes(data_type: DataType, value: Any) -> bytes:
     problems = Problems()
     fill = data_type.fill_from_json(value, 3, "", problems)
     if fill is None:
-        raise ArgumentError(problems.told("; "), kind="cannot_cast")
+        raise ArgumentError(problems.join_messages("; "), kind="cannot_cast")
     return fill
 
 
@@ -515,7 +518,7 @@ _ROLES: Final[dict[str, tuple[type[Codec], str]]] = {
 """The arguments for codecs: what they are, and what they do."""
 
 
-def _misplaced(argument: str, codec: type[Codec] | None, zarr_format: ZarrFormat) -> str:
+def _misplaced_reason(argument: str, codec: type[Codec] | None, zarr_format: ZarrFormat) -> str:
     """Return why a codec is not one for an argument, and for which it is; "" where it is."""
     if codec is None or not issubclass(codec, ArrayArrayCodec | ArrayBytesCodec | BytesBytesCodec):
         return ""
@@ -523,12 +526,12 @@ def _misplaced(argument: str, codec: type[Codec] | None, zarr_format: ZarrFormat
     if issubclass(codec, wanted):
         return ""
     if zarr_format == 2 and argument != "serializer":
-        return _misplaced_in_2(argument, codec)
+        return _misplaced_reason_v2(argument, codec)
     other = next(name for name, (role, _) in _ROLES.items() if issubclass(codec, role))
     return f"codec {codec.name.removeprefix('numcodecs.')!r} is not one {what}: give it as {other}="
 
 
-def _misplaced_in_2(argument: str, codec: type[Codec]) -> str:
+def _misplaced_reason_v2(argument: str, codec: type[Codec]) -> str:
     """Return the same for format 2, where any codec may be a filter, or the compressor."""
     if argument == "compressors" and codec.codec_id is None:
         return f"codec {codec.name!r} is no compressor of format 2"
@@ -540,19 +543,19 @@ def _misplaced_in_2(argument: str, codec: type[Codec]) -> str:
     return ""
 
 
-def _key_encoding(value: Any) -> ChunkKeyEncoding:
+def _to_key_encoding(value: Any) -> ChunkKeyEncoding:
     if isinstance(value, ChunkKeyEncoding):
         return value
     if isinstance(value, tuple) and len(value) == 2:  # as zarr-python 3 has it, too
         value = {"name": value[0], "configuration": {"separator": value[1]}}
-    stated: ChunkKeyEncoding = extension_of(value, keys.find_key_encoding, "chunk key encoding")
+    stated: ChunkKeyEncoding = to_extension(value, keys.find_key_encoding, "chunk key encoding")
     return stated
 
 
-def _transformer(value: Any) -> StorageTransformer:
+def _to_transformer(value: Any) -> StorageTransformer:
     if isinstance(value, StorageTransformer):
         return value
-    stated: StorageTransformer = extension_of(
+    stated: StorageTransformer = to_extension(
         value, storage_transformer.find_transformer, "storage transformer"
     )
     return stated

@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
     from tessarr.types import Shape
 
-__all__ = ["divides", "extension_of", "grid_of", "rounded", "subchunk_shape"]
+__all__ = ["choose_grid", "choose_subchunk_shape", "is_divided_by", "round_up_grid", "to_extension"]
 
 
-def grid_of(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
+def choose_grid(chunks: Any, shape: Shape, item_bytes: int) -> ChunkGrid:
     """Return the grid that a user means: one, its JSON, or lengths of chunks.
 
     Examples
     --------
-    >>> grid_of((2, None), (10, 10), 4)
+    >>> choose_grid((2, None), (10, 10), 4)
     RegularGrid(chunk_shape=(2, 10))
     """
     if isinstance(chunks, ChunkGrid):
         return chunks
     if isinstance(chunks, Mapping):
-        stated: ChunkGrid = extension_of(chunks, chunk_grid.find_grid, "chunk grid")
+        stated: ChunkGrid = to_extension(chunks, chunk_grid.find_grid, "chunk grid")
         return stated
     return chunk_grid.grid_from_lengths(chunk_shape.chunk_lengths(chunks, shape, item_bytes))
 
 
-def subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int) -> Shape:
+def choose_subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int) -> Shape:
     """Return the shape of the subchunks of shards; where it is left open, one that divides them."""
     if not chunk_shape.is_unspecified(chunks):
         return chunk_shape.chunk_shape(chunks, shape, item_bytes)
@@ -46,9 +46,9 @@ def subchunk_shape(chunks: Any, shape: Shape, shards: ChunkGrid, item_bytes: int
     )
 
 
-def rounded(grid: ChunkGrid, shards: Any, parts: Shape) -> ChunkGrid:
+def round_up_grid(grid: ChunkGrid, shards: Any, parts: Shape) -> ChunkGrid:
     """Return the grid of shards with axes that a shard takes whole made whole subchunks long."""
-    whole = _whole_axes(shards, len(parts))
+    whole = _find_whole_axes(shards, len(parts))
 
     def round_up(axis: int, length: Any) -> Any:
         part = parts[axis]
@@ -61,13 +61,13 @@ def rounded(grid: ChunkGrid, shards: Any, parts: Shape) -> ChunkGrid:
     return grid
 
 
-def divides(parts: Shape, grid: ChunkGrid) -> bool:
+def is_divided_by(parts: Shape, grid: ChunkGrid) -> bool:
     """Tell whether every chunk of a grid is whole parts of that shape."""
     pairs = zip(grid.cuts, parts, strict=True)
     return not any(length % part for cuts, part in pairs for length in cuts.distinct)
 
 
-def extension_of(value: Any, find: Callable[[str], Any], what: str) -> Any:
+def to_extension(value: Any, find: Callable[[str], Any], what: str) -> Any:
     """Return the extension whose name or JSON a user gives.
 
     Parameters
@@ -95,11 +95,11 @@ def extension_of(value: Any, find: Callable[[str], Any], what: str) -> Any:
     problems = Problems(strict=True)
     read = extension.from_json(Members(configuration, "", problems))
     if read is None or len(problems):
-        raise ArgumentError(problems.told("; "))
+        raise ArgumentError(problems.join_messages("; "))
     return read
 
 
-def _whole_axes(shards: Any, rank: int) -> set[int]:
+def _find_whole_axes(shards: Any, rank: int) -> set[int]:
     """Return the axes along which a shard was asked to be as long as the array."""
     if not isinstance(shards, Iterable):
         return set(range(rank)) if shards == -1 else set()

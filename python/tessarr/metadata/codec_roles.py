@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from tessarr.codec import ArrayBytesCodec, Codec
     from tessarr.metadata.node import ArrayMeta
 
-__all__ = ["Stages", "rebuilt", "stages"]
+__all__ = ["CodecRoles", "find_codec_roles", "replace_innermost"]
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class CodecRoles:
     """The codecs of the smallest chunks by what they are for.
 
     Parameters
@@ -36,14 +36,14 @@ class Stages:
     shard_codecs: tuple[Codec, ...] = ()
 
 
-def stages(meta: ArrayMeta) -> Stages:
+def find_codec_roles(meta: ArrayMeta) -> CodecRoles:
     """Return the codecs of an array by what they are for.
 
     Examples
     --------
     >>> import tessarr
     >>> a = tessarr.zeros(10, dtype="i4", shards=10, chunks=5, compressors="zstd")
-    >>> stages(a.metadata).compressors
+    >>> find_codec_roles(a.metadata).compressors
     (Zstd(level=0, checksum=False),)
     """
     chain = meta.codecs
@@ -52,21 +52,21 @@ def stages(meta: ArrayMeta) -> Stages:
         around += [*chain.array_array, *chain.bytes_bytes]
         chain = chain.array_bytes.codecs
     if meta.zarr_format == 3:
-        return Stages(chain.array_array, chain.array_bytes, chain.bytes_bytes, tuple(around))
+        return CodecRoles(chain.array_array, chain.array_bytes, chain.bytes_bytes, tuple(around))
     # Order F, which goes first, is no filter, and ``bytes`` is not stated.
     arrays = chain.array_array[meta.order == "F" :]
     objects = () if isinstance(chain.array_bytes, Bytes) else (chain.array_bytes,)
     codecs: tuple[Codec, ...] = (*arrays, *objects, *chain.bytes_bytes)
     end = len(codecs) - (not meta.last_is_filter)
-    return Stages(codecs[: max(end, 0)], chain.array_bytes, codecs[max(end, 0) :])
+    return CodecRoles(codecs[: max(end, 0)], chain.array_bytes, codecs[max(end, 0) :])
 
 
-def rebuilt(chain: Chain, innermost: Chain) -> Chain:
+def replace_innermost(chain: Chain, innermost: Chain) -> Chain:
     """Return a chain, with or without shards, that does `innermost` to the smallest chunks."""
     sharding = chain.array_bytes
     if not isinstance(sharding, ShardingIndexed):
         return innermost
-    inner = rebuilt(sharding.codecs, innermost)
+    inner = replace_innermost(sharding.codecs, innermost)
     changed = ShardingIndexed(
         sharding.chunk_shape, inner, sharding.index_codecs, sharding.index_location
     )

@@ -21,7 +21,7 @@ from tessarr.format import json as _json
 from tessarr.format import node_path as node_paths
 from tessarr.format.validation import ABSENT, Members, Problems, describe, is_integer
 from tessarr.metadata import v2, v3
-from tessarr.metadata.node import ArrayMeta, Found, GroupMeta
+from tessarr.metadata.node import ArrayMeta, GroupMeta, NodeOrError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,14 +33,14 @@ __all__ = [
     "ZMETADATA",
     "Consolidated",
     "Documents",
+    "has_copies",
     "has_marks",
-    "keeps_copies",
-    "marks_of",
-    "read",
-    "restate",
-    "same",
-    "with_marks",
-    "without_copies",
+    "is_equivalent",
+    "read_documents",
+    "read_marks",
+    "remove_copies",
+    "replace_copies",
+    "replace_marks",
 ]
 
 ZMETADATA: Final = ".zmetadata"
@@ -112,12 +112,12 @@ class Consolidated:
         what = f"{MEMBER} of {node_paths.join(root, v3.DOCUMENT)!r}"
         documents: dict[str, Documents] = {}
         strange: list[str] = []
-        for path, document in _entries_v3(value, "", problems).items():
+        for path, document in _read_entries_v3(value, "", problems).items():
             if _is_path(path, 3):
                 documents[node_paths.join(root, path)] = {v3.DOCUMENT: document}
             else:
                 strange.append(path)
-        _leave_out(strange, "path", problems)
+        _report_ignored(strange, "path", problems)
         problems.check(what, path=root)
         return cls(root, documents)
 
@@ -127,14 +127,14 @@ class Consolidated:
         what = f"metadata {node_paths.join(root, ZMETADATA)!r}"
         documents: dict[str, dict[str, Any]] = {}
         strange: list[str] = []
-        for key, document in _entries_v2(value, problems).items():
+        for key, document in _read_entries_v2(value, problems).items():
             path, name = node_paths.split(key)
             if name in _NAMES[2] and (not path or _is_path(path, 2)):
                 whole = node_paths.join(root, path) if path else root
                 documents.setdefault(whole, {})[name] = document
             else:
                 strange.append(key)
-        _leave_out(strange, "document", problems)
+        _report_ignored(strange, "document", problems)
         problems.check(what, path=root)
         nodes = {path: own for path, own in documents.items() if own.keys() != {v2.ATTRIBUTES}}
         return cls(root, nodes)
@@ -151,9 +151,11 @@ class Consolidated:
 
     def documents(self) -> dict[str, Documents]:
         """Return the documents by whole path."""
-        return {path: self._documents[path] or _dump(node) for path, node in self._all()}
+        return {
+            path: self._documents[path] or _to_documents(node) for path, node in self._list_nodes()
+        }
 
-    def _all(self) -> Iterable[tuple[str, Any]]:
+    def _list_nodes(self) -> Iterable[tuple[str, Any]]:
         return [(path, self._nodes.get(path)) for path in tuple(self._documents)]
 
     def find(self, path: str) -> ArrayMeta | GroupMeta | None:
@@ -181,16 +183,16 @@ class Consolidated:
             self._children = children
         return list(children.get(path, ()))
 
-    def members(self, path: str, *, max_depth: int | None = 0) -> dict[str, Found]:
+    def members(self, path: str, *, max_depth: int | None = 0) -> dict[str, NodeOrError]:
         """Return what is below the group at `path`, as `tessarr.flow.walk.members` does."""
-        found: dict[str, Found] = {}
+        found: dict[str, NodeOrError] = {}
         stack = [(path, 0)]
         while stack:
             group, depth = stack.pop()
             for name in self.names(group):
                 child = node_paths.join(group, name)
                 try:
-                    meta = found[child] = self._known(child)
+                    meta = found[child] = self._require_node(child)
                 except (MetadataError, UnsupportedError) as error:
                     found[child] = error
                     continue
@@ -216,24 +218,24 @@ class Consolidated:
                 self._nodes.pop(other, None)
         self._children = None
 
-    def become(self, other: Consolidated) -> None:
+    def replace_content(self, other: Consolidated) -> None:
         """Take the place of what was known before, for all who look here."""
         self._documents, self._nodes, self._children = other._documents, other._nodes, None
 
-    def _known(self, path: str) -> ArrayMeta | GroupMeta:
+    def _require_node(self, path: str) -> ArrayMeta | GroupMeta:
         found = self.find(path)
         assert found is not None
         return found
 
     def _read(self, path: str) -> ArrayMeta | GroupMeta:
         try:
-            return read(self._documents[path], path)
+            return read_documents(self._documents[path], path)
         except (MetadataError, UnsupportedError) as error:
             error.add_note(f"as stated in the consolidated metadata of group {self.root or '/'!r}")
             raise
 
 
-def read(documents: Documents, path: str) -> ArrayMeta | GroupMeta:
+def read_documents(documents: Documents, path: str) -> ArrayMeta | GroupMeta:
     """Return what the documents of a node say that are JSON already."""
     if v3.DOCUMENT in documents:
         return v3.read(documents[v3.DOCUMENT], where=path)
@@ -245,48 +247,48 @@ def read(documents: Documents, path: str) -> ArrayMeta | GroupMeta:
     return v2.read_group(documents[v2.GROUP], attributes, where=path)
 
 
-def same(documents: Documents, others: Documents) -> bool:
+def is_equivalent(documents: Documents, others: Documents) -> bool:
     """Tell whether documents of nodes say the same, be it in other words.
 
     Examples
     --------
     >>> group = {"zarr_format": 3, "node_type": "group"}
-    >>> same({"zarr.json": group}, {"zarr.json": {**group, "attributes": {}}})
+    >>> is_equivalent({"zarr.json": group}, {"zarr.json": {**group, "attributes": {}}})
     True
     """
-    mine, theirs = _plain(documents), _plain(others)
-    if _text(mine) == _text(theirs):
+    mine, theirs = _remove_all_copies(documents), _remove_all_copies(others)
+    if _to_text(mine) == _to_text(theirs):
         return True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            one, other = read(mine, ""), read(theirs, "")
+            one, other = read_documents(mine, ""), read_documents(theirs, "")
     except (MetadataError, UnsupportedError):
         return False
-    if _text(one.attributes) != _text(other.attributes):
+    if _to_text(one.attributes) != _to_text(other.attributes):
         return False
     return replace(one, attributes={}) == replace(other, attributes={})
 
 
-def _plain(documents: Documents) -> Documents:
+def _remove_all_copies(documents: Documents) -> Documents:
     return {
-        name: without_copies(value) if isinstance(value, dict) and name != v2.ATTRIBUTES else value
+        name: remove_copies(value) if isinstance(value, dict) and name != v2.ATTRIBUTES else value
         for name, value in documents.items()
     }
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def _dump(meta: ArrayMeta | GroupMeta) -> Documents:
+def _to_documents(meta: ArrayMeta | GroupMeta) -> Documents:
     if meta.zarr_format == 3:
         return {v3.DOCUMENT: v3.to_json(meta)}
     documents = v2.dump(meta)
     return {name: _json.load(document, what=name)[0] for name, document in documents.items()}
 
 
-def _leave_out(entries: list[str], kind: str, problems: Problems) -> None:
+def _report_ignored(entries: list[str], kind: str, problems: Problems) -> None:
     if entries:
         others = f", nor are {len(entries) - 1} more" if len(entries) > 1 else ""
         what = f"{describe(entries[0])} is no {kind}{others}: left out"
@@ -300,9 +302,9 @@ def _is_path(path: str, zarr_format: ZarrFormat) -> bool:
         return False
 
 
-def _entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]:
+def _read_entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]:
     """Return the documents by path; those that a group below keeps for itself, too."""
-    members = _object(value, loc, problems)
+    members = _read_object(value, loc, problems)
     if members is None:
         return {}
     kind = members.require("kind")
@@ -324,8 +326,8 @@ def _entries_v3(value: Any, loc: str, problems: Problems) -> dict[str, Any]:
     return found
 
 
-def _entries_v2(value: Any, problems: Problems) -> dict[str, Any]:
-    members = _object(value, "", problems)
+def _read_entries_v2(value: Any, problems: Problems) -> dict[str, Any]:
+    members = _read_object(value, "", problems)
     if members is None:
         return {}
     version = members.require("zarr_consolidated_format")
@@ -337,7 +339,7 @@ def _entries_v2(value: Any, problems: Problems) -> dict[str, Any]:
     return entries if isinstance(entries, dict) and not len(problems) else {}
 
 
-def _object(value: Any, loc: str, problems: Problems) -> Members | None:
+def _read_object(value: Any, loc: str, problems: Problems) -> Members | None:
     if isinstance(value, dict):
         return Members(value, loc, problems)
     problems.add(loc, f"{describe(value)} is not an object", "wrong_type")
@@ -347,18 +349,18 @@ def _object(value: Any, loc: str, problems: Problems) -> Members | None:
 # Writing
 
 
-def keeps_copies(document: Any, zarr_format: ZarrFormat) -> bool:
+def has_copies(document: Any, zarr_format: ZarrFormat) -> bool:
     """Tell whether a document (``.zmetadata`` or ``zarr.json``) has copies to be kept in step."""
     inner = document.get(MEMBER) if zarr_format == 3 and isinstance(document, dict) else document
     return isinstance(inner, dict) and isinstance(inner.get("metadata"), dict)
 
 
-def without_copies(document: JSONObject) -> JSONObject:
+def remove_copies(document: JSONObject) -> JSONObject:
     """Return a document of a node without the copies that it keeps itself."""
     return {name: value for name, value in document.items() if name != MEMBER}
 
 
-def restate(
+def replace_copies(
     document: JSONObject | None,
     zarr_format: ZarrFormat,
     nodes: Mapping[str, Documents],
@@ -381,7 +383,7 @@ def restate(
 
     Examples
     --------
-    >>> restate(None, 2, {"": {".zgroup": {"zarr_format": 2}}})
+    >>> replace_copies(None, 2, {"": {".zgroup": {"zarr_format": 2}}})
     {'metadata': {'.zgroup': {'zarr_format': 2}}, 'zarr_consolidated_format': 1}
     """
     if zarr_format == 2:
@@ -403,7 +405,7 @@ def restate(
     }
     for path, documents in nodes.items():
         if documents:
-            copies[path] = without_copies(documents[v3.DOCUMENT])
+            copies[path] = remove_copies(documents[v3.DOCUMENT])
     copies = {path: copies[path] for path in sorted(copies, key=lambda path: path.split("/"))}
     new = {"kind": "inline", "must_understand": False, "metadata": copies}
     return {**document, MEMBER: new}
@@ -420,22 +422,22 @@ def has_marks(copies: Any) -> bool:
     return isinstance(copies, dict) and bool(copies.get(MARKS))
 
 
-def marks_of(document: JSONObject, zarr_format: ZarrFormat) -> dict[str, str]:
+def read_marks(document: JSONObject, zarr_format: ZarrFormat) -> dict[str, str]:
     """Return the paths of nodes that were being changed, by the names of the marks."""
     copies = document.get(MEMBER) if zarr_format == 3 else document
     marks = copies.get(MARKS) if isinstance(copies, dict) else None
     return dict(marks) if isinstance(marks, dict) else {}
 
 
-def with_marks(
+def replace_marks(
     document: JSONObject, zarr_format: ZarrFormat, marks: Mapping[str, str]
 ) -> JSONObject:
     """Return a document whose copies have other marks.
 
     Examples
     --------
-    >>> document = with_marks({"metadata": {}}, 2, {"1": "a"})
-    >>> document, with_marks(document, 2, {})
+    >>> document = replace_marks({"metadata": {}}, 2, {"1": "a"})
+    >>> document, replace_marks(document, 2, {})
     ({'metadata': {}, 'tessarr_changes': {'1': 'a'}}, {'metadata': {}})
     """
     copies = document[MEMBER] if zarr_format == 3 else document

@@ -22,7 +22,7 @@ from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
 from tessarr.format.storage_transformer import IgnoredTransformer
 from tessarr.format.validation import Problems, describe, pointer
 from tessarr.metadata import v2, v3
-from tessarr.metadata.attributes import copied_attributes, plain_attributes
+from tessarr.metadata.attributes import allow_copied_tokens, read_user_attributes
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Order: TypeAlias = Literal["little", "big", "mixed"] | None
 """A byte order of elements; None where they have none."""
 
-__all__ = ["Converted", "convert", "words"]
+__all__ = ["Conversion", "convert_dimension_names", "convert_metadata"]
 
 _KIND: Final = "no_equivalent"
 
@@ -41,7 +41,7 @@ _DIMENSIONS: Final = "_ARRAY_DIMENSIONS"
 
 
 @dataclass(slots=True)
-class Converted:
+class Conversion:
     """What became of the metadata of one node.
 
     Parameters
@@ -66,12 +66,12 @@ class Converted:
             return {v3.DOCUMENT: v3.dump(self.meta)}
         return v2.dump(self.meta)
 
-    def lacks(self, loc: str, what: str) -> None:
+    def add_problem(self, loc: str, what: str) -> None:
         """Note what has no equivalent."""
         self.problems.add(loc, what, _KIND)
 
 
-def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted:
+def convert_metadata(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Conversion:
     """Return metadata in the words of format `to`.
 
     Parameters
@@ -85,41 +85,41 @@ def convert(meta: ArrayMeta | GroupMeta, path: str, to: ZarrFormat) -> Converted
 
     Examples
     --------
-    >>> convert(GroupMeta(2, {"a": 1}), "g", 3).meta
+    >>> convert_metadata(GroupMeta(2, {"a": 1}), "g", 3).meta
     GroupMeta(zarr_format=3, attributes={'a': 1}, extra={}, consolidated=None)
-    >>> [str(p) for p in convert(GroupMeta(2), "...", 3).problems.found]
+    >>> [str(p) for p in convert_metadata(GroupMeta(2), "...", 3).problems.found]
     ["path '...' is not allowed: '...' is not a name"]
     """
-    found = Converted()
+    found = Conversion()
     try:
         if node_paths.normalize_path(path, to) != path:
-            found.lacks("", f"path {path!r} means another node in format {to}")
+            found.add_problem("", f"path {path!r} means another node in format {to}")
     except ArgumentError as error:
-        found.lacks("", str(error))
+        found.add_problem("", str(error))
     if to == 3 and node_paths.find_reserved_names(path):
         name = node_paths.find_reserved_names(path)[0]
         found.notes.append(f"format 3 reserves names that begin with '__', such as {name!r}")
-    with copied_attributes():
+    with allow_copied_tokens():
         problems = Problems()
-        plain_attributes(meta.attributes, problems)
+        read_user_attributes(meta.attributes, problems)
         found.problems.take(problems, {"attributes": "/attributes"})
-    _note_extra(meta, found)
+    _report_extra(meta, found)
     if isinstance(meta, GroupMeta):
         new: ArrayMeta | GroupMeta = GroupMeta(to, meta.attributes)
     elif meta.is_v1 and to == 2:
         new = replace(meta, is_v1=False)
     else:
-        built = _array_v3(meta, found) if to == 3 else _array_v2(meta, found)
+        built = _convert_to_v3(meta, found) if to == 3 else _convert_to_v2(meta, found)
         if built is None or len(found.problems):
             return found
         new = built
     if not len(found.problems):
         found.meta = new
-        _check(found, path)
+        _check_result(found, path)
     return found
 
 
-def _note_extra(meta: ArrayMeta | GroupMeta, found: Converted) -> None:
+def _report_extra(meta: ArrayMeta | GroupMeta, found: Conversion) -> None:
     extra = {name for name in meta.extra if name != "consolidated_metadata"}
     if extra:
         names = ", ".join(map(describe, sorted(extra)))
@@ -129,10 +129,10 @@ def _note_extra(meta: ArrayMeta | GroupMeta, found: Converted) -> None:
             found.notes.append("a storage transformer that need not be understood is left out")
         else:
             what = f"format 2 has no storage transformer {transformer.name!r}"
-            found.lacks(pointer("/storage_transformers", i), what)
+            found.add_problem(pointer("/storage_transformers", i), what)
 
 
-def _check(found: Converted, path: str) -> None:
+def _check_result(found: Conversion, path: str) -> None:
     """Read what would be written, so that nothing is stored that means something else."""
     new = found.meta
     if not isinstance(new, ArrayMeta):
@@ -147,18 +147,20 @@ def _check(found: Converted, path: str) -> None:
             else:
                 again = v2.parse_array(documents[v2.ARRAY], None, where=path)
     except (MetadataError, UnsupportedError) as error:
-        found.lacks("", str(error))
+        found.add_problem("", str(error))
     else:
         assert isinstance(again, ArrayMeta)
         # A name may be that of different codecs in the two formats.
         other = [type(codec) for codec in again.codecs.codecs]
         if [type(codec) for codec in new.codecs.codecs] != other:
-            found.lacks("/codecs", f"format {new.zarr_format} has other codecs of these names")
+            found.add_problem(
+                "/codecs", f"format {new.zarr_format} has other codecs of these names"
+            )
     if len(found.problems):
         found.meta = None
 
 
-def words(
+def convert_dimension_names(
     meta: ArrayMeta, to: ZarrFormat, notes: list[str] | None = None
 ) -> tuple[JSONObject, tuple[str | None, ...] | None]:
     """Return the attributes of an array and the names of its axes, as format `to` has them.
@@ -167,7 +169,7 @@ def words(
     """
     notes = [] if notes is None else notes
     if to == 2:
-        names = _listed(meta)
+        names = _complete_names(meta)
         if names is None:
             if meta.dimension_names:
                 notes.append("/dimension_names: names for some of the axes only are left out")
@@ -184,7 +186,7 @@ def words(
     return rest, tuple(names)
 
 
-def _listed(meta: ArrayMeta) -> list[str] | None:
+def _complete_names(meta: ArrayMeta) -> list[str] | None:
     """Return the names of the axes, if all of them have one."""
     names = [name for name in meta.dimension_names or () if name is not None]
     return names if meta.dimension_names and len(names) == meta.rank else None
@@ -193,27 +195,27 @@ def _listed(meta: ArrayMeta) -> list[str] | None:
 # To format 3
 
 
-def _array_v3(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
+def _convert_to_v3(meta: ArrayMeta, found: Conversion) -> ArrayMeta | None:
     data_type = meta.data_type
-    order = _byte_order(data_type)
+    order = _find_byte_order(data_type)
     if order == "mixed":
-        found.lacks("/dtype", "the fields of a record have one byte order in format 3")
+        found.add_problem("/dtype", "the fields of a record have one byte order in format 3")
     refusal = data_type.refusal(3)
     if refusal is not None:
-        found.lacks("/dtype", refusal)
+        found.add_problem("/dtype", refusal)
     codecs: list[Codec] = []
     elements = data_type
-    for codec, loc in _placed_v2(meta):
-        if not _has_words(codec, 3):
-            found.lacks(loc, f"format 3 has no codec {codec.label!r}")
+    for codec, loc in _locate_codecs_v2(meta):
+        if not _has_codec(codec, 3):
+            found.add_problem(loc, f"format 3 has no codec {codec.label!r}")
         elif isinstance(codec, ItemFilter):
-            elements = _filtered(codec, elements, loc, found)
-            order = _byte_order(elements)
+            elements = _apply_filter(codec, elements, loc, found)
+            order = _find_byte_order(elements)
             codecs.append(codec.ordered("little"))
         elif isinstance(codec, Bytes):
             codecs.append(Bytes(None if order == "mixed" else order))
         elif order == "big" and codec.kind == "array_bytes":
-            found.lacks(loc, f"codec {codec.label!r} and big-endian elements")
+            found.add_problem(loc, f"codec {codec.label!r} and big-endian elements")
         elif not (isinstance(codec, Transpose) and meta.rank < 2):
             codecs.append(codec)
     if len(found.problems):
@@ -226,7 +228,7 @@ def _array_v3(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
         found.notes.append(f"/fill_value: null, which leaves it open, becomes {text}")
     elif native != data_type:
         fill = data_type.swapped(fill).tobytes()
-    attributes, names = words(meta, 3, found.notes)
+    attributes, names = convert_dimension_names(meta, 3, found.notes)
     new = replace(meta.chunk_spec, data_type=native)
     return ArrayMeta(
         3,
@@ -241,7 +243,7 @@ def _array_v3(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
     )
 
 
-def _placed_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
+def _locate_codecs_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
     """Return the codecs of an array of format 2, each with its place in ``.zarray``."""
     placed: list[tuple[Codec, str]] = []
     filters = 0
@@ -259,21 +261,23 @@ def _placed_v2(meta: ArrayMeta) -> list[tuple[Codec, str]]:
     return placed
 
 
-def _filtered(codec: ItemFilter, elements: DataType, loc: str, found: Converted) -> DataType:
+def _apply_filter(codec: ItemFilter, elements: DataType, loc: str, found: Conversion) -> DataType:
     """Return what a filter of format 2 makes of elements.
 
     Such filters see bytes as items of their own types; in format 3 elements have no
     byte order before they become bytes, so that of the two has to be the same.
     """
     taken, made = (dtype.to_data_type(type_) for type_ in codec.types(elements.numpy))
-    orders = _byte_order(elements), _byte_order(taken)
+    orders = _find_byte_order(elements), _find_byte_order(taken)
     same_size = elements.unit_bytes == taken.unit_bytes
     if (None not in orders and orders[0] != orders[1]) or (not same_size and "big" in orders):
-        found.lacks(loc, f"{codec.label!r} takes elements for such of another byte order or size")
+        found.add_problem(
+            loc, f"{codec.label!r} takes elements for such of another byte order or size"
+        )
     return made
 
 
-def _byte_order(data_type: DataType) -> Order:
+def _find_byte_order(data_type: DataType) -> Order:
     """Return the one byte order of elements; None where they have none."""
     little, big = data_type.ordered("little"), data_type.ordered("big")
     if little == big:
@@ -284,31 +288,31 @@ def _byte_order(data_type: DataType) -> Order:
 # To format 2
 
 
-def _array_v2(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
+def _convert_to_v2(meta: ArrayMeta, found: Conversion) -> ArrayMeta | None:
     grid = meta.chunk_grid.regular()
     if grid is None:
-        found.lacks("/chunk_grid", "format 2 has no chunks of different lengths")
+        found.add_problem("/chunk_grid", "format 2 has no chunks of different lengths")
     refusal = meta.data_type.refusal(2)
     if refusal is not None:
-        found.lacks("/data_type", refusal)
+        found.add_problem("/data_type", refusal)
     encoding = meta.chunk_key_encoding
     if isinstance(encoding, DefaultKeys):
         encoding = V2Keys(encoding.separator)
     elif not isinstance(encoding, V2Keys):
-        found.lacks("/chunk_key_encoding", f"format 2 has no keys {encoding.name!r}")
+        found.add_problem("/chunk_key_encoding", f"format 2 has no keys {encoding.name!r}")
     serializer = meta.codecs.array_bytes
     order = serializer.endian if isinstance(serializer, Bytes) else None
     data_type = meta.data_type.ordered(order or "native")
-    chain = _chain_v2(meta, data_type, found)
+    chain = _convert_chain_to_v2(meta, data_type, found)
     if chain is None or grid is None or len(found.problems):
         return None
     fill = meta.fill_value
     assert fill is not None
     if meta.data_type.storable_fill(fill, 2) != fill:
-        found.lacks("/fill_value", "format 2 has no form for the bits of this NaN")
-    names = _listed(meta)
+        found.add_problem("/fill_value", "format 2 has no form for the bits of this NaN")
+    names = _complete_names(meta)
     if names is not None and meta.attributes.get(_DIMENSIONS, names) != names:
-        found.lacks("/dimension_names", f"attribute {_DIMENSIONS!r} has other names")
+        found.add_problem("/dimension_names", f"attribute {_DIMENSIONS!r} has other names")
     if data_type != meta.data_type:
         fill = meta.data_type.swapped(fill).tobytes()
     return ArrayMeta(
@@ -319,11 +323,11 @@ def _array_v2(meta: ArrayMeta, found: Converted) -> ArrayMeta | None:
         encoding,
         fill,
         chain,
-        words(meta, 2, found.notes)[0],
+        convert_dimension_names(meta, 2, found.notes)[0],
     )
 
 
-def _chain_v2(meta: ArrayMeta, data_type: DataType, found: Converted) -> Chain | None:
+def _convert_chain_to_v2(meta: ArrayMeta, data_type: DataType, found: Conversion) -> Chain | None:
     """Return the codecs, which have to be those of format 2."""
     axes = tuple(range(meta.rank))
     fortran = False
@@ -331,31 +335,31 @@ def _chain_v2(meta: ArrayMeta, data_type: DataType, found: Converted) -> Chain |
     for i, codec in enumerate(meta.codecs.codecs):
         loc = pointer("/codecs", i)
         if isinstance(codec, ShardingIndexed):
-            found.lacks(loc, "format 2 has no shards")
+            found.add_problem(loc, "format 2 has no shards")
         elif isinstance(codec, Transpose):
             fortran = codec.axes(meta.rank) == axes[::-1]
             if i > 0 or not (fortran or codec.axes(meta.rank) == axes):
-                found.lacks(loc, "format 2 has no order of axes but C and F")
+                found.add_problem(loc, "format 2 has no order of axes but C and F")
         elif codec.kind == "ignored":
             found.notes.append(f"{loc}: a codec that need not be understood is left out")
         elif isinstance(codec, Bytes):
             pass
-        elif not _has_words(codec, 2):
-            found.lacks(loc, f"format 2 has no codec {codec.label!r}")
+        elif not _has_codec(codec, 2):
+            found.add_problem(loc, f"format 2 has no codec {codec.label!r}")
         elif isinstance(codec, ItemFilter):
             if codec.ordered("little") != codec:
-                found.lacks(loc, f"{codec.label!r} has a byte order of its own")
+                found.add_problem(loc, f"{codec.label!r} has a byte order of its own")
             codecs.append(codec.ordered("big" if data_type.big_endian else "little"))
         else:
             codecs.append(codec)
     if len(found.problems):
         return None
     last = codecs.pop() if codecs and codecs[-1].kind == "bytes_bytes" else None
-    chain = v2.chain(fortran, meta.rank, codecs, last)
+    chain = v2.build_chain(fortran, meta.rank, codecs, last)
     return chain.resolve(replace(meta.chunk_spec, data_type=data_type), 2)
 
 
-def _has_words(codec: Codec, to: ZarrFormat) -> bool:
+def _has_codec(codec: Codec, to: ZarrFormat) -> bool:
     """Tell whether a format has a name for a codec, and it is the codec's own."""
     try:
         document = codec.to_json(to)

@@ -10,10 +10,10 @@ from tessarr.metadata import v2, v3
 from tessarr.metadata.consolidated import MEMBER
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
-__all__ = ["meta_of"]
+__all__ = ["read_user_metadata"]
 
 
-def meta_of(value: Any, path: str) -> ArrayMeta | GroupMeta | None:
+def read_user_metadata(value: Any, path: str) -> ArrayMeta | GroupMeta | None:
     """Return what an object says of a node that is to be, or None if it is no metadata.
 
     Parameters
@@ -32,9 +32,9 @@ def meta_of(value: Any, path: str) -> ArrayMeta | GroupMeta | None:
 
     Examples
     --------
-    >>> meta_of({"zarr_format": 2, "attributes": {"a": 1}}, "x")
+    >>> read_user_metadata({"zarr_format": 2, "attributes": {"a": 1}}, "x")
     GroupMeta(zarr_format=2, attributes={'a': 1}, extra={}, consolidated=None)
-    >>> meta_of({"shape": (3,)}, "x") is None
+    >>> read_user_metadata({"shape": (3,)}, "x") is None
     True
     """
     value = getattr(value, "metadata", value)

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from tessarr.format.validation import Problems
     from tessarr.types import ZarrFormat
 
-__all__ = ["chain_v2", "check_storable", "fitted"]
+__all__ = ["build_chain_v2", "check_storable", "fit_chain"]
 
 
-def fitted(chain: Chain, data_type: DataType) -> Chain:
+def fit_chain(chain: Chain, data_type: DataType) -> Chain:
     """Return a chain that fits elements of any length, where a user did not say how."""
     codecs: list[Codec] = []
     for codec in chain.codecs:
         if codec == Bytes():
             codecs.append(default_serializer(data_type) or codec)
         elif isinstance(codec, ShardingIndexed):
-            inner = fitted(codec.codecs, data_type)
+            inner = fit_chain(codec.codecs, data_type)
             index, location = codec.index_codecs, codec.index_location
             codecs.append(ShardingIndexed(codec.chunk_shape, inner, index, location))
         else:
@@ -34,12 +34,14 @@ def fitted(chain: Chain, data_type: DataType) -> Chain:
     return Chain(tuple(codecs))
 
 
-def chain_v2(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
+def build_chain_v2(
+    fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None
+) -> Chain:
     """Return the chain of format 2; a first filter that says order F is taken out of `filters`."""
     if filters and _is_fortran(filters[0], rank):
         fortran = True
         del filters[0]
-    return v2.chain(fortran, rank, filters, compressor)
+    return v2.build_chain(fortran, rank, filters, compressor)
 
 
 def _is_fortran(codec: Codec, rank: int) -> bool:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tessarr.format.validation import Problems
     from tessarr.types import ChunkLengths, JSONObject, MemoryOrder, Missing, Shape, ZarrFormat
 
-__all__ = ["ArrayMeta", "Found", "GroupMeta", "check_codecs", "check_sizes"]
+__all__ = ["ArrayMeta", "GroupMeta", "NodeOrError", "check_codecs", "check_sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ class ArrayMeta:
     """Memo: values that metadata with another shape and the same grid share; see `resized`."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ArrayMeta, _members(self)
+        return ArrayMeta, _get_members(self)
 
     @property
-    def stated_format(self) -> Literal[1, 2, 3]:
+    def document_format(self) -> Literal[1, 2, 3]:
         """The format of the documents."""
         return 1 if self.is_v1 else self.zarr_format
 
@@ -117,7 +117,7 @@ class ArrayMeta:
 
         If chunks differ, the longest along each axis.
         """
-        return _innermost(self.codecs, self.chunk_spec)
+        return _find_innermost_shape(self.codecs, self.chunk_spec)
 
     @property
     def chunks(self) -> ChunkLengths:
@@ -141,7 +141,7 @@ class ArrayMeta:
         sharding = self.codecs.array_bytes
         if not isinstance(sharding, ShardingIndexed):
             return one
-        return _decoded_axes(self.codecs, sharding.chunk_shape) or one
+        return _undo_transposes(self.codecs, sharding.chunk_shape) or one
 
     @property
     def shards(self) -> ChunkLengths | None:
@@ -218,7 +218,7 @@ class ArrayMeta:
         return ArraySpec(chunk_shape, self.data_type, self.fill_value)
 
 
-_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.init))
+_get_members: Final = attrgetter(*(one.name for one in fields(ArrayMeta) if one.init))
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +244,12 @@ class GroupMeta:
     consolidated: Any = field(default=None, hash=False)
 
     @property
-    def stated_format(self) -> ZarrFormat:
+    def document_format(self) -> ZarrFormat:
         """The format of the documents."""
         return self.zarr_format
 
 
-Found: TypeAlias = (
+NodeOrError: TypeAlias = (
     "ArrayMeta | GroupMeta | MetadataError | UnsupportedError | AccessError | DataError"
 )
 """What a listing finds at a path: a node, or why it cannot be read."""
@@ -279,16 +279,16 @@ def check_sizes(
         problems.add(chunks_loc, "a chunk has more than 2**62 - 1 bytes", "too_large")
 
 
-def _innermost(chain: Chain, spec: ArraySpec) -> Shape:
+def _find_innermost_shape(chain: Chain, spec: ArraySpec) -> Shape:
     """Return the shape of the smallest part, in the axes of what the chain is given."""
     sharding = chain.array_bytes
     if not isinstance(sharding, ShardingIndexed):
         return spec.shape
-    inner = _innermost(sharding.codecs, sharding.subchunk_spec(chain.encoded_spec(spec)))
-    return _decoded_axes(chain, inner) or spec.shape
+    inner = _find_innermost_shape(sharding.codecs, sharding.subchunk_spec(chain.encoded_spec(spec)))
+    return _undo_transposes(chain, inner) or spec.shape
 
 
-def _decoded_axes(chain: Chain, lengths: Shape) -> Shape | None:
+def _undo_transposes(chain: Chain, lengths: Shape) -> Shape | None:
     """Return lengths of what a chain encodes to in the axes of what it is given.
 
     None, if axes of the one are none of the other.

@@ -145,10 +145,10 @@ def _translate(members: Members, order: MemoryOrder | None) -> JSONObject | None
     value = members.value
     if not is_integer(value["zarr_format"]) or value["zarr_format"] != 1:
         problems.add("/zarr_format", f"{describe(value['zarr_format'])} is not 1")
-    compressor = _compressor(value["compression"], value["compression_opts"], problems)
+    compressor = _translate_compressor(value["compression"], value["compression_opts"], problems)
     if len(problems):
         return None
-    fill = _fill(value["fill_value"], value["dtype"])
+    fill = _translate_fill(value["fill_value"], value["dtype"])
     if order is None:
         _check_order(dict(value), problems)
     return {
@@ -163,7 +163,7 @@ def _translate(members: Members, order: MemoryOrder | None) -> JSONObject | None
     }
 
 
-def _compressor(name: Any, options: Any, problems: Problems) -> JSONObject | None:
+def _translate_compressor(name: Any, options: Any, problems: Problems) -> JSONObject | None:
     """Return the configuration of the compressor in format 2."""
     if name is None or name == "none":
         return None
@@ -190,7 +190,7 @@ def _compressor(name: Any, options: Any, problems: Problems) -> JSONObject | Non
     return None
 
 
-def _fill(fill: Any, raw_type: Any) -> Any:
+def _translate_fill(fill: Any, raw_type: Any) -> Any:
     """Return a fill value in the form of format 2, where that differs."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

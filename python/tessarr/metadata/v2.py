@@ -43,10 +43,10 @@ __all__ = [
     "ATTRIBUTES",
     "GROUP",
     "INDENT",
-    "chain",
+    "build_chain",
     "check_codecs",
     "dump",
-    "fill_json",
+    "fill_to_json",
     "load",
     "parse_array",
     "parse_group",
@@ -54,7 +54,7 @@ __all__ = [
     "read_attributes",
     "read_group",
     "read_members",
-    "split",
+    "split_chain",
     "to_json",
 ]
 
@@ -112,7 +112,7 @@ def read_array(
     defects : iterable of str
         What was not JSON but was read all the same.
     """
-    members, what, key = _members(value, where, ARRAY, defects)
+    members, what, key = _open_document(value, where, ARRAY, defects)
     problems = members.problems
     meta = read_members(members)
     problems.check(what, path=where, key=key)
@@ -154,7 +154,7 @@ def read_group(
     defects: Iterable[str] = (),
 ) -> GroupMeta:
     """Return what the documents of a group say that are JSON already, as `read_array` does."""
-    members, what, key = _members(value, where, GROUP, defects)
+    members, what, key = _open_document(value, where, GROUP, defects)
     _check_format(members)
     members.problems.check(what, path=where, key=key)
     extra = {name: item for name, item in members.value.items() if name != "zarr_format"}
@@ -163,7 +163,7 @@ def read_group(
 
 def read_attributes(value: Any, *, where: str, defects: Iterable[str] = ()) -> JSONObject:
     """Return the attributes of a ``.zattrs`` that is JSON already."""
-    members, what, key = _members(value, where, ATTRIBUTES, defects)
+    members, what, key = _open_document(value, where, ATTRIBUTES, defects)
     members.problems.check(what, path=where, key=key)
     return dict(members.value)
 
@@ -187,7 +187,9 @@ def load(
     return json.load(document, what=what, path=path, key=key, tokens=is_attributes)
 
 
-def _members(value: Any, where: str, name: str, defects: Iterable[str]) -> tuple[Members, str, str]:
+def _open_document(
+    value: Any, where: str, name: str, defects: Iterable[str]
+) -> tuple[Members, str, str]:
     """Return the members of a document, what it is in words, and its key."""
     key = node_paths.join(where, name)
     what = f"metadata {key!r}"
@@ -232,7 +234,7 @@ def read_members(members: Members) -> ArrayMeta | None:
     order = members.choice("order", ("C", "F"))
     separator = members.choice("dimension_separator", (".", "/"), ".")
     compressor = _parse_compressor(members, first=not filters)
-    extra = {name: item for name, item in value.items() if not members.asked(name)}
+    extra = {name: item for name, item in value.items() if not members.is_read(name)}
     if shape is None or grid is None or data_type is None:
         return None
     spec = ArraySpec(grid.chunk_shape, data_type, fill)
@@ -242,13 +244,13 @@ def read_members(members: Members) -> ArrayMeta | None:
     check_codecs(spec, filters, compressor, problems)
     if len(problems):
         return None
-    codecs = chain(order == "F", len(shape), filters, compressor)
+    codecs = build_chain(order == "F", len(shape), filters, compressor)
     return ArrayMeta(
         2,
         shape,
         data_type,
         grid,
-        V2Keys("/" if separator == "/" else ".", stated="dimension_separator" in value),
+        V2Keys("/" if separator == "/" else ".", is_explicit="dimension_separator" in value),
         fill,
         codecs.resolve(spec, 2),
         extra=extra,
@@ -269,7 +271,7 @@ def _parse_type(members: Members, filters: list[Codec] | None) -> DataType | Non
     return dtype.from_json(value, 2, "/dtype", members.problems)
 
 
-def _optional(members: Members, name: str) -> Any:
+def _read_nullable(members: Members, name: str) -> Any:
     """Return a member that may be null; one that is missing is null, too."""
     value = members.get(name)
     if value is ABSENT:
@@ -279,14 +281,14 @@ def _optional(members: Members, name: str) -> Any:
 
 
 def _parse_fill(members: Members, data_type: DataType | None) -> bytes | None:
-    value = _optional(members, "fill_value")
+    value = _read_nullable(members, "fill_value")
     if value is None or data_type is None:
         return None
     return data_type.fill_from_json(value, 2, "/fill_value", members.problems)
 
 
 def _parse_filters(members: Members) -> list[Codec] | None:
-    value = _optional(members, "filters")
+    value = _read_nullable(members, "filters")
     problems = members.problems
     if value is None:
         return []
@@ -305,7 +307,7 @@ def _parse_filters(members: Members) -> list[Codec] | None:
 
 
 def _parse_compressor(members: Members, *, first: bool) -> Codec | None:
-    value = _optional(members, "compressor")
+    value = _read_nullable(members, "compressor")
     if value is None:
         return None
     if value == _N5_RAW:
@@ -344,7 +346,7 @@ def check_codecs(
         problems.add("/dtype", "no filter makes bytes of the objects", "missing_member")
 
 
-def chain(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
+def build_chain(fortran: bool, rank: int, filters: list[Codec], compressor: Codec | None) -> Chain:
     """Return the codecs that mean what the members of ``.zarray`` mean."""
     codecs = [*filters, *([] if compressor is None else [compressor])]
     if fortran and not any(getattr(codec, "in_index_order", False) for codec in codecs):
@@ -375,7 +377,7 @@ def dump(meta: ArrayMeta | GroupMeta) -> dict[str, bytes]:
 
 def to_json(meta: ArrayMeta) -> JSONObject:
     """Return the document ``.zarray`` that says what `meta` says, as JSON."""
-    fortran, filters, compressor = split(meta.codecs, meta.rank, meta.last_is_filter)
+    fortran, filters, compressor = split_chain(meta.codecs, meta.rank, meta.last_is_filter)
     document: JSONObject = {
         **meta.extra,
         "zarr_format": 2,
@@ -383,7 +385,7 @@ def to_json(meta: ArrayMeta) -> JSONObject:
         "chunks": list(meta.chunk_spec.shape),
         "dtype": meta.data_type.to_json(2),
         "compressor": None if compressor is None else compressor.to_json(2),
-        "fill_value": fill_json(meta.data_type, meta.fill_value),
+        "fill_value": fill_to_json(meta.data_type, meta.fill_value),
         "order": "F" if fortran else "C",
         "filters": [codec.to_json(2) for codec in filters] or None,
     }
@@ -393,12 +395,14 @@ def to_json(meta: ArrayMeta) -> JSONObject:
     return document
 
 
-def fill_json(data_type: DataType, fill: bytes | None) -> Any:
+def fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
     """Return a fill value as documents have it."""
     return None if fill is None else data_type.fill_to_json(fill, 2)
 
 
-def split(codecs: Chain, rank: int, last_is_filter: bool) -> tuple[bool, list[Codec], Codec | None]:
+def split_chain(
+    codecs: Chain, rank: int, last_is_filter: bool
+) -> tuple[bool, list[Codec], Codec | None]:
     """Return whether the order is "F", the filters and the compressor that make a chain."""
     arrays = list(codecs.array_array)
     reverse = Transpose(tuple(reversed(range(rank))))

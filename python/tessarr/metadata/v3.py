@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tessarr.format.storage_transformer import StorageTransformer
     from tessarr.types import JSONObject, Shape
 
-__all__ = ["DOCUMENT", "INDENT", "dump", "fill_json", "parse", "read", "to_json"]
+__all__ = ["DOCUMENT", "INDENT", "dump", "fill_to_json", "parse", "read", "to_json"]
 
 DOCUMENT: Final = "zarr.json"
 """The name of the document, under the path of its node."""
@@ -132,7 +132,7 @@ def _check_format(zarr_format: Any, problems: Problems) -> None:
 def _parse_array(members: Members) -> ArrayMeta | None:
     problems = members.problems
     shape = members.lengths("shape", 0)
-    data_type = _member(members, "data_type", dtype.from_json, 3)
+    data_type = _read_member(members, "data_type", dtype.from_json, 3)
     raw_fill = members.require("fill_value")
     chunk_grid = _parse_grid(members, shape)
     encoding = _parse_keys(members)
@@ -203,7 +203,7 @@ def _parse_group(members: Members) -> GroupMeta:
     return GroupMeta(3, attributes, _parse_extra(members), consolidated)
 
 
-def _member(members: Members, name: str, read: Any, *args: Any) -> Any:
+def _read_member(members: Members, name: str, read: Any, *args: Any) -> Any:
     value = members.require(name)
     return None if value is ABSENT else read(value, *args, members.at(name), members.problems)
 
@@ -223,7 +223,7 @@ def _parse_grid(members: Members, shape: Shape | None) -> ChunkGrid | None:
             return chunks
         return chunks.fit(shape, extension.configuration.at(cls.lengths_member), problems)
 
-    chunks: ChunkGrid | None = _member(members, "chunk_grid", read)
+    chunks: ChunkGrid | None = _read_member(members, "chunk_grid", read)
     return chunks
 
 
@@ -239,7 +239,7 @@ def _parse_keys(members: Members) -> ChunkKeyEncoding | None:
             return None
         return cls.from_json(extension.configuration)
 
-    encoding: ChunkKeyEncoding | None = _member(members, "chunk_key_encoding", read)
+    encoding: ChunkKeyEncoding | None = _read_member(members, "chunk_key_encoding", read)
     return encoding
 
 
@@ -313,7 +313,7 @@ def _parse_extra(members: Members) -> JSONObject:
     """Return the members that need not be understood, and note those that must be."""
     extra = {}
     for name, value in members.value.items():
-        if members.asked(name):
+        if members.is_read(name):
             continue
         if isinstance(value, dict) and value.get("must_understand") is False:
             extra[name] = value
@@ -355,7 +355,7 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
         "data_type": meta.data_type.to_json(3),
         "chunk_grid": meta.chunk_grid.to_json(),
         "chunk_key_encoding": meta.chunk_key_encoding.to_json(),
-        "fill_value": fill_json(meta.data_type, meta.fill_value),
+        "fill_value": fill_to_json(meta.data_type, meta.fill_value),
         "codecs": meta.codecs.to_json(),
         "attributes": meta.attributes,
     }
@@ -367,6 +367,6 @@ def to_json(meta: ArrayMeta | GroupMeta) -> JSONObject:
     return {**document, **meta.extra}
 
 
-def fill_json(data_type: DataType, fill: bytes | None) -> Any:
+def fill_to_json(data_type: DataType, fill: bytes | None) -> Any:
     """Return a fill value as documents have it."""
     return data_type.fill_to_json(data_type.default_fill() if fill is None else fill, 3)

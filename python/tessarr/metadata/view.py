@@ -20,8 +20,8 @@ from tessarr.format import chunk_shape
 from tessarr.format.chunk_grid import grid_from_lengths
 from tessarr.format.validation import Problems
 from tessarr.metadata import v2
-from tessarr.metadata.build import fill_bytes
-from tessarr.metadata.codec_roles import rebuilt, stages
+from tessarr.metadata.build import encode_fill_value
+from tessarr.metadata.codec_roles import find_codec_roles, replace_innermost
 from tessarr.metadata.node import check_codecs, check_sizes
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from tessarr.metadata.node import ArrayMeta
     from tessarr.types import Shape
 
-__all__ = ["cast", "view"]
+__all__ = ["cast_metadata", "view_metadata"]
 
 
-def view(
+def view_metadata(
     meta: ArrayMeta,
     *,
     shape: Any = None,
@@ -61,7 +61,7 @@ def view(
     ArgumentError
         If an argument is not valid, or they do not fit each other.
     """
-    data_type = meta.data_type if dtype is None else _data_type(meta, dtype)
+    data_type = meta.data_type if dtype is None else _to_data_type(meta, dtype)
     lengths = meta.shape if shape is None else chunk_shape.normalize_shape(shape)
     grid = meta.chunk_grid
     if chunks is not None:
@@ -69,10 +69,10 @@ def view(
             raise ArgumentError("cannot view shards with other chunks")
         grid = grid_from_lengths(chunk_shape.chunk_lengths(chunks, lengths, data_type.item_bytes))
     if fill_value is not None:
-        fill: bytes | None = fill_bytes(data_type, fill_value)
+        fill: bytes | None = encode_fill_value(data_type, fill_value)
     else:
-        fill = _same_fill(meta, data_type, as_bytes=filters is None)
-    chain, last_is_filter = _chain(
+        fill = _convert_fill(meta, data_type, as_bytes=filters is None)
+    chain, last_is_filter = _replace_codecs(
         meta,
         len(lengths),
         None if filters is None else [codec_of(codec) for codec in filters],
@@ -80,14 +80,14 @@ def view(
     )
     if meta.zarr_format == 3 and data_type.big_endian:
         data_type = data_type.ordered("native")
-        fill = _swapped(fill, data_type)
+        fill = _swap_fill(fill, data_type)
     changed = replace(meta, data_type=data_type, fill_value=fill, last_is_filter=last_is_filter)
-    viewed = _checked(changed, lengths, grid, chain)
+    viewed = _replace_layout(changed, lengths, grid, chain)
     _check_bytes(meta, viewed)
     return viewed
 
 
-def cast(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
+def cast_metadata(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
     """Return the metadata of an array whose elements are cast as they are read.
 
     Raises
@@ -95,7 +95,7 @@ def cast(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
     UnsupportedError
         If the elements, or what they are to be, are of any length.
     """
-    data_type = _data_type(meta, dtype)
+    data_type = _to_data_type(meta, dtype)
     for one in (meta.data_type, data_type):
         if one.elements is not None:
             raise UnsupportedError(
@@ -103,13 +103,16 @@ def cast(meta: ArrayMeta, dtype: DataTypeLike) -> ArrayMeta:
                 kind="unsupported_data_type",
                 extension=one.name,
             )
-    filters: list[Codec] = [_Cast(meta.data_type.numpy, data_type.numpy), *stages(meta).filters]
-    chain, last_is_filter = _chain(meta, meta.rank, filters, None)
+    filters: list[Codec] = [
+        _Cast(meta.data_type.numpy, data_type.numpy),
+        *find_codec_roles(meta).filters,
+    ]
+    chain, last_is_filter = _replace_codecs(meta, meta.rank, filters, None)
     fill = None
     if meta.fill_value is not None:
         fill = meta.data_type.single(meta.fill_value).astype(data_type.numpy).tobytes()
     changed = replace(meta, data_type=data_type, fill_value=fill, last_is_filter=last_is_filter)
-    return _checked(changed, meta.shape, meta.chunk_grid, chain)
+    return _replace_layout(changed, meta.shape, meta.chunk_grid, chain)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -136,14 +139,14 @@ class _Cast(ItemFilter):
         return items
 
 
-def _data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:
+def _to_data_type(meta: ArrayMeta, dtype: DataTypeLike) -> DataType:
     data_type = dtypes.to_data_type(dtype).in_format(meta.zarr_format)
     if data_type.numpy == meta.data_type.numpy:
         return meta.data_type
     return data_type
 
 
-def _same_fill(meta: ArrayMeta, data_type: DataType, *, as_bytes: bool) -> bytes | None:
+def _convert_fill(meta: ArrayMeta, data_type: DataType, *, as_bytes: bool) -> bytes | None:
     """Return the fill value for another data type: the same bytes, or value; else its default."""
     fill = meta.fill_value
     if fill is None or data_type == meta.data_type:
@@ -159,14 +162,14 @@ def _same_fill(meta: ArrayMeta, data_type: DataType, *, as_bytes: bool) -> bytes
         return data_type.default_fill()
 
 
-def _swapped(fill: bytes | None, data_type: DataType) -> bytes | None:
+def _swap_fill(fill: bytes | None, data_type: DataType) -> bytes | None:
     """Return a fill value in the byte order of `data_type`, which it has not."""
     if fill is None:
         return None
     return np.frombuffer(fill, data_type.numpy.newbyteorder()).astype(data_type.numpy).tobytes()
 
 
-def _checked(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain) -> ArrayMeta:
+def _replace_layout(meta: ArrayMeta, shape: Shape, grid: ChunkGrid, chain: Chain) -> ArrayMeta:
     """Return metadata of another shape and other codecs, once all fits."""
     problems = Problems()
     fitting = grid.fit(shape, "chunks", problems)
@@ -191,7 +194,7 @@ def _check_bytes(meta: ArrayMeta, viewed: ArrayMeta) -> None:
     What is the same in both is left aside, compression above all. What is of any length cannot
     be told.
     """
-    old, new = _innermost(meta), _innermost(viewed)
+    old, new = _find_innermost(meta), _find_innermost(viewed)
     same = 0
     for here, there in zip(
         reversed(old[0].bytes_bytes), reversed(new[0].bytes_bytes), strict=False
@@ -207,13 +210,14 @@ def _check_bytes(meta: ArrayMeta, viewed: ArrayMeta) -> None:
     before, after = sizes
     if before != after and None not in before | after:
         raise ArgumentError(
-            f"the stored chunks have {_shown(before)} bytes, those of the view {_shown(after)}: "
+            f"the stored chunks have {_format_sizes(before)} bytes, those of the view "
+            f"{_format_sizes(after)}: "
             "give chunks, and a shape, that go with the data type",
             kind="shape_mismatch",
         )
 
 
-def _innermost(meta: ArrayMeta) -> tuple[Chain, list[ArraySpec]]:
+def _find_innermost(meta: ArrayMeta) -> tuple[Chain, list[ArraySpec]]:
     """Return the codecs of the smallest chunks, and what these are."""
     chain = meta.codecs
     specs = [replace(meta.chunk_spec, shape=shape) for shape in meta.chunk_grid.shapes()]
@@ -224,31 +228,33 @@ def _innermost(meta: ArrayMeta) -> tuple[Chain, list[ArraySpec]]:
     return chain, specs
 
 
-def _shown(sizes: set[int | None]) -> str:
+def _format_sizes(sizes: set[int | None]) -> str:
     return " or ".join(str(size) for size in sorted(size for size in sizes if size is not None))
 
 
-def _chain(
+def _replace_codecs(
     meta: ArrayMeta, rank: int, filters: list[Codec] | None, data_type: DataType | None
 ) -> tuple[Chain, bool]:
     """Return the codecs with other filters, for elements of another type if that is given.
 
     And whether the last of them is a filter of format 2.
     """
-    now = stages(meta)
+    now = find_codec_roles(meta)
     chosen = list(now.filters) if filters is None else filters
     if meta.zarr_format == 2:
         compressor = next(iter(now.compressors), None)
-        chain = v2.chain(meta.order == "F", rank, list(chosen), compressor)
+        chain = v2.build_chain(meta.order == "F", rank, list(chosen), compressor)
         return chain, bool(chosen) and compressor is None
     if not all(isinstance(codec, ArrayArrayCodec) for codec in chosen):
         raise ArgumentError("in format 3 filters are codecs from arrays to arrays")
-    serializer = now.serializer if data_type is None else _serializer(now.serializer, data_type)
+    serializer = (
+        now.serializer if data_type is None else _choose_serializer(now.serializer, data_type)
+    )
     innermost = Chain((*chosen, serializer, *now.compressors))
-    return rebuilt(meta.codecs, innermost), False
+    return replace_innermost(meta.codecs, innermost), False
 
 
-def _serializer(now: ArrayBytesCodec, data_type: DataType) -> ArrayBytesCodec:
+def _choose_serializer(now: ArrayBytesCodec, data_type: DataType) -> ArrayBytesCodec:
     """Return the codec that makes bytes; the byte order of format 3 is its own."""
     if not isinstance(now, Bytes) or data_type.unit_bytes == 1:
         return now

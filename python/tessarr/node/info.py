@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tessarr.codec import Bytes
-from tessarr.metadata.codec_roles import stages
+from tessarr.metadata.codec_roles import find_codec_roles
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class ArrayInfo(NodeInfo[ArrayMeta]):
         return {
             "kind": "array",
             **super(ArrayInfo, self).asdict(),
-            "zarr_format": meta.stated_format,
+            "zarr_format": meta.document_format,
             "shape": list(meta.shape),
             "data_type": meta.data_type.to_json(meta.zarr_format),
             "chunks": lengths_json(meta.chunks),
@@ -241,7 +241,7 @@ def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
     filters = [text for what, text in lines if what == "filter"]
     compressors = [text for what, text in lines if what == "compressor"]
     return [
-        ("Zarr format", str(meta.stated_format)),
+        ("Zarr format", str(meta.document_format)),
         ("Data type", str(meta.data_type.numpy)),
         ("Fill value", str(meta.fill_scalar)),
         ("Shape", str(meta.shape)),
@@ -256,7 +256,7 @@ def array_items(meta: ArrayMeta, *, read_only: bool) -> list[tuple[str, str]]:
 
 def codec_lines(meta: ArrayMeta) -> list[tuple[str, str]]:
     """Return the codecs of an array, each with what it is for."""
-    found = stages(meta)
+    found = find_codec_roles(meta)
     serializer = () if isinstance(found.serializer, Bytes) else (found.serializer,)
     kinds = (
         ("shard codec", found.shard_codecs),

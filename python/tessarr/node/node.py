@@ -101,7 +101,7 @@ class Node(Generic[Meta]):
     @property
     def zarr_format(self) -> Literal[1, 2, 3]:
         """The format: 2 or 3, or 1 for an array that can only be read."""
-        return self._meta.stated_format
+        return self._meta.document_format
 
     @property
     def attrs(self) -> Attributes:
@@ -166,7 +166,7 @@ class Node(Generic[Meta]):
 
     def _check_writable(self) -> None:
         if self._read_only:
-            old = self._meta.stated_format == 1
+            old = self._meta.document_format == 1
             remedy = "call tessarr.migrate_1to2" if old else "open it with mode='r+'"
             if not old and self._store.read_only and not isinstance(self._store, LocalStore):
                 remedy += ", if its store can be written"

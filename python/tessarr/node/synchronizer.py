@@ -90,11 +90,11 @@ def _each(synchronizer: Synchronizer, keys: list[str]) -> Generator[None]:
 
 def chunk_keys(meta: ArrayMeta, path: str, axes: Sequence[AxisSelection]) -> Iterator[str]:
     """Yield the keys of the chunks of an array, or of its shards, that a selection touches."""
-    from tessarr.indexing.touched_chunks import cells
+    from tessarr.indexing.touched_chunks import find_touched_cells
 
     prefix = prefix_of(path)
     encode = meta.chunk_key_encoding.encode
-    for cell in cells(axes, meta.chunk_grid.cuts):
+    for cell in find_touched_cells(axes, meta.chunk_grid.cuts):
         yield prefix + encode(cell)
 
 

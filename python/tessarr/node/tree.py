@@ -11,7 +11,7 @@ from tessarr.node.info import lengths_json
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from tessarr.metadata.node import Found
+    from tessarr.metadata.node import NodeOrError
     from tessarr.types import JSONObject
 
 __all__ = ["Tree"]
@@ -59,7 +59,7 @@ class Tree:
     def __init__(
         self,
         name: str,
-        members: Mapping[str, Found],
+        members: Mapping[str, NodeOrError],
         *,
         expand: bool | None = None,
         max_nodes: int | None = None,
@@ -151,20 +151,20 @@ _STYLE = (
 )
 
 
-def _summary(meta: Found) -> str:
+def _summary(meta: NodeOrError) -> str:
     if isinstance(meta, Exception):
         return f" – unreadable: {' '.join(str(meta).split())}"
     return f" {meta.shape} {meta.data_type.numpy}" if isinstance(meta, ArrayMeta) else ""
 
 
-def _node(meta: Found) -> JSONObject:
+def _node(meta: NodeOrError) -> JSONObject:
     if isinstance(meta, Exception):
         return {"kind": "unreadable", "error": meta.kind, "message": str(meta)}
     if not isinstance(meta, ArrayMeta):
         return {"kind": "group", "zarr_format": meta.zarr_format}
     return {
         "kind": "array",
-        "zarr_format": meta.stated_format,
+        "zarr_format": meta.document_format,
         "shape": list(meta.shape),
         "data_type": meta.data_type.to_json(meta.zarr_format),
         "chunks": lengths_json(meta.chunks),

@@ -19,8 +19,8 @@ def take(array: npt.NDArray[Any], selection: Selection) -> Any:
     Examples
     --------
     >>> import numpy as np
-    >>> from tessarr.indexing import default
-    >>> take(np.arange(6).reshape(2, 3), default((..., [2, 0]), (2, 3)))
+    >>> from tessarr.indexing import select
+    >>> take(np.arange(6).reshape(2, 3), select((..., [2, 0]), (2, 3)))
     array([[2, 0],
            [5, 3]])
     """
@@ -36,9 +36,9 @@ def assign(array: npt.NDArray[Any], selection: Selection, value: npt.NDArray[Any
     Examples
     --------
     >>> import numpy as np
-    >>> from tessarr.indexing import default
+    >>> from tessarr.indexing import select
     >>> a = np.zeros(4, int)
-    >>> assign(a, default([0, 2, 0], (4,)), np.array([7, 8, 9]))
+    >>> assign(a, select([0, 2, 0], (4,)), np.array([7, 8, 9]))
     >>> a.tolist()
     [9, 0, 8, 0]
     """
@@ -66,8 +66,8 @@ def check(selection: Selection, shape: tuple[int, ...]) -> None:
 
     Examples
     --------
-    >>> from tessarr.indexing import default
-    >>> check(default((..., 1), (2, 3)), (2, 3))
+    >>> from tessarr.indexing import select
+    >>> check(select((..., 1), (2, 3)), (2, 3))
     """
     assert len(selection.axes) == len(selection.out_axes) == len(shape)
     lengths: dict[int, int] = {}

@@ -254,7 +254,7 @@ class Target:
         )
         stored = as_stored(self.array)
         if stored is not None:
-            given: Any = stored.metadata.data_type.given(values)
+            given: Any = stored.metadata.data_type.to_numpy_input(values)
             whole = Selection(places, self.axes, given.shape, given.shape)
             fill = stored.metadata.fill_element
             stored._put(places, self.axes, broadcast_value(given, whole, stored.dtype, fill))

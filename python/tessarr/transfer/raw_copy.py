@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tessarr.flow.open import prefix_of
 from tessarr.format.chunk_key_encoding import select_chunk_keys
-from tessarr.metadata.convert import convert
+from tessarr.metadata.convert import convert_metadata
 from tessarr.metadata.node import ArrayMeta
 from tessarr.transfer.execute import most_at_once, work_off
 
@@ -23,15 +23,15 @@ def has_same_chunks(old: ArrayMeta, new: ArrayMeta) -> bool:
 
     Examples
     --------
-    >>> from tessarr.metadata.build import array_meta
-    >>> two, three = (array_meta(shape=(4,), zarr_format=form) for form in (2, 3))
-    >>> has_same_chunks(two, three), has_same_chunks(two, array_meta(shape=(4,), chunks=2))
+    >>> from tessarr.metadata.build import build_array_meta
+    >>> two, three = (build_array_meta(shape=(4,), zarr_format=form) for form in (2, 3))
+    >>> has_same_chunks(two, three), has_same_chunks(two, build_array_meta(shape=(4,), chunks=2))
     (True, False)
     """
     if old.storage_transformers or new.storage_transformers:
         return False
     if old.zarr_format != new.zarr_format:
-        said = convert(old, "", new.zarr_format).meta
+        said = convert_metadata(old, "", new.zarr_format).meta
         if not isinstance(said, ArrayMeta):
             return False
         old = said

@@ -9,7 +9,7 @@ import pytest
 from tessarr.errors import ArgumentError, ExistsError
 from tessarr.flow.create import create
 from tessarr.flow.run import run_flow
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.build import build_array_meta
 from tessarr.metadata.node import GroupMeta
 
 
@@ -25,13 +25,13 @@ def changes(store: Any) -> list[tuple[str, str]]:
 
 
 def test_ancestors_first_and_the_node_last(store: Any) -> None:
-    run_flow(create("a/b/c", array_meta(shape=(1,))), store)
+    run_flow(create("a/b/c", build_array_meta(shape=(1,))), store)
     keys = ("zarr.json", "a/zarr.json", "a/b/zarr.json", "a/b/c/zarr.json")
     assert changes(store) == [("replace", key) for key in keys]
 
 
 def test_format_2_writes_attributes_and_ancestors(store: Any) -> None:
-    run_flow(create("foo", array_meta(shape=(1,), zarr_format=2)), store)
+    run_flow(create("foo", build_array_meta(shape=(1,), zarr_format=2)), store)
     assert sorted(store.items) == [".zattrs", ".zgroup", "foo/.zarray", "foo/.zattrs"]
     assert store.items[".zattrs"] == b"{}"
 
@@ -39,7 +39,7 @@ def test_format_2_writes_attributes_and_ancestors(store: Any) -> None:
 def test_known_group_is_not_looked_for(store: Any) -> None:
     run_flow(create("a", GroupMeta(3)), store)
     store.log.clear()
-    run_flow(create("a/b", array_meta(shape=(1,)), within="a"), store)
+    run_flow(create("a/b", build_array_meta(shape=(1,)), within="a"), store)
     # Whether there is a node or a deletion of one, whether groups above keep copies, the new one.
     assert len(store.log) == 4 + 1 + 2 + 1
     assert changes(store) == [("replace", "a/b/zarr.json")]
@@ -48,7 +48,7 @@ def test_known_group_is_not_looked_for(store: Any) -> None:
 @pytest.mark.parametrize("old", [2, 3])
 @pytest.mark.parametrize("new", [2, 3])
 def test_node_of_any_format_is_in_the_way(store: Any, old: Any, new: Any) -> None:
-    run_flow(create("", array_meta(shape=(1,), zarr_format=old)), store)
+    run_flow(create("", build_array_meta(shape=(1,), zarr_format=old)), store)
     before = dict(store.items)
     with pytest.raises(ExistsError) as caught:
         run_flow(create("", GroupMeta(new)), store)
@@ -57,7 +57,7 @@ def test_node_of_any_format_is_in_the_way(store: Any, old: Any, new: Any) -> Non
 
 
 def test_two_creators_and_one_wins(store: Any) -> None:
-    flow = create("a", array_meta(shape=(1,)))
+    flow = create("a", build_array_meta(shape=(1,)))
     requests = []
     with pytest.raises(ExistsError):
         request: Any = next(flow)
@@ -73,15 +73,15 @@ def test_two_creators_and_one_wins(store: Any) -> None:
 
 
 def test_overwriting_deletes_what_is_below(store: Any) -> None:
-    run_flow(create("a/b", array_meta(shape=(1,))), store)
+    run_flow(create("a/b", build_array_meta(shape=(1,))), store)
     store.items["a/b/c/0"] = b"x"
-    run_flow(create("a", array_meta(shape=(1,)), overwrite=True), store)
+    run_flow(create("a", build_array_meta(shape=(1,)), overwrite=True), store)
     assert sorted(store.items) == ["a/zarr.json", "zarr.json"]
 
 
 def test_overwriting_leaves_neighbours_with_the_same_beginning(store: Any) -> None:
-    run_flow(create("a", array_meta(shape=(1,))), store)
-    run_flow(create("ab", array_meta(shape=(1,))), store)
+    run_flow(create("a", build_array_meta(shape=(1,))), store)
+    run_flow(create("ab", build_array_meta(shape=(1,))), store)
     run_flow(create("a", GroupMeta(3), overwrite=True), store)
     assert "ab/zarr.json" in store.items
 
@@ -93,7 +93,7 @@ def test_overwriting_where_there_is_no_node_deletes_nothing(store: Any) -> None:
 
 
 def test_array_above_is_refused(store: Any) -> None:
-    run_flow(create("a", array_meta(shape=(1,))), store)
+    run_flow(create("a", build_array_meta(shape=(1,))), store)
     before = dict(store.items)
     for overwrite in (False, True):
         with pytest.raises(ExistsError, match="is an array"):
@@ -113,5 +113,5 @@ def test_formats_are_not_mixed(store: Any, above: Any, below: Any) -> None:
 def test_failure_leaves_no_half_of_a_node(store: Any) -> None:
     store.fail_on = ("put", "a/.zattrs")
     with pytest.raises(OSError, match="no luck"):
-        run_flow(create("a", array_meta(shape=(1,), zarr_format=2)), store)
+        run_flow(create("a", build_array_meta(shape=(1,), zarr_format=2)), store)
     assert sorted(store.items) == [".zattrs", ".zgroup"]

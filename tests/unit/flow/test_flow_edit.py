@@ -13,7 +13,7 @@ from tessarr.flow import edit
 from tessarr.flow import open as flow_open
 from tessarr.flow.create import create
 from tessarr.flow.run import answer, run_flow
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.build import build_array_meta
 
 
 @pytest.fixture(params=[2, 3])
@@ -24,7 +24,7 @@ def zarr_format(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def store(zarr_format: Any, empty_store: Any) -> Any:
     store = empty_store
-    meta = array_meta(shape=(2,), zarr_format=zarr_format, attributes={"old": 1})
+    meta = build_array_meta(shape=(2,), zarr_format=zarr_format, attributes={"old": 1})
     run_flow(create("a", meta), store)
     store.log.clear()
     return store
@@ -76,7 +76,8 @@ def test_nan_of_an_older_writer_does_not_block_other_edits(
 ) -> None:
     store = empty_store
     run_flow(
-        create("a", array_meta(shape=(2,), zarr_format=zarr_format, attributes={"n": 1.5})), store
+        create("a", build_array_meta(shape=(2,), zarr_format=zarr_format, attributes={"n": 1.5})),
+        store,
     )
     for key, document in store.items.items():
         store.items[key] = document.replace(b"1.5", b"NaN")
@@ -112,7 +113,7 @@ def test_document_of_a_new_shape_is_the_one_of_json(
 ) -> None:
     store = empty_store
     inside = {"shape": [], "deep": {"shape": [1, 2], "text": '\n  "shape": ['}}
-    meta = array_meta(shape=lengths, zarr_format=zarr_format, attributes=inside)
+    meta = build_array_meta(shape=lengths, zarr_format=zarr_format, attributes=inside)
     run_flow(create("a", meta), store)
     key = "a/zarr.json" if zarr_format == 3 else "a/.zarray"
     expected = json.loads(store.items[key])

@@ -10,7 +10,7 @@ from tessarr.errors import MetadataError, NotFoundError
 from tessarr.flow import create
 from tessarr.flow import open as open_flow
 from tessarr.flow.run import run_flow
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.build import build_array_meta
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 
@@ -26,7 +26,7 @@ def put(store: Any, path: str, meta: Any) -> None:
 
 
 def test_array_of_format_3_takes_one_request(store: Any) -> None:
-    put(store, "a", array_meta(shape=(3,)))
+    put(store, "a", build_array_meta(shape=(3,)))
     found = run_flow(open_flow.find("a"), store)
     assert isinstance(found, ArrayMeta)
     assert store.log == [("get", "a/zarr.json")]
@@ -39,7 +39,7 @@ def test_group_of_format_3_takes_one_request(store: Any) -> None:
 
 
 def test_array_of_format_2_takes_three_requests(store: Any) -> None:
-    put(store, "a", array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
+    put(store, "a", build_array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
     found = run_flow(open_flow.find("a"), store)
     assert isinstance(found, ArrayMeta)
     assert found.attributes == {"x": 1}
@@ -47,16 +47,16 @@ def test_array_of_format_2_takes_three_requests(store: Any) -> None:
 
 
 def test_format_2_asked_for_skips_format_3(store: Any) -> None:
-    put(store, "", array_meta(shape=(3,)))
-    put(store, "", array_meta(shape=(4,), zarr_format=2))
+    put(store, "", build_array_meta(shape=(3,)))
+    put(store, "", build_array_meta(shape=(4,), zarr_format=2))
     found = run_flow(open_flow.array("", zarr_format=2), store)
     assert found.shape == (4,)
     assert ("get", "zarr.json") not in store.log
 
 
 def test_format_3_goes_before_format_2(store: Any) -> None:
-    put(store, "", array_meta(shape=(3,)))
-    put(store, "", array_meta(shape=(4,), zarr_format=2))
+    put(store, "", build_array_meta(shape=(3,)))
+    put(store, "", build_array_meta(shape=(4,), zarr_format=2))
     assert run_flow(open_flow.array(""), store).shape == (3,)
 
 
@@ -74,7 +74,7 @@ def test_missing_zattrs_is_no_attributes(store: Any) -> None:
 
 @pytest.mark.parametrize("document", [b"", b"{", b"[]", b'{"zarr_format": 2}'])
 def test_broken_document_is_an_error_and_nothing_else_is_tried(store: Any, document: bytes) -> None:
-    put(store, "", array_meta(shape=(3,), zarr_format=2))
+    put(store, "", build_array_meta(shape=(3,), zarr_format=2))
     store.items["zarr.json"] = document
     with pytest.raises(MetadataError):
         run_flow(open_flow.find(""), store)
@@ -93,20 +93,20 @@ def test_the_other_kind_is_named(store: Any) -> None:
     with pytest.raises(NotFoundError, match="a group") as caught:
         run_flow(open_flow.array("a"), store)
     assert caught.value.kind == "array_not_found"
-    put(store, "b", array_meta(shape=()))
+    put(store, "b", build_array_meta(shape=()))
     with pytest.raises(NotFoundError, match="an array") as caught:
         run_flow(open_flow.group("b"), store)
     assert caught.value.kind == "group_not_found"
 
 
 def test_unchanged_document_is_parsed_once(store: Any) -> None:
-    put(store, "a", array_meta(shape=(3,)))
-    put(store, "b", array_meta(shape=(3,)))
+    put(store, "a", build_array_meta(shape=(3,)))
+    put(store, "b", build_array_meta(shape=(3,)))
     assert run_flow(open_flow.find("a"), store) is run_flow(open_flow.find("b"), store)
 
 
 def test_changed_document_is_parsed_again(store: Any) -> None:
-    put(store, "a", array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
+    put(store, "a", build_array_meta(shape=(3,), zarr_format=2, attributes={"x": 1}))
     run_flow(open_flow.find("a"), store)
     store.items["a/.zattrs"] = b'{"x": 2}'
     found = run_flow(open_flow.array("a"), store)

@@ -11,7 +11,7 @@ from tessarr.errors import MetadataError, TessarrWarning
 from tessarr.flow import walk
 from tessarr.flow.create import create
 from tessarr.flow.run import answer, run_flow
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.build import build_array_meta
 from tessarr.metadata.node import ArrayMeta, GroupMeta
 
 
@@ -24,7 +24,7 @@ def zarr_format(request: pytest.FixtureRequest) -> Any:
 def store(zarr_format: Any, empty_store: Any) -> Any:
     store = empty_store
     for path in ("z", "b/y", "b/x", "b/deep/er"):
-        run_flow(create(path, array_meta(shape=(2,), zarr_format=zarr_format)), store)
+        run_flow(create(path, build_array_meta(shape=(2,), zarr_format=zarr_format)), store)
     run_flow(create("empty", GroupMeta(zarr_format)), store)
     store.items["z/c/0"] = b"a chunk"
     store.items["notes/readme.txt"] = b"no node"
@@ -94,7 +94,7 @@ def test_documents_of_both_formats_at_a_listed_group_are_warned_of(empty_store: 
 
 def test_array_and_group_at_once_is_warned_of(empty_store: Any) -> None:
     store = empty_store
-    run_flow(create("a", array_meta(shape=(2,), zarr_format=2)), store)
+    run_flow(create("a", build_array_meta(shape=(2,), zarr_format=2)), store)
     store.items["a/.zgroup"] = b'{"zarr_format": 2}'
     with pytest.warns(TessarrWarning, match="both"):
         found = run_flow(walk.members("", 2), store)
@@ -111,7 +111,7 @@ def test_reserved_names_are_no_members(empty_store: Any) -> None:
 def test_below_lists_no_array_and_few_folders(empty_store: Any) -> None:
     """An array may have millions of chunks, and a bucket thousands of folders."""
     store = empty_store
-    run_flow(create("top/a/x", array_meta(shape=(2,))), store)
+    run_flow(create("top/a/x", build_array_meta(shape=(2,))), store)
     for name in ("zarr.json", "top/zarr.json", "top/a/zarr.json"):
         store.items.pop(name, None)
     store.items.update({f"top/a/x/c/{i}": b"" for i in range(9)})

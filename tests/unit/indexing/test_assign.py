@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sampling import examples
 from tessarr.errors import ArgumentError, CastError, TessarrWarning, TooLargeError
-from tessarr.indexing import broadcast_value, default, points
+from tessarr.indexing import broadcast_value, select, select_points
 from tessarr.testing import keys, walk
 
 SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (3, 2, 2, 3)]
@@ -41,7 +41,7 @@ def test_assignments(data: st.DataObject) -> None:
     if lengths and data.draw(st.integers(0, 9)) == 0:
         lengths[data.draw(st.integers(0, len(lengths) - 1))] += 1
     value = 1 + np.arange(int(np.prod(lengths)), dtype=np.int32).reshape(lengths)
-    selection = default(key, shape)
+    selection = select(key, shape)
     try:
         theirs[key] = value
     except ValueError:
@@ -114,7 +114,7 @@ def test_casts(value: Any, dtype: str) -> None:
     """Values are converted, or refused with the same builtin error, as NumPy does."""
     theirs = np.zeros((3, 2), dtype)
     ours = theirs.copy()
-    selection = default(slice(1, None), (3, 2))
+    selection = select(slice(1, None), (3, 2))
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
         expected = refusal(lambda: theirs.__setitem__(slice(1, None), value))
@@ -132,17 +132,17 @@ def test_casts(value: Any, dtype: str) -> None:
 def test_same_type_is_not_copied() -> None:
     """A value of the same type is passed on as it is, with strides of 0 where it is wide."""
     value = np.arange(4.0)
-    fitted = broadcast_value(value, default(slice(3), (5, 4)), value.dtype)
+    fitted = broadcast_value(value, select(slice(3), (5, 4)), value.dtype)
     assert np.shares_memory(fitted, value)
     assert fitted.strides == (0, 8)
-    one = broadcast_value(np.float64(1), points(([[0, 1], [2, 0]],), (5,)), value.dtype)
+    one = broadcast_value(np.float64(1), select_points(([[0, 1], [2, 0]],), (5,)), value.dtype)
     assert (one.shape, one.strides) == ((4,), (0,))
 
 
 def test_bytes_are_kept() -> None:
     """NaN payloads and the sign of zero survive."""
     value = np.array([0x7FF8DEADBEEF0001, 1 << 63], "u8").view("f8")
-    fitted = broadcast_value(value, default(..., (2,)), np.dtype("f8"))
+    fitted = broadcast_value(value, select(..., (2,)), np.dtype("f8"))
     assert fitted.tobytes() == value.tobytes()
 
 
@@ -150,12 +150,12 @@ def test_message_has_both_shapes() -> None:
     """The error says what was given and what it has to fit."""
     text = r"shape \(2, 3\) to a selection of shape \(4, 2\)"
     with pytest.raises(ArgumentError, match=text):
-        broadcast_value(np.ones((2, 3)), default(..., (4, 2)), np.dtype("f8"))
+        broadcast_value(np.ones((2, 3)), select(..., (4, 2)), np.dtype("f8"))
 
 
 @pytest.mark.parametrize("value", [[7], [[7]], np.array([7]), np.ones((1, 1, 1), "i4") * 7])
 def test_a_value_of_one_element_fits_a_full_index(value: Any) -> None:
-    ready = broadcast_value(value, default((1, 2), (3, 4)), np.dtype("i4"))
+    ready = broadcast_value(value, select((1, 2), (3, 4)), np.dtype("i4"))
     assert isinstance(ready, np.ndarray)
     assert ready.shape == ()
     assert ready == 7
@@ -164,4 +164,4 @@ def test_a_value_of_one_element_fits_a_full_index(value: Any) -> None:
 @pytest.mark.parametrize("wrap", [memoryview, lambda values: array.array("i", values.tolist())])
 def test_buffers_warn_as_arrays_do(wrap: Callable[[Any], Any]) -> None:
     with pytest.warns(TessarrWarning, match="300"):
-        broadcast_value(wrap(np.array([1, 300])), default((), (2,)), np.dtype("i1"))
+        broadcast_value(wrap(np.array([1, 300])), select((), (2,)), np.dtype("i1"))

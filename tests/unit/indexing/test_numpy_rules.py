@@ -1,4 +1,4 @@
-"""`default` selects what NumPy selects: value, shape, type, and class of error."""
+"""`select` selects what NumPy selects: value, shape, type, and class of error."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sampling import examples
 from tessarr.errors import ArgumentError, SelectionError
-from tessarr.indexing import basic, default
+from tessarr.indexing import select, select_basic
 from tessarr.testing import keys, walk
 
 SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (5, 1, 2), (3, 2, 2, 3)]
@@ -62,16 +62,16 @@ def numbered(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def assert_like_numpy(key: object, shape: tuple[int, ...]) -> bool:
-    """Compare `default` with NumPy; return whether the key was valid."""
+    """Compare `select` with NumPy; return whether the key was valid."""
     array = numbered(shape)
     expected, error = outcome(array, key)
     if error is not None:
         with pytest.raises((SelectionError, ArgumentError, TypeError)) as caught:
-            default(key, shape)
+            select(key, shape)
         # A ragged list is a bad index for us; NumPy fails earlier, to make an array.
         assert isinstance(caught.value, error) or error is ValueError
         return False
-    selection = default(key, shape)
+    selection = select(key, shape)
     walk.check(selection, shape)
     found = walk.take(array, selection)
     assert type(found) is type(expected)
@@ -110,13 +110,13 @@ def test_advanced_keys(data: st.DataObject) -> None:
 @examples(300)
 @given(st.data())
 def test_basic_keys(data: st.DataObject) -> None:
-    """Basic keys are valid, are ranges only, and come out the same through `basic`."""
+    """Basic keys are valid, are ranges only, and come out the same through `select_basic`."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.basic_keys(shape))
     assert assert_like_numpy(key, shape)
-    selection = basic(key, shape)
+    selection = select_basic(key, shape)
     assert all(isinstance(axis, tuple) and len(axis) == 3 for axis in selection.axes)
-    assert selection.axes == default(key, shape).axes
+    assert selection.axes == select(key, shape).axes
 
 
 @examples(300)
@@ -151,24 +151,24 @@ def test_wild_keys(data: st.DataObject) -> None:
 def test_messages(key: object, kind: str, text: str) -> None:
     """An error names what is wrong, where, and its kind."""
     with pytest.raises(SelectionError, match=text) as caught:
-        default(key, (4, 5))
+        select(key, (4, 5))
     assert caught.value.kind == kind
 
 
 def test_zero_step_is_a_value_error() -> None:
     """As in NumPy, a step of 0 is a ValueError; and no slice has a word in it."""
     with pytest.raises(ArgumentError, match="step cannot be zero"):
-        default(slice(None, None, 0), (4,))
+        select(slice(None, None, 0), (4,))
     with pytest.raises(TypeError, match="slice indices"):
-        default(slice("a", None), (4,))
+        select(slice("a", None), (4,))
 
 
 def test_basic_refuses_arrays() -> None:
-    """`basic` has no index arrays and no masks."""
+    """`select_basic` has no index arrays and no masks."""
     for key in ([0], np.ones(4, bool), True):
         with pytest.raises(SelectionError, match="basic"):
-            basic(key, (4,))
-    assert basic(np.int64(-1), (4,)).axes == ((3, 1, 1),)
+            select_basic(key, (4,))
+    assert select_basic(np.int64(-1), (4,)).axes == ((3, 1, 1),)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_basic_refuses_arrays() -> None:
 )
 def test_lists_become_ranges(key: object, axes: object, out_axes: object) -> None:
     """Even lists are ranges, and joint lists that do not walk together are taken apart."""
-    selection = default(key, (6, 6))
+    selection = select(key, (6, 6))
     assert (selection.axes, selection.out_axes) == (axes, out_axes)
     assert_like_numpy(key, (6, 6))
 
@@ -194,7 +194,7 @@ def test_lists_are_copied() -> None:
     """Changing an index array after the call changes nothing."""
     index = np.array([0, 3, 1])
     other = np.array([1, 1, 2])
-    alone, joint = default(index, (5,)), default((index, other), (5, 5))
+    alone, joint = select(index, (5,)), select((index, other), (5, 5))
     index[:] = 1000
     other[:] = 1000
     walk.check(alone, (5,))
@@ -204,9 +204,9 @@ def test_lists_are_copied() -> None:
 def test_scalars() -> None:
     """Integers for every axis give a scalar; with ``...`` NumPy gives an array without axes."""
     array = numbered((2, 3))
-    assert default((1, np.int8(-1)), (2, 3)).scalar
-    assert default((), ()).scalar
+    assert select((1, np.int8(-1)), (2, 3)).scalar
+    assert select((), ()).scalar
     for key in ((1, 2, ...), (1,), (1, 2, None), (1, 2, True)):
-        selection = default(key, (2, 3))
+        selection = select(key, (2, 3))
         assert not selection.scalar
         assert isinstance(walk.take(array, selection), np.ndarray)

@@ -1,4 +1,4 @@
-"""`outer`, `points`, `mask` and `block` against what they mean in terms of NumPy."""
+"""Outer, pointwise, mask and block selections against NumPy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sampling import examples
 from tessarr.errors import SelectionError
 from tessarr.format.chunk_grid import RegularGrid
-from tessarr.indexing import Selection, block, mask, outer, points
+from tessarr.indexing import Selection, select_blocks, select_mask, select_outer, select_points
 from tessarr.testing import keys, walk
 
 SHAPES = [(), (1,), (7,), (0,), (3, 4), (2, 0, 3), (2, 3, 4), (5, 1, 2), (3, 2, 2, 3)]
@@ -54,16 +54,18 @@ def test_outer(data: st.DataObject) -> None:
     key = data.draw(keys.outer_keys(shape))
     expected = np.asarray(outer_by_numpy(numbered(shape), key))
     has_ellipsis = any(item is ... for item in (key if isinstance(key, tuple) else (key,)))
-    same(outer(key, shape), shape, expected if expected.ndim or has_ellipsis else expected[()])
+    same(
+        select_outer(key, shape), shape, expected if expected.ndim or has_ellipsis else expected[()]
+    )
 
 
 @examples(300)
 @given(st.data())
 def test_points(data: st.DataObject) -> None:
-    """With an index for every axis `points` is NumPy's own indexing."""
+    """With an index for every axis `select_points` is NumPy's own indexing."""
     shape = data.draw(st.sampled_from(SHAPES))
     key = data.draw(keys.point_keys(shape))
-    same(points(key, shape), shape, numbered(shape)[key])
+    same(select_points(key, shape), shape, numbered(shape)[key])
 
 
 @examples(300)
@@ -76,16 +78,16 @@ def test_points_beside_slices(data: st.DataObject) -> None:
     key[sliced] = data.draw(keys.slices(shape[sliced]))
     moved = np.moveaxis(numbered(shape), sliced, -1)
     expected = moved[(*(item for n, item in enumerate(key) if n != sliced), key[sliced])]
-    same(points(tuple(key), shape), shape, expected)
+    same(select_points(tuple(key), shape), shape, expected)
 
 
 @examples(200)
 @given(st.data())
 def test_masks(data: st.DataObject) -> None:
-    """A mask is the same by `mask`, `points`, and NumPy."""
+    """A mask is the same by `select_mask`, `select_points`, and NumPy."""
     shape = data.draw(st.sampled_from(SHAPES))
     chosen = data.draw(keys.masks(shape))
-    for kind in (mask, points):
+    for kind in (select_mask, select_points):
         same(kind(chosen, shape), shape, numbered(shape)[chosen])
 
 
@@ -103,7 +105,7 @@ def test_blocks(data: st.DataObject) -> None:
         for blocks, chunk, size in zip(picked, chunk_shape, shape, strict=True)
     ]
     expected = numbered(shape)[np.ix_(*indices)] if shape else np.array(0, np.int32)
-    same(block(key, shape, RegularGrid(chunk_shape).cuts), shape, expected)
+    same(select_blocks(key, shape, RegularGrid(chunk_shape).cuts), shape, expected)
 
 
 def outer_by_numpy_blocks(key: Any, grid: list[int]) -> list[list[int]]:
@@ -122,38 +124,38 @@ def test_outer_of_several_dimensions() -> None:
     """An index array of several dimensions puts them in its place, a mask its points."""
     a = numbered((4, 3, 2))
     index = np.array([[0, 3], [1, 1]])
-    same(outer((index, slice(None), [1, 0]), a.shape), a.shape, a[index][..., [1, 0]])
+    same(select_outer((index, slice(None), [1, 0]), a.shape), a.shape, a[index][..., [1, 0]])
     chosen = a[..., 0] % 4 == 0
-    same(outer((chosen, [1]), a.shape), a.shape, a[chosen][:, [1]])
-    same(outer((None, 0, None, [2, 0]), a.shape), a.shape, a[0][[2, 0]][None, None])
+    same(select_outer((chosen, [1]), a.shape), a.shape, a[chosen][:, [1]])
+    same(select_outer((None, 0, None, [2, 0]), a.shape), a.shape, a[0][[2, 0]][None, None])
 
 
 def test_outer_lists_become_ranges() -> None:
     """An even list, or a mask with even gaps, is a range in the engine."""
-    selection = outer(([1, 3, 5], [True, False, True], 4), (6, 3, 5))
+    selection = select_outer(([1, 3, 5], [True, False, True], 4), (6, 3, 5))
     assert selection.axes == ((1, 2, 3), (0, 2, 2), (4, 1, 1))
     assert selection.out_axes == (0, 1, None)
 
 
 def test_scalars() -> None:
     """Integers for every axis give a scalar here too, but never in blocks."""
-    assert outer((0, -1), (2, 3)).scalar
-    assert points((0, -1), (2, 3)).scalar
-    assert not block((0, -1), (2, 3), RegularGrid((1, 1)).cuts).scalar
-    assert not points((0, [1]), (2, 3)).scalar
+    assert select_outer((0, -1), (2, 3)).scalar
+    assert select_points((0, -1), (2, 3)).scalar
+    assert not select_blocks((0, -1), (2, 3), RegularGrid((1, 1)).cuts).scalar
+    assert not select_points((0, [1]), (2, 3)).scalar
 
 
 @pytest.mark.parametrize(
     ("kind", "key", "text"),
     [
-        (outer, (0, 0, 0), "too many indices"),
-        (outer, (0, [3]), "index 3 is out of bounds for axis 1 with size 3"),
-        (outer, (True, 0), "masks of one axis"),
-        (outer, ([True, False, True],), "axis 0 has size 2, the mask 3"),
-        (points, ([0, 1], [0, 1, 2]), "broadcast together"),
-        (points, ([0, 2], [0, 0]), "index 2 is out of bounds for axis 0 with size 2"),
-        (mask, [True, False], "boolean and of shape"),
-        (mask, [[1, 0, 1], [0, 0, 0]], "boolean and of shape"),
+        (select_outer, (0, 0, 0), "too many indices"),
+        (select_outer, (0, [3]), "index 3 is out of bounds for axis 1 with size 3"),
+        (select_outer, (True, 0), "masks of one axis"),
+        (select_outer, ([True, False, True],), "axis 0 has size 2, the mask 3"),
+        (select_points, ([0, 1], [0, 1, 2]), "broadcast together"),
+        (select_points, ([0, 2], [0, 0]), "index 2 is out of bounds for axis 0 with size 2"),
+        (select_mask, [True, False], "boolean and of shape"),
+        (select_mask, [[1, 0, 1], [0, 0, 0]], "boolean and of shape"),
     ],
 )
 def test_errors(kind: Any, key: object, text: str) -> None:
@@ -166,7 +168,7 @@ def test_a_second_mask_of_several_axes_is_refused() -> None:
     """The engine walks one joint group."""
     both = np.ones((2, 2), bool)
     with pytest.raises(SelectionError, match="one of several"):
-        outer((both, both), (2, 2, 2, 2))
+        select_outer((both, both), (2, 2, 2, 2))
 
 
 @pytest.mark.parametrize(
@@ -183,14 +185,14 @@ def test_a_second_mask_of_several_axes_is_refused() -> None:
 def test_block_errors(key: object, text: str) -> None:
     """Blocks are counted in chunks and come whole."""
     with pytest.raises(SelectionError, match=text):
-        block(key, (5, 4), RegularGrid((2, 4)).cuts)
+        select_blocks(key, (5, 4), RegularGrid((2, 4)).cuts)
 
 
 def test_ranges_of_every_short_list() -> None:
     """A list becomes a range exactly if it steps evenly."""
     for indices in itertools.chain(*(itertools.product(range(4), repeat=n) for n in range(5))):
-        (walked,) = outer(list(indices), (4,)).axes
+        (walked,) = select_outer(list(indices), (4,)).axes
         even = len({b - a for a, b in itertools.pairwise(indices)} - {0}) <= 1
         even = even and not any(a == b for a, b in itertools.pairwise(indices))
         assert isinstance(walked, tuple) == even
-        walk.check(outer(list(indices), (4,)), (4,))
+        walk.check(select_outer(list(indices), (4,)), (4,))

@@ -24,8 +24,8 @@ from tessarr.codecs import (
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.format.chunk_key_encoding import DefaultKeys, V2Keys
 from tessarr.metadata import v2, v3
-from tessarr.metadata.attributes import attributes_of
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.attributes import normalize_attributes
+from tessarr.metadata.build import build_array_meta
 
 
 def survives(meta):
@@ -40,7 +40,7 @@ def survives(meta):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("shape", [(), (10,), (0, 5), (10, 20, 30)])
 def test_what_is_built_is_what_is_read_back(zarr_format, dtype, order, shape):
-    meta = array_meta(shape=shape, dtype=dtype, order=order, zarr_format=zarr_format)
+    meta = build_array_meta(shape=shape, dtype=dtype, order=order, zarr_format=zarr_format)
     assert survives(meta)
     assert meta.fill_value == bytes(meta.data_type.item_bytes)
     description = meta.description()
@@ -50,14 +50,14 @@ def test_what_is_built_is_what_is_read_back(zarr_format, dtype, order, shape):
 
 
 def test_defaults():
-    meta = array_meta(shape=(10000, 10000), dtype="int32")
+    meta = build_array_meta(shape=(10000, 10000), dtype="int32")
     assert meta.zarr_format == 3
     assert meta.chunk_shape == (313, 313)
     assert meta.codecs.codecs == (Bytes("little"), Blosc("lz4", 5, 1, typesize=4))
     assert meta.chunk_key_encoding == DefaultKeys("/")
     assert meta.attributes == {}
-    assert array_meta(shape=3, dtype="u1").codecs.array_bytes == Bytes(None)
-    old = array_meta(shape=3, dtype="i4", zarr_format=2)
+    assert build_array_meta(shape=3, dtype="u1").codecs.array_bytes == Bytes(None)
+    old = build_array_meta(shape=3, dtype="i4", zarr_format=2)
     assert old.codecs.bytes_bytes == (Blosc("lz4", 5, 1, typesize=4),)
     assert old.chunk_key_encoding == V2Keys(".")
 
@@ -65,7 +65,7 @@ def test_defaults():
 @pytest.mark.parametrize("none", [None, [], ()])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_none_means_no_compression(none, zarr_format):
-    meta = array_meta(shape=3, compressors=none, filters=none, zarr_format=zarr_format)
+    meta = build_array_meta(shape=3, compressors=none, filters=none, zarr_format=zarr_format)
     assert meta.codecs.codecs == (Bytes("little"),)
     assert survives(meta)
 
@@ -82,24 +82,24 @@ def test_none_means_no_compression(none, zarr_format):
 )
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_forms_of_a_codec(compressors, zarr_format):
-    meta = array_meta(shape=3, compressors=compressors, zarr_format=zarr_format)
+    meta = build_array_meta(shape=3, compressors=compressors, zarr_format=zarr_format)
     assert meta.codecs.bytes_bytes == (GZip(3),)
     assert survives(meta)
 
 
 def test_codecs_of_numcodecs(monkeypatch):
     numcodecs = pytest.importorskip("numcodecs")
-    meta = array_meta(shape=3, compressors=numcodecs.Blosc("zstd", 3, 2), zarr_format=2)
+    meta = build_array_meta(shape=3, compressors=numcodecs.Blosc("zstd", 3, 2), zarr_format=2)
     assert meta.codecs.bytes_bytes == (Blosc("zstd", 3, 2, typesize=8),)
     filters = [numcodecs.Delta("f8")]
-    meta = array_meta(shape=3, compressors=numcodecs.Zlib(3), filters=filters, zarr_format=2)
+    meta = build_array_meta(shape=3, compressors=numcodecs.Zlib(3), filters=filters, zarr_format=2)
     assert meta.codecs.codecs == (Delta("f8"), Bytes("little"), Zlib(3))
     assert survives(meta)
-    meta = array_meta(shape=3, compressors=numcodecs.BZ2())
+    meta = build_array_meta(shape=3, compressors=numcodecs.BZ2())
     assert meta.codecs.bytes_bytes == (BZ2(),)
     monkeypatch.setitem(numcodecs.registry.codec_registry, "test.theirs", numcodecs.Zlib)
     with pytest.raises(UnsupportedError, match="format 3"):
-        array_meta(shape=3, compressors={"id": "test.theirs"})
+        build_array_meta(shape=3, compressors={"id": "test.theirs"})
 
 
 def test_codecs_of_format_2_may_stand_anywhere():
@@ -112,44 +112,48 @@ def test_codecs_of_format_2_may_stand_anywhere():
         ({"codecs": [Shuffle(4), Zlib()]}, ["shuffle"], "zlib"),
         ({"filters": [Transpose("F")], "compressors": None}, [], None),
     ]:
-        meta = array_meta(shape=(3, 4), dtype="i4", zarr_format=2, **arguments)
+        meta = build_array_meta(shape=(3, 4), dtype="i4", zarr_format=2, **arguments)
         document = v2.to_json(meta)
         assert [codec["id"] for codec in document["filters"] or []] == filters
         assert (document["compressor"] or {"id": None})["id"] == compressor
         assert survives(meta)
     with pytest.raises(ArgumentError, match="'delta' takes an array"):
-        array_meta(shape=3, filters=[Shuffle(8), Delta("f8")], zarr_format=2)
+        build_array_meta(shape=3, filters=[Shuffle(8), Delta("f8")], zarr_format=2)
 
 
 def test_choices_are_recorded():
-    meta = array_meta(shape=3, dtype="u1", compressors=Blosc(shuffle=-1))
+    meta = build_array_meta(shape=3, dtype="u1", compressors=Blosc(shuffle=-1))
     assert meta.codecs.bytes_bytes == (Blosc(shuffle="bitshuffle", typesize=1),)
-    meta = array_meta(shape=3, dtype="c16", compressors=Blosc(shuffle=-1))
+    meta = build_array_meta(shape=3, dtype="c16", compressors=Blosc(shuffle=-1))
     assert meta.codecs.bytes_bytes == (Blosc(shuffle="shuffle", typesize=16),)
-    meta = array_meta(shape=3, dtype="u1", compressors=Blosc(shuffle=-1), zarr_format=2)
+    meta = build_array_meta(shape=3, dtype="u1", compressors=Blosc(shuffle=-1), zarr_format=2)
     assert meta.codecs.bytes_bytes == (Blosc(shuffle=-1, typesize=1),)
     assert meta.description()["chain"]["bytes_bytes"][0]["shuffle"] == 2
-    meta = array_meta(shape=3, dtype="V300", compressors=Blosc())
+    meta = build_array_meta(shape=3, dtype="V300", compressors=Blosc())
     assert meta.description()["chain"]["bytes_bytes"][0]["typesize"] == 1
     assert survives(meta)
 
 
 def test_codecs_are_the_whole_chain():
-    meta = array_meta(shape=(3, 4), codecs=[Transpose("F"), "zstd", "crc32c"])
+    meta = build_array_meta(shape=(3, 4), codecs=[Transpose("F"), "zstd", "crc32c"])
     assert meta.codecs.codecs == (Transpose((1, 0)), Bytes("little"), Zstd(0), Crc32c())
     assert meta.order == "F"
-    old = array_meta(shape=(3, 4), codecs=[Transpose("F"), Bytes("big"), Zlib(2)], zarr_format=2)
+    old = build_array_meta(
+        shape=(3, 4), codecs=[Transpose("F"), Bytes("big"), Zlib(2)], zarr_format=2
+    )
     assert old.data_type.numpy == np.dtype(">f8")
     assert v2.to_json(old)["order"] == "F"
     assert survives(old)
     with pytest.raises(ArgumentError, match="together with codecs"):
-        array_meta(shape=3, codecs=["bytes"], compressors=None)
+        build_array_meta(shape=3, codecs=["bytes"], compressors=None)
     with pytest.raises(ArgumentError, match="takes bytes"):
-        array_meta(shape=3, codecs=["zstd", "bytes"])
+        build_array_meta(shape=3, codecs=["zstd", "bytes"])
 
 
 def test_shards():
-    meta = array_meta(shape=(100, 100), chunks=(10, 10), shards=(50, 50), order="F", compressors=[])
+    meta = build_array_meta(
+        shape=(100, 100), chunks=(10, 10), shards=(50, 50), order="F", compressors=[]
+    )
     assert meta.shards == (50, 50)
     assert meta.chunk_shape == (10, 10)
     sharding = meta.codecs.array_bytes
@@ -169,18 +173,18 @@ def test_shards():
     ],
 )
 def test_forms_of_shards(chunks, shards, expected):
-    meta = array_meta(shape=(105, 60), dtype="u1", chunks=chunks, shards=shards)
+    meta = build_array_meta(shape=(105, 60), dtype="u1", chunks=chunks, shards=shards)
     assert (meta.chunk_shape, meta.shards) == expected
 
 
 def test_a_guess_for_subchunks_divides_the_shard():
-    meta = array_meta(shape=(10**5, 10**5), dtype="u2", shards=(9999, 1000))
+    meta = build_array_meta(shape=(10**5, 10**5), dtype="u2", shards=(9999, 1000))
     assert all(s % c == 0 for s, c in zip(meta.shards, meta.chunk_shape, strict=True))
 
 
 def test_all_faults_are_named_at_once():
     with pytest.raises(ArgumentError) as caught:
-        array_meta(
+        build_array_meta(
             shape=(10, -1),
             dtype="u1",
             fill_value=300,
@@ -245,7 +249,7 @@ def test_all_faults_are_named_at_once():
 )
 def test_faults(arguments, message):
     with pytest.raises((ArgumentError, UnsupportedError), match=message):
-        array_meta(**{"shape": 10, **arguments})
+        build_array_meta(**{"shape": 10, **arguments})
 
 
 @pytest.mark.parametrize(
@@ -259,34 +263,36 @@ def test_faults(arguments, message):
     ],
 )
 def test_forms_of_key_encodings(encoding, expected):
-    meta = array_meta(shape=3, chunk_key_encoding=encoding)
+    meta = build_array_meta(shape=3, chunk_key_encoding=encoding)
     assert meta.chunk_key_encoding == expected
     assert survives(meta)
 
 
 def test_fill_values():
     nan = np.frombuffer(b"\1\0\xc0\x7f", "<f4")[0]
-    assert array_meta(shape=3, dtype="f4", fill_value=nan).fill_value == b"\1\0\xc0\x7f"
-    assert array_meta(shape=3, dtype="f4", fill_value="0x7fc00001").fill_value == b"\1\0\xc0\x7f"
-    old = array_meta(shape=3, dtype="f4", fill_value=nan, zarr_format=2)
+    assert build_array_meta(shape=3, dtype="f4", fill_value=nan).fill_value == b"\1\0\xc0\x7f"
+    assert (
+        build_array_meta(shape=3, dtype="f4", fill_value="0x7fc00001").fill_value == b"\1\0\xc0\x7f"
+    )
+    old = build_array_meta(shape=3, dtype="f4", fill_value=nan, zarr_format=2)
     assert old.fill_value == np.float32("nan").tobytes()  # format 2 has but one NaN
     assert survives(old)
-    assert array_meta(shape=3, fill_value=None).fill_value == bytes(8)
-    assert array_meta(shape=3, fill_value=None, zarr_format=2).fill_value is None
-    big = array_meta(shape=3, dtype=">i2", fill_value=1)
+    assert build_array_meta(shape=3, fill_value=None).fill_value == bytes(8)
+    assert build_array_meta(shape=3, fill_value=None, zarr_format=2).fill_value is None
+    big = build_array_meta(shape=3, dtype=">i2", fill_value=1)
     assert big.fill_value == np.int16(1).tobytes()
-    assert array_meta(shape=3, dtype=">i2", fill_value=1, zarr_format=2).fill_value == b"\0\1"
+    assert build_array_meta(shape=3, dtype=">i2", fill_value=1, zarr_format=2).fill_value == b"\0\1"
 
 
 def test_attributes():
-    assert attributes_of({"a": np.float32(0.5), "b": (1,)}) == {"a": 0.5, "b": [1]}
+    assert normalize_attributes({"a": np.float32(0.5), "b": (1,)}) == {"a": 0.5, "b": [1]}
     with pytest.raises(ArgumentError, match="attributes/a: a value of type complex"):
-        attributes_of({"a": 1j})
-    assert attributes_of(None) == {}
+        normalize_attributes({"a": 1j})
+    assert normalize_attributes(None) == {}
 
 
 def test_names_of_axes():
-    meta = array_meta(shape=(3, 4), dimension_names=["x", None])
+    meta = build_array_meta(shape=(3, 4), dimension_names=["x", None])
     assert meta.dimension_names == ("x", None)
     assert survives(meta)
 
@@ -304,28 +310,28 @@ class _Plus(ArrayArrayCodec):
 
 @pytest.mark.parametrize("shards", ["auto", True])
 def test_shards_that_are_chosen(shards):
-    meta = array_meta(shape=(10**5, 10**5), dtype="u2", shards=shards)
+    meta = build_array_meta(shape=(10**5, 10**5), dtype="u2", shards=shards)
     assert all(s % c == 0 for s, c in zip(meta.shards, meta.chunk_shape, strict=True))
     assert 2**18 <= np.prod(meta.chunk_shape) * 2 <= 2**20
     assert 2**25 < np.prod(meta.shards) * 2 <= 2**26
-    given = array_meta(shape=(100, 10), dtype="u1", chunks=(30, 10), shards=shards)
+    given = build_array_meta(shape=(100, 10), dtype="u1", chunks=(30, 10), shards=shards)
     assert (given.chunk_shape, given.shards) == ((30, 10), (120, 10))
-    assert array_meta(shape=(), dtype="u1", shards=shards).shards == ()
-    assert array_meta(shape=(0, 5), dtype="u1", shards=shards).shards == (1, 5)
+    assert build_array_meta(shape=(), dtype="u1", shards=shards).shards == ()
+    assert build_array_meta(shape=(0, 5), dtype="u1", shards=shards).shards == (1, 5)
 
 
 def test_shards_with_their_index_at_the_start():
     given = {"shape": (4,), "index_location": "start"}
-    meta = array_meta(shape=8, chunks=2, shards=given)
+    meta = build_array_meta(shape=8, chunks=2, shards=given)
     assert meta.shards == (4,)
     assert meta.codecs.array_bytes.index_location == "start"
 
 
 def test_a_python_codec_may_come_before_shards():
     """The smallest part that is read by itself is then the shard."""
-    meta = array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
+    meta = build_array_meta(shape=8, chunks=8, codecs=[_Plus(), ShardingIndexed((4,))])
     assert meta.chunk_shape == (8,)
-    assert array_meta(shape=8, chunks=4, shards=8, filters=[_Plus()]).shards == (8,)
+    assert build_array_meta(shape=8, chunks=4, shards=8, filters=[_Plus()]).shards == (8,)
 
 
 @pytest.mark.parametrize(
@@ -345,5 +351,5 @@ def test_a_python_codec_may_come_before_shards():
 )
 def test_messages_name_what_the_user_gave(arguments, message):
     with pytest.raises((ArgumentError, UnsupportedError)) as caught:
-        array_meta(shape=8, **arguments)
+        build_array_meta(shape=8, **arguments)
     assert message in str(caught.value)

@@ -12,7 +12,7 @@ from tessarr.codecs import Blosc, Bytes, GZip, Transpose, Zlib
 from tessarr.errors import MetadataError, TessarrWarning, UnsupportedError
 from tessarr.format.chunk_key_encoding import V2Keys
 from tessarr.metadata import GroupMeta, v2
-from tessarr.metadata.build import array_meta
+from tessarr.metadata.build import build_array_meta
 
 MINIMAL = {
     "zarr_format": 2,
@@ -196,12 +196,12 @@ def test_attributes_survive_a_rewrite():
     ],
 )
 def test_documents_have_the_sizes_that_the_tutorial_prints(size, arguments):
-    written = v2.dump(array_meta(zarr_format=2, **arguments))
+    written = v2.dump(build_array_meta(zarr_format=2, **arguments))
     assert sum(map(len, written.values())) == size
 
 
 def test_the_text_of_a_document():
-    meta = array_meta(
+    meta = build_array_meta(
         shape=(20, 20),
         chunks=(10, 10),
         dtype="i4",

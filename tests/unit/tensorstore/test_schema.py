@@ -200,9 +200,9 @@ def test_constraints_come_back_from_metadata() -> None:
 
 def test_existing_arrays_of_other_grids() -> None:
     """A rectilinear grid has no write chunk to tell of, and meets no constraint on one."""
-    from tessarr.metadata.build import array_meta
+    from tessarr.metadata.build import build_array_meta
 
-    meta = array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
+    meta = build_array_meta(shape=(10,), dtype="int8", chunks=[[3, 7]])
     assert properties_of(meta, WHOLE).chunk_layout.write_chunk.shape == (None,)
     with pytest.raises(ArgumentError, match="chunk_shape"):
         grid = {"name": "regular", "configuration": {"chunk_shape": [5]}}

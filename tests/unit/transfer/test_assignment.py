@@ -323,8 +323,8 @@ def test_what_is_indexed_by_labels_is_read_as_a_whole():
 
 
 def test_small_values_are_read_as_a_whole():
-    from tessarr.indexing import default
+    from tessarr.indexing import select
 
     target = new()
-    whole = assign(target, default((0,), SHAPE), Sliced(VALUES[0]))
+    whole = assign(target, select((0,), SHAPE), Sliced(VALUES[0]))
     np.testing.assert_array_equal(whole, VALUES[0])

@@ -232,7 +232,7 @@ def lengths(low: int) -> Callable[[Any, str], tuple[int, ...]]:
 def refuse(problems: Problems) -> None:
     """Raise what was found to be wrong, if anything was."""
     if problems.found:
-        raise ArgumentError(problems.told("; "))
+        raise ArgumentError(problems.join_messages("; "))
 
 
 def compare(what: str, wanted: Any, found: Any) -> None:

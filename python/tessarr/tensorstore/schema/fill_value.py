@@ -12,7 +12,7 @@ from tessarr import dtype as data_types
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, TooLargeError
 from tessarr.format.validation import Problems
-from tessarr.metadata.build import fill_bytes
+from tessarr.metadata.build import encode_fill_value
 from tessarr.tensorstore.json.integers import check_integers
 from tessarr.tensorstore.json.parse import plain
 from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
@@ -112,7 +112,7 @@ def _element(stored: data_types.DataType, value: Any) -> bytes:
     problems = Problems(strict=True)  # a schema is not a stored document
     fill = stored.fill_from_json(value, 3, "fill_value", problems)
     if fill is None or problems.found:
-        raise ArgumentError(problems.told("; "))
+        raise ArgumentError(problems.join_messages("; "))
     return fill
 
 
@@ -273,7 +273,7 @@ def new_fill(fill: npt.NDArray[Any] | None, stored: data_types.DataType) -> byte
     if fill.dtype != stored.numpy:
         fill = _converted(fill, element_of(stored, WHOLE).dtype)
     try:
-        return fill_bytes(stored, fill.reshape(-1)[0])
+        return encode_fill_value(stored, fill.reshape(-1)[0])
     except (ValueError, TypeError, OverflowError) as error:
         raise ArgumentError(f"fill_value: {error}", kind="cannot_cast") from error
 

@@ -10,7 +10,7 @@ import numpy as np
 from tessarr._safe_repr import safe_repr
 from tessarr.errors import ArgumentError, UnsupportedError
 from tessarr.index_space import IndexDomain, IndexTransform
-from tessarr.indexing import has_dtype, objects
+from tessarr.indexing import has_dtype, to_objects
 from tessarr.tensorstore.context.context import Context
 from tessarr.tensorstore.driver import Driver
 from tessarr.tensorstore.future.future import NOTHING, failed, finished
@@ -140,7 +140,7 @@ def _object_elements(source: Any, data_type: DataType, copy: bool | None) -> npt
         elements(source, data_type)
         return source
     _refuse_copy(copy)
-    made = np.asarray(source) if has_dtype(source) else objects(source, 32)
+    made = np.asarray(source) if has_dtype(source) else to_objects(source, 32)
     return elements(made.astype("O", copy=False), data_type)
 
 

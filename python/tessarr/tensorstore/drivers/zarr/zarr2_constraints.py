@@ -187,7 +187,7 @@ def _settle(both: FiltersAndCompressor, spec: ArraySpec, order: Order) -> Chain:
     problems = Problems()
     v2.check_codecs(spec, *both, problems)
     problems.check("metadata")
-    return v2.chain(order == "F", len(spec.shape), *both).resolve(spec, 2)
+    return v2.build_chain(order == "F", len(spec.shape), *both).resolve(spec, 2)
 
 
 _BLOSC: Final = compressor_from_json({"id": "blosc"})
@@ -196,7 +196,7 @@ _KEYS: Final = {None: V2Keys("."), ".": V2Keys("."), "/": V2Keys("/")}
 
 def codec_of(meta: ArrayMeta) -> CodecSpec:
     """Return how the chunks of an array are encoded."""
-    _, filters, compressor = v2.split(meta.codecs, meta.rank, meta.last_is_filter)
+    _, filters, compressor = v2.split_chain(meta.codecs, meta.rank, meta.last_is_filter)
     stated = None if compressor is None else compressor_from_json(compressor.to_json(2))
     return CodecSpec._of_compression(
         Compression(stated, [codec.to_json(2) for codec in filters] or None)
