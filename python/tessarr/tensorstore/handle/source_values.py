@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tessarr.errors import ArgumentError, TooLargeError
-from tessarr.indexing import has_dtype, objects
+from tessarr.indexing import has_dtype, to_objects
 from tessarr.tensorstore.schema.data_type import elements
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def convert_source(source: Any, data_type: DataType, rank: int) -> npt.NDArray[A
 def _object_array(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
     given = np.asarray(source) if has_dtype(source) else source  # also what is masked
     if data_type.name == "json":
-        values = objects(given, rank)
+        values = to_objects(given, rank)
         # Where there are no dimensions, what has axes is one element: lists of JSON.
-        return values if rank or not values.ndim else objects(values.tolist(), rank)
+        return values if rank or not values.ndim else to_objects(values.tolist(), rank)
     # Lists are followed as deep as there are dimensions; where there are none, as deep as they go.
-    values = objects(given, rank or _MAX_DEPTH).astype("O", copy=False)
+    values = to_objects(given, rank or _MAX_DEPTH).astype("O", copy=False)
     _check_rank(values, rank)
     # None would be stored as an empty element, and in memory what is derived would stay so.
     if set(map(type, values.flat)) <= {data_type.type}:

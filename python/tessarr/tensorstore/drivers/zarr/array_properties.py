@@ -10,9 +10,9 @@ import numpy as np
 
 from tessarr.codec import Bytes
 from tessarr.flow.create import documents
-from tessarr.indexing.fields import fields_of
+from tessarr.indexing.fields import find_fields
 from tessarr.metadata import v2, v3
-from tessarr.metadata.codec_roles import stages
+from tessarr.metadata.codec_roles import find_codec_roles
 from tessarr.tensorstore.drivers.zarr import zarr2_constraints, zarr3_constraints
 from tessarr.tensorstore.drivers.zarr.constraints import build_array_view
 from tessarr.tensorstore.drivers.zarr.inner_dimensions import InnerDimensions
@@ -51,9 +51,9 @@ class ArrayProperties:
 
     Examples
     --------
-    >>> from tessarr.metadata.build import array_meta
+    >>> from tessarr.metadata.build import build_array_meta
     >>> from tessarr.tensorstore.schema.element_type import WHOLE
-    >>> properties = properties_of(array_meta(shape=(3, 4), dtype="int8", compressors=None), WHOLE)
+    >>> properties = properties_of(build_array_meta(shape=(3, 4), dtype="int8", compressors=None), WHOLE)
     >>> properties.domain, properties.codec
     ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """
@@ -203,7 +203,7 @@ def _elements_of(
         return dtype, shape, dtype.dtype, dtype.dtype, None
     fields, stored = None, data_type.numpy
     if stored.names and not field.as_void:
-        fields = fields_of(field.name or stored.names[0], stored)
+        fields = find_fields(field.name or stored.names[0], stored)
         stored = fields.dtype
     return dtype, shape, dtype.dtype, stored, fields
 
@@ -218,7 +218,7 @@ def _valid_bits(data_type: DataType) -> npt.NDArray[np.uint8] | None:
 
 
 def _byte_order_of(meta: ArrayMeta) -> npt.NDArray[np.intp] | None:
-    data_type, serializer = meta.data_type, stages(meta).serializer
+    data_type, serializer = meta.data_type, find_codec_roles(meta).serializer
     if not isinstance(serializer, Bytes) or not serializer.swaps(data_type):
         return None
     places = np.arange(data_type.item_bytes)
