@@ -53,7 +53,8 @@ class ArrayProperties:
     --------
     >>> from tessarr.metadata.build import build_array_meta
     >>> from tessarr.tensorstore.schema.element_type import WHOLE
-    >>> properties = properties_of(build_array_meta(shape=(3, 4), dtype="int8", compressors=None), WHOLE)
+    >>> meta = build_array_meta(shape=(3, 4), dtype="int8", compressors=None)
+    >>> properties = properties_of(meta, WHOLE)
     >>> properties.domain, properties.codec
     ({ [0, 3*), [0, 4*) }, CodecSpec({'codecs': [{'name': 'bytes'}], 'driver': 'zarr3'}))
     """
