@@ -52,7 +52,7 @@ def describe_array(meta: ArrayMeta, write_empty_chunks: bool, missing: Missing) 
 def settled(meta: ArrayMeta, store: Store) -> ArrayMeta:
     """Return the metadata with what they leave to the store: the separator of format 2."""
     keys = meta.chunk_key_encoding
-    if isinstance(keys, V2Keys) and not keys.stated and get_dimension_separator(store) == "/":
+    if isinstance(keys, V2Keys) and not keys.is_explicit and get_dimension_separator(store) == "/":
         return replace(meta, chunk_key_encoding=V2Keys("/"))
     return meta
 
