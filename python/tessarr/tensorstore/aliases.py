@@ -1,4 +1,4 @@
-"""Names for annotations: what functions take."""
+"""Type aliases for annotations of the TensorStore interface."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = [
 ]
 
 RecheckCacheOption: TypeAlias = bool | Literal["open"] | float
-"""Since when what is remembered is fresh; a number is seconds since 1970."""
+"""When cached metadata or chunks count as fresh; a number is seconds since 1970."""
 
 DimSelectionLike: TypeAlias = Union[  # noqa: UP007 (it names itself)
     DimSelection, SupportsIndex, str, bytes, slice, Sequence["DimSelectionLike"]
 ]
-"""Which dimensions are meant: what ``ts.d[...]`` takes."""
+"""A selection of dimensions: an argument of ``ts.d[...]``."""
 
 NumpyIndexTerm: TypeAlias = SupportsIndex | slice | EllipsisType | npt.ArrayLike | None
 """One item of an index."""
 
 NumpyIndexingSpec: TypeAlias = NumpyIndexTerm | tuple[NumpyIndexTerm, ...]
-"""What brackets take."""
+"""An argument of brackets."""

@@ -1,7 +1,7 @@
-"""What stands behind a handle: the protocol of drivers, and what a spec says of one.
+"""`Driver`, the interface between a handle and the array behind it.
 
-A handle is a driver, a view of the driver's domain, and how it was opened. Views are made
-without the driver; only `Driver.read` and what is alike get the composed view.
+A handle is a driver, a view of the driver's domain, and an open mode. Indexing a handle does not
+call the driver; only `Driver.read` and similar methods receive the composed view.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ __all__ = ["NO_SCOPE", "Driver", "OperationScope", "ResizeRequest"]
 
 
 class OperationScope(NamedTuple):
-    """What a read or a write takes part in.
+    """The transaction, batch and read group of one read or write.
 
     Parameters
     ----------
     transaction : Transaction, optional
-        What writes are staged in, and reads see.
+        Stages writes; reads return staged values.
     batch : Batch, optional
-        What collects reads until it is submitted.
+        Collects reads until the user submits it.
     together : Together, optional
-        What collects reads that begin with this one.
+        Collects reads that start together.
     looks : bool
-        Whether bounds are looked at that may be too old.
+        Whether a read refreshes stale bounds first.
     sharing : Sharing, optional
-        What it shares with others that begin at the same time.
+        Shares metadata reads with operations that start together.
     """
 
     transaction: Any = None
@@ -55,7 +55,7 @@ class OperationScope(NamedTuple):
     sharing: Sharing | None = None
 
     def for_read_group(self, read_group: Together, sharing: Sharing) -> OperationScope:
-        """Return the same for what begins with others, and keeps no batch."""
+        """Return this scope in a read group, without the batch."""
         return self._replace(batch=None, read_group=read_group, sharing=sharing)
 
 
@@ -70,16 +70,16 @@ class ResizeRequest:
     Parameters
     ----------
     lower, upper : sequence of (int or None)
-        The new bounds of the driver's domain; None leaves one.
+        The new bounds of the driver's domain; None leaves a bound unchanged.
     metadata_only : bool
-        Whether what is outside stays stored.
+        Whether chunks outside the new bounds stay stored.
     expand_only, shrink_only : bool
-        Whether a bound that moves the other way is an error.
+        Whether shrinking, or growing, is an error.
     within : sequence of (interval or None)
-        Per dimension ``(lower, upper)``, beyond which nothing may be lost or added: those of the
-        view, where tied bounds must not be resized.
+        An interval ``(lower, upper)`` for each dimension: the bounds of the view. If tied bounds
+        must not be resized, elements outside it must not appear or disappear.
     tied
-        Whether bounds may be resized of what the view is no view of.
+        Whether a resize may affect elements outside the view.
     """
 
     lower: Sequence[int | None]
@@ -91,7 +91,7 @@ class ResizeRequest:
     resizes_tied: bool = False
 
     def resize_shape(self, shape: Shape) -> Shape:
-        """Return the new shape of an array, all of whose bounds begin at 0.
+        """Return the new shape of an array whose bounds start at 0.
 
         Raises
         ------
@@ -127,22 +127,22 @@ class ResizeRequest:
 
 
 class Driver:
-    """What reads and writes elements: an array in a store, or a view over other handles.
+    """Reads and writes elements of an array in a store, or of a view over other handles.
 
-    What a driver cannot do is an `UnsupportedError`, as here.
+    Operations that a driver does not support raise `UnsupportedError`, as here.
     """
 
     __slots__ = ("dtype",)
 
     name: ClassVar[str] = ""
-    """What specs call it; `driver_spec` knows who makes the spec of it."""
+    """The driver's name in specs."""
 
     dtype: DataType
     """The data type of the elements."""
 
     @property
     def domain(self) -> IndexDomain:
-        """Where there are elements, with labels; bounds that may be resized are implicit."""
+        """The domain with labels; bounds that can be resized are implicit."""
         raise NotImplementedError
 
     @property
@@ -152,23 +152,23 @@ class Driver:
 
     @property
     def readable(self) -> bool:
-        """Whether elements can be read."""
+        """Whether the driver can read."""
         return True
 
     @property
     def writable(self) -> bool:
-        """Whether elements can be written."""
+        """Whether the driver can write."""
         return True
 
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
-        """Return what a view is read of, and the view, with the bounds of now.
+        """Return the driver and view to read, with the current bounds.
 
         Parameters
         ----------
         view
-            A view of `domain`, or of what that was when a handle was made.
+            A view of `domain`, or of the domain at the time when the handle was created.
         using
             Transaction and batch.
 
@@ -180,19 +180,19 @@ class Driver:
         return self, propagated(view, self.domain) if view._has_implicit_bounds else view
 
     def stale_documents(self, scope: OperationScope) -> list[Expected]:
-        """Return what has to be looked at before a view is settled, as what is known is too old."""
+        """Return the stale documents to read before `refresh_bounds`."""
         return []
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
-        """Return the driver as a transaction has changed its bounds, to be told of in specs.
+        """Return the driver with the bounds that a transaction has staged, for specs.
 
-        Nobody is asked what has become of them.
+        This sends no request.
         """
         return self
 
     @property
     def resizable(self) -> bool:
-        """Whether there are bounds that can be changed."""
+        """Whether bounds can be resized."""
         return False
 
     def read(
@@ -205,27 +205,26 @@ class Driver:
         view
             A view of `domain`, finite.
         out
-            Where the elements go: of the view's shape and the NumPy data type. None for a new
-            array.
+            The output array: of the view's shape and the NumPy data type. None for a new array.
         using
             Transaction and batch.
 
         Returns
         -------
         Future
-            Of an array of the view's shape: `out`, if it was given. Of what is wrong the future
-            tells, too.
+            An array of the view's shape: `out`, if it is not None. Errors come from the future,
+            too.
         """
         self._raise_unsupported("read")
 
     @property
     def memory(self) -> npt.NDArray[Any] | None:
-        """The array whose elements are those of the driver, at the same indices; else None."""
+        """An array in memory with the driver's elements at the same indices, or None."""
         return None
 
     @property
     def stored_array(self) -> Array | None:
-        """The same, of what the engine reads as it is, with the bounds that are known of it."""
+        """An array that the engine can read directly, with its known bounds, or None."""
         return None
 
     def write(
@@ -246,28 +245,28 @@ class Driver:
         self._raise_unsupported("write")
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
-        """Look up what the bounds are now; the driver that has them may be the same."""
+        """Read the current bounds; return this driver or one with the new bounds."""
         from tessarr.tensorstore.future.future import Future
 
         return Future(self)
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
-        """Change the bounds; the driver that has the new ones may be the same."""
+        """Change the bounds; return this driver or one with the new bounds."""
         self._raise_unsupported("resize")
 
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
-        """Tell whether nothing is stored of a view, and whether all is.
+        """Return whether no chunk of a view is stored, and whether all chunks are stored.
 
-        None for what is not asked.
+        The result is None for a value that is not requested.
         """
         from tessarr.tensorstore.future.spawn import start
 
         return start(lambda: self._raise_unsupported("tell what is stored"), here=True)
 
     def storage_ids(self) -> frozenset[Any]:
-        """Tell where elements are, by anything that is equal only for what is the same place."""
+        """Return identifiers of the memory or store locations of the elements."""
         return frozenset([id(self)])
 
     @property
@@ -282,7 +281,7 @@ class Driver:
 
     @property
     def chunk_layout(self) -> Any:
-        """The `ChunkLayout` of `domain`; None where there is nothing to say."""
+        """The `ChunkLayout` of `domain`, or None."""
         return None
 
     @property
@@ -292,7 +291,7 @@ class Driver:
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """What elements are that are not stored: broadcast to `domain`; None if nobody knows."""
+        """The value of elements that are not stored, broadcast to `domain`; None if unknown."""
         return None
 
     @property
@@ -302,7 +301,7 @@ class Driver:
 
     @property
     def schema(self) -> Schema:
-        """All that is known of it, of the dimensions of `domain`."""
+        """The schema of `domain`."""
         return Schema(
             dtype=self.dtype,
             domain=self.domain,
@@ -314,11 +313,11 @@ class Driver:
 
     @property
     def kvstore(self) -> Any:
-        """The `KvStore` where it is, or None; not to be modified."""
+        """The `KvStore` of the array, or None; do not modify it."""
         return None
 
     def base_of(self, view: IndexTransform) -> Any:
-        """Return the handle that a view of this is one of; None if it is one of no other."""
+        """Return the handle that a view of this driver is based on, or None."""
         return None
 
     def _raise_unsupported(self, act: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What was asked of files, as numbers of this process: metrics, as TensorStore has them."""
+"""Metrics of file requests in this process, under TensorStore's names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = [
 ]
 
 _PREFIX: Final = "/tensorstore/kvstore/file/"
-# By TensorStore's name: what the store counts, and what is said of it.
+# By TensorStore's name: the counter of the store, and its description.
 _FILE_METRICS: Final = {
     "batch_read": ("reads", "reads of files that are open"),
     "bytes_read": ("read_bytes", "bytes read"),
@@ -30,19 +30,19 @@ def experimental_collect_matching_metrics(
     metric_prefix: str = "",
     include_zero_metrics: bool = False,  # noqa: FBT002 (as TensorStore has it)
 ) -> list[dict[str, Any]]:
-    """Tell how often what was asked of files by this process.
+    """Return counts of the file requests of this process.
 
     Parameters
     ----------
     metric_prefix
-        How the names begin of what is wanted.
+        The prefix of the metrics to return.
     include_zero_metrics
-        Whether it is told, too, what was not asked.
+        Whether to include metrics without requests.
 
     Notes
     -----
-    There are eight numbers, of all stores of files together. What is asked of one store,
-    whichever it is, tells `tessarr.store.wrappers.instrumented.CountingStore`.
+    The eight counts cover all file stores of the process together.
+    `tessarr.store.wrappers.instrumented.CountingStore` counts the requests of a single store.
 
     Examples
     --------
@@ -59,12 +59,12 @@ def experimental_collect_matching_metrics(
 
 
 def experimental_collect_prometheus_format_metrics(metric_prefix: str = "") -> list[str]:
-    """Tell how often what was asked of files by this process, as lines that Prometheus reads.
+    """Return counts of the file requests of this process, as lines in Prometheus's text format.
 
     Parameters
     ----------
     metric_prefix
-        How the names begin of what is wanted.
+        The prefix of the metrics to return.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def experimental_collect_prometheus_format_metrics(metric_prefix: str = "") -> l
 
 
 def _read_metrics(prefix: str) -> list[tuple[str, str, int]]:
-    """Return the name, the meaning and the number of each metric whose name begins so."""
+    """Return the name, description and count of each metric with a prefix."""
     if not isinstance(prefix, str):
         raise TypeError(f"metric_prefix {safe_repr(prefix)} is not a string")
     counts = asked_of_files()

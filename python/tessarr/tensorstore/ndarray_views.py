@@ -1,4 +1,4 @@
-"""Elements of NumPy arrays at the positions of a view; and those that drivers have in memory."""
+"""Elements of NumPy arrays at the positions of a view, and drivers' arrays in memory."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ T = TypeVar("T")
 def find_memory(
     driver: Driver, scope: OperationScope, *, write: bool = False
 ) -> npt.NDArray[Any] | None:
-    """Return the array that elements may be read from, or written to; None: there is none.
+    """Return the driver's array in memory if it can be read, or written, directly; else None.
 
-    Memory takes part in no transaction, and objects are checked before they are stored: the driver
-    does either.
+    Transactions do not cover memory, and objects are checked before a write: the driver does both.
     """
     found = None if scope.transaction is not None else driver.memory
     if write and found is not None and not (found.flags.writeable and found.dtype.kind != "O"):
@@ -57,7 +56,7 @@ def find_memory(
 def start_view(
     driver: Driver, view: IndexTransform, scope: OperationScope
 ) -> Future[npt.NDArray[Any]]:
-    """Start to read elements that are only looked at: they may stay where they are."""
+    """Start to read elements without a copy if they are in memory."""
     values = find_memory(driver, scope)
     if values is None:
         return driver.read(view, None, scope)
@@ -65,19 +64,19 @@ def start_view(
 
 
 def select_elements(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:
-    """Return the elements of a view: where they are, or copied if it has index arrays.
+    """Return the elements of a view: a NumPy view, or a copy if the view has index arrays.
 
     Parameters
     ----------
     values
-        What is viewed; its indices begin at 0.
+        The base array; its indices start at 0.
     view
         A view of the axes of `values`.
 
     Raises
     ------
     ArgumentError
-        If a position is outside, or a bound is infinite.
+        If a position is outside the array, or a bound is infinite.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def select_elements(values: npt.NDArray[Any], view: View) -> npt.NDArray[Any]:
 def take_elements(
     values: npt.NDArray[Any], view: View, out: npt.NDArray[Any] | None
 ) -> npt.NDArray[Any]:
-    """Return a copy of the elements of a view: `out`, if it is given."""
+    """Return a copy of the elements of a view, in `out` if it is not None."""
     return call_checked(_engine.take, values, view, out)
 
 
@@ -119,12 +118,12 @@ def overlaps_itself(values: npt.NDArray[Any]) -> bool:
 
 
 def call_checked(work: Callable[..., T], *arguments: Any) -> T:
-    """Do something with the elements at positions, which may be none.
+    """Call a function of elements, and convert errors of positions outside the domain.
 
     Raises
     ------
     ArgumentError
-        If one is none.
+        If a position is outside the domain.
     """
     try:
         return work(*arguments)
@@ -133,7 +132,7 @@ def call_checked(work: Callable[..., T], *arguments: Any) -> T:
 
 
 def out_of_bounds_error(error: SelectionError) -> ArgumentError:
-    """Return the error that a view has positions which are none."""
+    """Return the error for a view with positions outside the domain."""
     return ArgumentError(f"cannot read or write: {strip_status_code(error)}", kind="out_of_bounds")
 
 
@@ -144,7 +143,7 @@ def check_finite(view: IndexTransform) -> None:
 
 
 def allocation_error(error: Exception, view: IndexTransform) -> Exception:
-    """Return the error that is told where the elements of a view were to become an array."""
+    """Return the error for a view whose array cannot be allocated."""
     endless = not all(dim.finite for dim in view.domain._dims)
     return (
         _infinite_domain_error(view) if endless and isinstance(error, OutOfMemoryError) else error

@@ -41,30 +41,30 @@ def open(
     Parameters
     ----------
     spec : Spec, dict, str, KvStore or Store
-        What, and where: a spec, its JSON, a URL such as ``file:///path|zarr3:``, or the place of
-        an array whose format is found out.
+        A spec, its JSON, a URL such as ``file:///path|zarr3:``, or the location of an array whose
+        format is detected.
     read, write
-        Whether it shall be read and written; by default both, if that is possible.
+        Whether to read and write; by default both, as far as possible.
     context
-        Where to find the resources that the spec names; by default each call has its own.
+        Provides the resources that the spec names; by default each call has its own.
     transaction
-        What opening, reading and writing take part in.
+        The transaction of opening, reading and writing.
     batch
-        What collects reads until it is submitted.
+        Collects reads until it is submitted.
     **keywords
         Of these groups:
 
         ``open``, ``create``, ``delete_existing`` : bool
-            What opening may do, with ``assume_metadata``, ``assume_cached_metadata``, or all as
-            ``open_mode``: see `OpenMode`. By default an array is opened that exists.
+            The open mode, with ``assume_metadata``, ``assume_cached_metadata``, or all as
+            ``open_mode``: see `OpenMode`. By default an existing array is opened.
         ``dtype``, ``shape``, ``chunk_layout``, ``codec``, ``fill_value``
-            What the array has to be, and what a new one shall be; with ``rank``, ``domain``,
+            Conditions on an existing array and properties of a new one; with ``rank``, ``domain``,
             ``dimension_units``, or all as ``schema``: see `Schema`.
         ``kvstore`` : KvStore, KvStore.Spec, JSON or str
-            Where the array is, if the spec does not say.
+            The location of the array, if the spec has none.
         ``recheck_cached_metadata``, ``recheck_cached_data``, ``recheck_cached``
-            Since when metadata and chunks, or both, that are remembered are fresh: True (they
-            are looked at again), False, ``"open"``, or seconds since 1970.
+            When cached metadata, cached chunks, or both count as fresh: True (revalidate each
+            time), False, ``"open"``, or seconds since 1970.
 
     Returns
     -------
@@ -74,17 +74,17 @@ def open(
     Raises
     ------
     ArgumentError, TypeError
-        At once, if the spec is none, or constraints contradict each other. By the future, if the
-        array is another one than that, or nothing says the data type of a new one.
+        At once, if the spec is invalid or its constraints contradict each other. From the future,
+        if an existing array does not meet the constraints, or a new one has no data type.
     NotFoundError, ExistsError
-        By the future: ``array_not_found``, ``node_exists``.
+        From the future: ``array_not_found``, ``node_exists``.
     MetadataError, UnsupportedError
-        By the future, if what is stored is no array, or one of what is not supported.
+        From the future, if the stored node is not an array, or not a supported one.
 
     Notes
     -----
-    Opening is one request where the spec names the format, and none where the context has the
-    metadata and they are fresh.
+    Opening costs one request if the spec names the format, and none if the context has fresh
+    metadata.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def open(
     >>> store[2].read().result()
     array([0, 0, 3, 4, 0, 0], dtype=int16)
     """
-    # What is wrong in two ways is told as TensorStore tells it.
+    # The order of the checks matches TensorStore's error precedence.
     check_known(keywords, SpecKeywords.__annotations__)
     made = spec_of(spec)
     of_class(context, Context, "context")
@@ -110,7 +110,7 @@ def open(
 
 
 def _choose_transaction(transaction: Transaction | None, *places: Any) -> Transaction | None:
-    """Return the transaction that is meant: that which is given, or that of where the array is."""
+    """Return the transaction argument, or the transaction of the key-value store."""
     for place in places:
         if isinstance(place, KvStore) and place.transaction is not None:
             if transaction not in {None, place.transaction}:
@@ -120,7 +120,7 @@ def _choose_transaction(transaction: Transaction | None, *places: Any) -> Transa
 
 
 def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> Future[TensorStore]:
-    """Open what a spec says; of what is wrong, the future tells.
+    """Open a spec; all errors come from the future.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
     opening
         How.
     context
-        Where to find resources that are not bound yet.
+        Provides resources that are not bound yet.
     """
     try:
         begin = spec._bound_driver(context).open
@@ -139,7 +139,7 @@ def open_spec(spec: Spec, opening: Opening, context: Context | None = None) -> F
             future = run_in_transaction(opening.transaction, partial(begin, spec._view, opening))
     except Exception as error:  # noqa: BLE001 (told to whom it may concern)
         return failed(error)
-    # What waits for a batch does not keep it: where nobody has it any more, it is submitted.
+    # A pending open does not reference the batch: an unreferenced batch is submitted.
     return converted(
         future, partial(_build_handle, opening.read, opening.write, opening.transaction)
     )

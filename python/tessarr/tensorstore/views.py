@@ -35,21 +35,20 @@ def cast(base: TensorStore | Spec, dtype: DTypeLike) -> TensorStore | Spec:
     Parameters
     ----------
     base : TensorStore or Spec
-        What is viewed, or what opens it.
+        A handle, or a spec.
     dtype
         The data type of the view.
 
     Returns
     -------
     TensorStore or Spec
-        It can read if the base's elements can be converted to `dtype`, and write if `dtype` can be
-        converted back. Numbers are converted as C does it, without an error
-        where one does not fit.
+        The view reads if the base's elements convert to `dtype`, and writes if `dtype` converts
+        back. Numbers convert as in C, without an error for values that do not fit.
 
     Raises
     ------
     ArgumentError
-        If there is neither the one conversion nor the other.
+        If neither conversion exists.
 
     Examples
     --------
@@ -81,22 +80,23 @@ def downsample(
     Parameters
     ----------
     base : TensorStore or Spec
-        What is viewed, or what opens it.
+        A handle, or a spec.
     downsample_factors
-        How long blocks are along each dimension. They begin at multiples of that.
+        The length of blocks along each dimension. Blocks start at its multiples.
     method
-        What is made of a block: its first element ("stride"), the mean, the median (the lower one),
-        the mode (the most frequent, and of these the least), the least or the greatest.
+        The reduction of a block: its first element ("stride"), the mean, the median (the lower
+        one), the mode (the most frequent element, and the least of several), the minimum or the
+        maximum.
 
     Raises
     ------
     ArgumentError
-        If the factors do not fit, or the elements have no such thing.
+        If the factors do not fit, or the data type does not support the method.
 
     Notes
     -----
-    Blocks at the edges have the elements that there are. Means of integers are rounded to
-    the nearest, halves to the even one.
+    Blocks at the edges have fewer elements. Means of integers are rounded to the nearest integer,
+    halves to the even one.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""The handle of an open array, and what goes in and out of it."""
+"""The handle of an open array: reads, writes and copies of elements."""

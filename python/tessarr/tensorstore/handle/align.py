@@ -1,9 +1,9 @@
-"""Which dimension of what is written meets which dimension of where it is written to.
+"""Alignment of the dimensions of a source with those of a target.
 
 The rules are TensorStore's (index domain alignment). If either side has no labels at all,
-dimensions meet from the last one on. Else equal labels meet, and those without a label
-from the last one on. Two that meet have the same size, and the indices of the source are moved;
-what has size 1 is repeated, and may meet nothing.
+dimensions match from the last one on. Otherwise equal labels match, and unlabelled dimensions match
+from the last one on. Matching dimensions have the same size; the source is translated to the
+target's indices. A source dimension of size 1 is broadcast and needs no match.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["align_domain", "broadcast_values", "match_dimensions"]
 
 
 def match_dimensions(source: Sequence[str], target: Sequence[str]) -> list[int | None]:
-    """Tell for each dimension of a source which one of the target it meets, by their labels.
+    """Return the matching target dimension of each source dimension, by labels.
 
     Examples
     --------

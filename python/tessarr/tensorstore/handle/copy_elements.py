@@ -1,4 +1,4 @@
-"""From one handle to another, part by part."""
+"""Copies of elements from one handle to another, part by part."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tessarr.tensorstore.schema.data_type import dtype as DataType  # noqa: N812
 
 TensorStore: TypeAlias = Any
-"""A handle, which is made of what is here."""
+"""A `TensorStore`; its module imports this one."""
 
 __all__ = ["check_conversion", "start_copy"]
 
@@ -45,7 +45,7 @@ def check_conversion(source: DataType, target: DataType) -> None:
     Raises
     ------
     ArgumentError
-        With what to do.
+        If a value could be lost; the message says how to convert.
     """
     if source.name != target.name and not _is_lossless(source, target):
         raise ArgumentError(
@@ -56,7 +56,7 @@ def check_conversion(source: DataType, target: DataType) -> None:
 
 @cache
 def _is_lossless(source: DataType, target: DataType) -> bool:
-    """Return whether every value of one data type is one of another."""
+    """Return whether the target can hold every value of the source."""
     one, other = _number_format(source), _number_format(target)
     if one is None or (source.name, target.name) in _EQUIVALENT:
         return (source.name, target.name) in _EQUIVALENT
@@ -69,9 +69,9 @@ def _is_lossless(source: DataType, target: DataType) -> bool:
 
 
 def _number_format(of: DataType) -> tuple[int, int, int, int] | None:
-    """Return of which kind numbers are, how many digits they have, and their exponents.
+    """Return the number kind, significant digits and exponent range of a data type.
 
-    None for what are no numbers.
+    None for data types other than numbers.
     """
     if of.name == "bool":
         return 0, 0, 0, 0
@@ -94,7 +94,7 @@ _EQUIVALENT: Final = {
     ("byte", "char"),
     ("char", "byte"),
 }
-"""Those whose values are the same, or are written in the same way."""
+"""Data types with the same values, or with the same stored form."""
 
 
 def start_copy(source: TensorStore, target: TensorStore) -> WriteFutures:
@@ -153,14 +153,14 @@ def _copy_parts(
 
 
 def _read_part(part: TensorStore, *, lies: bool) -> Future[npt.NDArray[Any]]:
-    """Start to read a part, or look at it where it lies in memory, if it may be looked at there."""
+    """Start to read a part; with `lies`, return a view of memory if possible."""
     return start_view(part._driver, part._view, part._scope(None)) if lies else part.read()
 
 
 def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:
     """Return the elements of a handle where they lie in memory, and can be written there.
 
-    None if they do not, or are at indices of index arrays, or several of them are one.
+    None if they are not in memory, use index arrays, or overlap.
     """
     values = find_memory(target._driver, target._scope(None), write=True)
     if values is None:
@@ -176,14 +176,14 @@ def _writable_elements(target: TensorStore) -> npt.NDArray[Any] | None:
 
 
 def _are_disjoint(one: IndexTransform, other: IndexTransform) -> bool:
-    """Whether two views of the same dimensions certainly have no element in common."""
+    """Return whether two views of the same dimensions certainly share no element."""
     return one.output_rank == other.output_rank and any(
         a[1] <= b[0] or b[1] <= a[0] for a, b in zip(extents(one), extents(other), strict=True)
     )
 
 
 def _split_domain(target: TensorStore) -> Iterator[IndexDomain]:
-    """Yield boxes that make up the domain, each of whole chunks where that is possible."""
+    """Yield boxes that cover the domain, of whole chunks if possible."""
     dims = target.domain._dims
     steps = [
         max(1, min(step, dim.size)) for step, dim in zip(_chunk_lengths(target), dims, strict=True)

@@ -51,12 +51,10 @@ __all__ = ["TensorStore", "build_handle"]
 
 
 _new_handle: Final = HandleProperties._made
-_new_spec: Final = Spec._of  # found once: whatever binds a class is looked up slowly
+_new_spec: Final = Spec._of  # cached: binding a class method is slow
 
 
-_PICKLED_COUNT: Final = (
-    5  # what a pickle tells: a spec, what its JSON cannot tell, the mode, the view
-)
+_PICKLED_COUNT: Final = 5  # the spec, its context, the mode, and the two parts of the view
 
 
 def _build_statistics(found: tuple[bool | None, bool | None]) -> StorageStatistics:
@@ -66,12 +64,12 @@ def _build_statistics(found: tuple[bool | None, bool | None]) -> StorageStatisti
 class TensorStore(HandleProperties):
     """An array, or a view of one, that is read and written asynchronously.
 
-    Made by `open`, and by indexing another one.
+    `open` and the indexing of another handle return handles.
 
     Notes
     -----
-    Nothing that is indexed reads or copies. Positions are those of the domain: there is no
-    counting from the end, and ``store[2:5]`` begins at 2. Handles may be used by several threads.
+    Indexing reads and copies nothing. Positions are those of the domain: negative integers do not
+    count from the end, and ``store[2:5]`` starts at 2. Several threads may use one handle.
 
     Examples
     --------
@@ -102,7 +100,7 @@ class TensorStore(HandleProperties):
 
     @property
     def oindex(self) -> Assignable[TensorStore]:
-        """Index by arrays of which each is for itself: the outer product.
+        """Index each dimension by its own array: the outer product.
 
         Examples
         --------
@@ -118,7 +116,7 @@ class TensorStore(HandleProperties):
 
     @property
     def vindex(self) -> Assignable[TensorStore]:
-        """Index by arrays that are taken together; their dimensions come first.
+        """Index by arrays that are broadcast together; their dimensions come first.
 
         Examples
         --------
@@ -132,10 +130,10 @@ class TensorStore(HandleProperties):
         """
         return Assignable(self, "vindex")
 
-    # What it is of
+    # Storage and base
 
     def _kvstore(self) -> Any:
-        """Return where the array is stored, or None; `kvstore` gives copies of it."""
+        """Return the key-value store of the array, or None; `kvstore` returns copies of it."""
         found = self._driver.kvstore
         if found is None or self._transaction is None:
             return found
@@ -143,7 +141,7 @@ class TensorStore(HandleProperties):
 
     @property
     def base(self) -> TensorStore | None:
-        """What this is a view of, with other elements: of a cast, what is cast. Else None.
+        """The handle that this view is based on, such as the base of a cast; None otherwise.
 
         Examples
         --------
@@ -168,7 +166,7 @@ class TensorStore(HandleProperties):
         return OperationScope(self._transaction, collecting)
 
     def _with_current_bounds(self, scope: OperationScope) -> TensorStore:
-        """Return the same with the bounds of now, as far as these are known."""
+        """Return the handle with the current bounds, as far as they are known."""
         driver, view = self._driver.refresh_bounds(self._view, scope)
         if view is self._view and driver is self._driver:
             return self
@@ -188,27 +186,27 @@ class TensorStore(HandleProperties):
         order
             How the new array is laid out.
         batch
-            What collects reads until it is submitted; the future waits for that.
+            Collects reads until it is submitted; the future waits for that.
         out
-            Where the elements go, of the same shape and data type; by default a new array.
+            The output array, of the same shape and data type; by default a new array.
 
         Returns
         -------
         Future
-            Of the array, whose first element is that of the origin.
+            The array; its first element is that of the origin.
 
         Raises
         ------
         ReadOnlyError
             By the future, if the handle is for writing only.
         ArgumentError
-            At once: ``shape_mismatch`` if `out` does not fit (by the future where a batch looks up
-            the bounds), ``invalid_argument`` if the batch was submitted. By the future:
-            ``out_of_bounds`` if the array has become smaller.
+            At once: ``shape_mismatch`` if `out` does not fit (from the future if a batch refreshes
+            the bounds), ``invalid_argument`` if the batch was submitted. From the future:
+            ``out_of_bounds`` if the array shrank.
         DataError, StoreError
-            By the future, if what is stored is damaged or cannot be read.
+            From the future, if stored data is damaged or cannot be read.
         OutOfMemoryError
-            By the future, if there is no memory for the new array.
+            From the future, if the new array does not fit into memory.
 
         Notes
         -----
@@ -235,7 +233,8 @@ class TensorStore(HandleProperties):
         waits = scope.batch
         due = [] if waits is None else self._driver.stale_documents(scope)
         if waits is not None and due:
-            alone = scope._replace(batch=None)  # what waits for a batch does not keep it
+            # a read that waits for a batch holds no reference to it
+            alone = scope._replace(batch=None)
 
             def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
                 return self._read(order, out, alone.for_read_group(read_group, sharing))
@@ -280,13 +279,14 @@ class TensorStore(HandleProperties):
         Parameters
         ----------
         source
-            Values that are broadcast to the domain, or another `TensorStore`, whose dimensions
-            are aligned with those of this one; it is copied part by part. Arrays have to be of
-            a type that NumPy casts safely.
+            Values that are broadcast to the domain, or another `TensorStore`, whose dimensions are
+            aligned with those of this one and which is copied part by part. Arrays need a data type
+            that NumPy casts safely.
         batch
-            What collects the reads of another `TensorStore`.
+            Collects the reads of another `TensorStore`.
         can_reference_source_data_indefinitely
-            Whether the source never changes; then it may be used as it is until all is stored.
+            Whether the source never changes, so that the write may reference it until everything is
+            stored.
 
         Returns
         -------
@@ -298,17 +298,17 @@ class TensorStore(HandleProperties):
         TypeError
             If the values are of a type that is not cast safely.
         ArgumentError
-            At once: ``shape_mismatch`` if they do not broadcast to the domain, ``cannot_cast`` if
-            one is none of the data type, ``invalid_argument`` if `batch` is given where nothing is
-            read. By the futures: ``out_of_bounds`` if the array has become smaller.
+            At once: ``shape_mismatch`` if the values do not broadcast to the domain,
+            ``cannot_cast`` if a value does not fit the data type, ``invalid_argument`` if `batch`
+            is used for values. From the futures: ``out_of_bounds`` if the array shrank.
         ReadOnlyError
             If the handle is for reading only.
         DataError, StoreError
-            By the futures, if a chunk of which parts stay is damaged, or cannot be stored.
+            From the futures, if a partly written chunk is damaged, or a chunk cannot be stored.
 
         Notes
         -----
-        Of chunks that are covered whole nothing is read. Each chunk is replaced at once.
+        A chunk that the write covers completely is not read. Each chunk is replaced atomically.
 
         Examples
         --------
@@ -361,24 +361,24 @@ class TensorStore(HandleProperties):
         fix_resizable_bounds: bool = False,  # noqa: FBT002
         batch: Any = None,
     ) -> Future[TensorStore]:
-        """Look up the bounds that can be resized, if what is known of them is too old.
+        """Refresh the resizable bounds if they are stale.
 
         Parameters
         ----------
         fix_resizable_bounds
             Whether the bounds become explicit.
         batch
-            What collects reads until it is submitted.
+            Collects reads until it is submitted.
 
         Returns
         -------
         Future
-            Of a handle with the bounds of now.
+            A handle with the current bounds.
 
         Raises
         ------
         ArgumentError
-            By the future, if somebody has created another array there.
+            From the future, if another array was created at the same location.
 
         Examples
         --------
@@ -404,7 +404,7 @@ class TensorStore(HandleProperties):
         return build_handle(driver, view, self._mode, self._transaction)
 
     def _with_explicit_bounds(self, scope: OperationScope, driver: Driver) -> TensorStore:
-        """Return what is settled with explicit bounds, once it is clear that it can be read."""
+        """Return a handle with explicit bounds, after a check that it can be read."""
         now = self._with_bounds_of(driver)._with_current_bounds(scope)
         return build_handle(
             now._driver, explicit(now._view, now._driver.domain), self._mode, self._transaction
@@ -419,36 +419,36 @@ class TensorStore(HandleProperties):
         expand_only: bool = False,  # noqa: FBT002
         shrink_only: bool = False,  # noqa: FBT002
     ) -> Future[TensorStore]:
-        """Change bounds, for everybody and as stored.
+        """Change the stored bounds, for all users of the array.
 
         Parameters
         ----------
         inclusive_min, exclusive_max
-            The new bounds; None leaves one. Only implicit bounds can be changed.
+            The new bounds; None leaves a bound unchanged. Only implicit bounds can change.
         resize_metadata_only
-            Whether chunks that are then outside stay stored.
+            Whether chunks outside the new bounds stay stored.
         resize_tied_bounds
-            Whether elements outside of this view, or of other fields, may be added or lost, too.
+            Whether elements outside this view, or of other fields, may appear or disappear.
         expand_only, shrink_only
-            Refuse to make a dimension smaller, or larger.
+            Raise an error instead of shrinking, or growing, a dimension.
 
         Returns
         -------
         Future
-            Of a handle with the new bounds. This one keeps its own.
+            A handle with the new bounds. This handle keeps its bounds.
 
         Raises
         ------
         ReadOnlyError, UnsupportedError
             By the future, if the handle is for reading only, or the driver cannot resize.
         ArgumentError
-            By the future (``invalid_argument``), if a bound is explicit or what was asked for
-            refuses it.
+            From the future (``invalid_argument``), if a bound is explicit or an option forbids the
+            change.
 
         Notes
         -----
-        The metadata are replaced. Chunks that are then outside are removed one by one, unless
-        `resize_metadata_only`.
+        The resize replaces the metadata. It deletes chunks outside the new bounds one by one,
+        unless `resize_metadata_only` is true.
 
         Examples
         --------
@@ -483,12 +483,12 @@ class TensorStore(HandleProperties):
     def storage_statistics(
         self, *, query_not_stored: bool = False, query_fully_stored: bool = False
     ) -> Future[StorageStatistics]:
-        """Tell whether nothing, or everything, of the domain is stored.
+        """Return whether no chunk, or every chunk, of the domain is stored.
 
         Parameters
         ----------
         query_not_stored, query_fully_stored
-            What to find out.
+            The values to determine.
 
         Returns
         -------
@@ -497,7 +497,7 @@ class TensorStore(HandleProperties):
 
         Notes
         -----
-        Chunks are looked for, not read; of shards the indexes are.
+        The query checks that chunks exist and does not read them; it reads the indexes of shards.
 
         Examples
         --------
@@ -557,23 +557,23 @@ class TensorStore(HandleProperties):
         unbind_context: bool | None = None,
         **keywords: Unpack[OpenKeywords],
     ) -> Spec:
-        """Return the spec that opens, or creates, the same again.
+        """Return a spec that opens or creates this array again.
 
         Parameters
         ----------
         minimal_spec
-            Whether metadata are left out that are found where the array is.
+            Whether to omit metadata that opening reads from the store.
         retain_context
-            Mean the very resources that this handle has.
+            Whether the spec keeps the resources of this handle.
         unbind_context
-            Say in JSON which resources are shared.
+            Whether the JSON names shared resources.
         **keywords
-            How it is to be opened, as for `open`.
+            The open mode, as for `open`.
 
         Raises
         ------
         ArgumentError
-            If it takes part in a transaction that is no longer open.
+            If the handle's transaction is no longer open.
 
         Examples
         --------
@@ -595,7 +595,7 @@ class TensorStore(HandleProperties):
         return made._unbound() if unbinds else made
 
     def _spec(self, *, minimal: bool = False, bound: bool = True) -> Spec:
-        """Return the spec; `bound` is with the resources of this handle."""
+        """Return the spec; with `bound`, it has the resources of this handle."""
         driver = self._driver
         if self._transaction is not None:
             driver = driver.with_staged_bounds(self._scope(None))
@@ -605,7 +605,8 @@ class TensorStore(HandleProperties):
     def __repr__(self) -> str:
         try:
             return shown("TensorStore", told(self._spec()))
-        except (ArgumentError, UnsupportedError):  # another array by now; functions are no JSON
+        # another array has replaced this one, or functions have no JSON
+        except (ArgumentError, UnsupportedError):
             return "TensorStore(...)"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -618,18 +619,18 @@ class TensorStore(HandleProperties):
             raise ArgumentError("a handle with a transaction cannot be pickled")
 
     def _reopening_spec(self) -> tuple[Spec, IndexTransform]:
-        """Return the spec that opens the same again, and its view."""
+        """Return the spec that reopens the array, and the view."""
         spec, view = driver_spec(self._driver.name).of(self._driver, self._view, minimal=False)
-        # As with TensorStore, nothing is read for it.
+        # Like TensorStore, this reads nothing.
         return Spec._of(spec.assuming(), None), view
 
     def with_transaction(self, transaction: Transaction | None) -> TensorStore:
-        """Return the same in a transaction.
+        """Return this handle in a transaction.
 
         Raises
         ------
         ArgumentError
-            If it takes part in one that is not committed.
+            If the handle's transaction is not committed.
 
         Examples
         --------
@@ -645,7 +646,7 @@ class TensorStore(HandleProperties):
         return build_handle(self._driver, self._view, self._mode, scope)
 
     def _in_scope(self, scope: OperationScope) -> TensorStore:
-        """Return the same in the transaction of what is made of this."""
+        """Return this handle in the transaction of a driver over it."""
         return build_handle(self._driver, self._view, self._mode, scope.transaction)
 
     def __copy__(self) -> TensorStore:
@@ -654,7 +655,7 @@ class TensorStore(HandleProperties):
     def __deepcopy__(self, memo: Any) -> TensorStore:
         self._check_no_transaction()
         spec, view = self._reopening_spec()
-        return _reopen(spec._apart(memo), None, view, self._mode)  # with resources of its own
+        return _reopen(spec._apart(memo), None, view, self._mode)  # with its own resources
 
     def __len__(self) -> NoReturn:
         raise TypeError("a TensorStore has no length: see shape and size")
@@ -674,13 +675,13 @@ def build_handle(
     Parameters
     ----------
     driver
-        What reads and writes.
+        Reads and writes the elements.
     view
-        A view of its domain; by default all of it.
+        A view of its domain; by default the whole domain.
     mode
-        ``"r"``, ``"w"``, ``"rw"`` or ``""``; by default what the driver can do.
+        ``"r"``, ``"w"``, ``"rw"`` or ``""``; by default all that the driver supports.
     transaction
-        What reads and writes take part in.
+        The transaction of reads and writes.
     """
     if view is None:
         view = driver.full_view
@@ -698,7 +699,7 @@ def _read_bounds(given: Iterable[int | None] | None) -> tuple[int | None, ...] |
 
 
 def _reopen(spec: Spec, beside: Any, seen: IndexTransform, mode: str) -> TensorStore:
-    """Open what a spec says, with the resources of a context beside it."""
+    """Open a spec with the resources of a context."""
     opening = Opening("r" in mode, "w" in mode)
     opened = spec._bound_driver(beside).open(seen, opening).result()
     view = None if opened.view is None else propagated(opened.view, opened.driver.domain)

@@ -1,4 +1,4 @@
-"""What is known of a handle: its domain, and what the schema of its view tells."""
+"""Properties of a handle: its domain, and the schema of its view."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__ = ["HandleProperties", "StorageStatistics"]
 
 @dataclass(slots=True, weakref_slot=True, kw_only=True)
 class StorageStatistics:
-    """Whether nothing, or everything, of a domain is stored; None for what was not asked.
+    """Whether no chunk, or every chunk, of a domain is stored; None if not requested.
 
-    What is stored is so by whole chunks: an element may be stored that was never written.
+    Storage is counted in whole chunks: an element that was never written can be stored.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class StorageStatistics:
 
 
 class HandleProperties(HandleBase, Indexable):
-    """What is known of a handle without asking a store: a driver, seen through a view."""
+    """Properties of a handle that need no request: a driver and a view of it."""
 
     __slots__ = ("_layout",)
 
@@ -144,7 +144,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def mode(self) -> str:
-        """What the handle may do: ``"r"``, ``"w"`` or ``"rw"``.
+        """The open mode: ``"r"``, ``"w"`` or ``"rw"``.
 
         Examples
         --------
@@ -156,7 +156,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def readable(self) -> bool:
-        """Whether the handle may read.
+        """Whether the handle can read.
 
         Examples
         --------
@@ -169,7 +169,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def writable(self) -> bool:
-        """Whether the handle may write.
+        """Whether the handle can write.
 
         Examples
         --------
@@ -181,7 +181,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def transaction(self) -> Any:
-        """The transaction that reads and writes take part in, or None.
+        """The transaction of reads and writes, or None.
 
         Examples
         --------
@@ -202,9 +202,9 @@ class HandleProperties(HandleBase, Indexable):
         Raises
         ------
         UnsupportedError
-            If there is none, as for an array of NumPy.
+            If the driver has no URL, such as that of a NumPy array.
         ArgumentError
-            If it takes part in a transaction that is no longer open.
+            If the handle's transaction is no longer open.
 
         Examples
         --------
@@ -235,7 +235,7 @@ class HandleProperties(HandleBase, Indexable):
         return ChunkLayout._of(self._view_layout(found._constraints))
 
     def _view_layout(self, whole: LayoutConstraints) -> LayoutConstraints:
-        """Return what the driver's constraints are of the view, or recall it."""
+        """Return the driver's constraints, propagated through the view; cached."""
         found = self._layout
         if found is None or found[0] is not whole:
             found = self._layout = whole, layout_through(whole, self._view)
@@ -243,7 +243,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def codec(self) -> CodecSpec | None:
-        """How chunks are encoded, or None if there are none.
+        """How chunks are encoded, or None if there are no chunks.
 
         Examples
         --------
@@ -259,7 +259,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """What elements are that are not stored; it broadcasts to the domain. None if unknown.
+        """The value of elements that are not stored; it broadcasts to the domain. None if unknown.
 
         Examples
         --------
@@ -276,7 +276,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def dimension_units(self) -> Units:
-        """What one step along each dimension is, or None.
+        """The unit of one step along each dimension, or None.
 
         Examples
         --------
@@ -292,7 +292,7 @@ class HandleProperties(HandleBase, Indexable):
 
     @property
     def schema(self) -> Schema:
-        """All that is known of the array, of the dimensions of the view.
+        """The schema of the view.
 
         Examples
         --------
@@ -305,6 +305,6 @@ class HandleProperties(HandleBase, Indexable):
         return whole._viewed(self._view, self._view_layout(whole._layout))
 
     def _check_open(self) -> None:
-        """Refuse what is asked of a transaction that is no longer open."""
+        """Raise an error if the handle's transaction is no longer open."""
         if self._transaction is not None:
             self._transaction._staging.check()

@@ -1,4 +1,4 @@
-"""What a user gives as values, as an array of the data type of what is written."""
+"""Conversion of a user's values to an array of the data type that a write needs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _MAX_DEPTH: Final = 32
 
 
 def convert_source(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
-    """Return values that have the data type, and, where they are converted, at most `rank` axes.
+    """Return values of the data type; converted values have at most `rank` axes.
 
-    What has a data type of its own is cast only where NumPy calls that safe; single values and
-    lists are taken as NumPy takes them.
+    Values with a data type are cast only if NumPy calls the cast safe; scalars and lists are
+    converted as NumPy converts them.
 
     Raises
     ------
     ArgumentError
-        If they have more axes, or are none of the data type: a `TooLargeError` if it is too small.
+        If the values have more axes or do not fit the data type; `TooLargeError` if it is too
+        small.
     TypeError
-        If an array is of a type that NumPy does not cast safely, or an element is no text or bytes.
+        If NumPy does not cast the array's type safely, or an element is not text or bytes.
     """
     wanted = data_type.dtype
     if wanted.kind == "O":
@@ -40,7 +41,7 @@ def convert_source(source: Any, data_type: DataType, rank: int) -> npt.NDArray[A
         return source
     if has_dtype(source):
         values: npt.NDArray[Any] = np.asarray(source)
-        if rank:  # where there are no dimensions, the cast is refused first
+        if rank:  # without dimensions, the cast error has precedence
             _check_rank(values, rank)
         if values.dtype != wanted:
             values = values.astype(wanted, casting="safe")
@@ -50,15 +51,15 @@ def convert_source(source: Any, data_type: DataType, rank: int) -> npt.NDArray[A
 
 
 def _object_array(source: Any, data_type: DataType, rank: int) -> npt.NDArray[Any]:
-    given = np.asarray(source) if has_dtype(source) else source  # also what is masked
+    given = np.asarray(source) if has_dtype(source) else source  # also masked arrays
     if data_type.name == "json":
         values = to_objects(given, rank)
-        # Where there are no dimensions, what has axes is one element: lists of JSON.
+        # Without dimensions, an array is one element: nested lists of JSON.
         return values if rank or not values.ndim else to_objects(values.tolist(), rank)
-    # Lists are followed as deep as there are dimensions; where there are none, as deep as they go.
+    # Lists nest as deep as the rank; without dimensions, as deep as they are.
     values = to_objects(given, rank or _MAX_DEPTH).astype("O", copy=False)
     _check_rank(values, rank)
-    # None would be stored as an empty element, and in memory what is derived would stay so.
+    # None would be stored as an empty element, and memory would keep subclasses.
     if set(map(type, values.flat)) <= {data_type.type}:
         return values
     return elements(values, data_type)
@@ -72,12 +73,12 @@ def _check_rank(values: npt.NDArray[Any], rank: int) -> None:
 
 
 def as_array(source: Any, wanted: np.dtype[Any] | None) -> npt.NDArray[Any]:
-    """Return what NumPy makes of a value; None leaves the data type to it.
+    """Return the value as a NumPy array; None leaves the data type to NumPy.
 
     Raises
     ------
     ArgumentError
-        If it is none of the data type.
+        If the value does not fit the data type.
     """
     try:
         return np.asarray(source, dtype=wanted)

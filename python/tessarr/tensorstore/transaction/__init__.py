@@ -1,1 +1,1 @@
-"""Transactions: changes that are staged, and made together or not at all."""
+"""Transactions: staged changes that one commit stores."""

@@ -1,4 +1,4 @@
-"""What transactions change of arrays: elements, and documents."""
+"""Staged changes of arrays: elements in write buffers, and metadata documents."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ _CODEC_SLOWDOWN: Final = (
 
 @dataclass(slots=True)
 class StagedArray:
-    """Elements that were written to an array, and the array that they are to be stored in.
+    """The write buffer of an array in a transaction.
 
-    Of a chunk that is written in part, all has to be encoded: so many bytes; and with codecs,
-    which takes longer.
+    `chunk_bytes` is the size of a chunk: a partly written chunk is encoded completely.
     """
 
     overlay: Overlay
@@ -43,9 +42,9 @@ class StagedArray:
 
 @dataclass(frozen=True, slots=True)
 class _StagedMetadata:
-    """Metadata that were changed, those outside, and how the shape here comes of that there.
+    """Staged metadata, the committed metadata, and the changes of the shape between them.
 
-    Where all is new here, nothing outside matters, and there are none.
+    `known` is None if the committed metadata do not matter, as for a new array.
     """
 
     meta: ArrayMeta
@@ -59,7 +58,7 @@ class StagedArrays:
     Parameters
     ----------
     lock
-        That of the transaction. Who calls `close`, `clear` and what takes a stage has it.
+        The transaction's lock. Callers of `close`, `clear` and of methods with a stage hold it.
     """
 
     __slots__ = ("_entries", "_lock", "_metadata", "_replaced", "_resizing")
@@ -68,29 +67,30 @@ class StagedArrays:
         self._lock = lock
         self._entries: dict[tuple[int, str], list[StagedArray]] = {}
         self._metadata: dict[tuple[int, str], _StagedMetadata] = {}
-        self._replaced: set[tuple[int, str]] = set()  # documents, as keys are: nobody read them yet
+        # documents that were written as keys and not read yet
+        self._replaced: set[tuple[int, str]] = set()
         self._resizing: dict[tuple[int, str], RLock] = {}
 
-    # All of them
+    # All arrays
 
     def entries(self) -> list[StagedArray]:
-        """Return what is kept of each."""
+        """Return the write buffers of all arrays."""
         return [kept for here in self._entries.values() for kept in here]
 
     def close(self) -> None:
-        """Have nothing more be written."""
+        """Refuse further writes."""
         for kept in self.entries():
             kept.overlay.close()
 
     def clear(self) -> None:
-        """Give up all changes."""
+        """Discard all changes."""
         for kept in self.entries():
             kept.overlay.clear()
         self._entries.clear()
         self._metadata.clear()
 
     def work_bytes(self) -> int | None:
-        """Return how many bytes without codecs take as long to store; None: that cannot be told."""
+        """Return the equivalent number of bytes without codecs to store; None if unknown."""
         work = 0
         for kept in self.entries():
             if not kept.array._is_native:
@@ -102,16 +102,16 @@ class StagedArrays:
     # Elements
 
     def add(self, stage: StagedStore, array: Array, *, only: StagedStore) -> Array:
-        """Return an array in a stage, where what is written is kept aside.
+        """Return an array in a stage whose writes go to a write buffer.
 
         Parameters
         ----------
         stage
-            What stages its changes, and is asked for the rest of its chunks.
+            Stages the changes, and reads the rest of the array's chunks.
         array
-            The array outside of the transaction.
+            The array outside the transaction.
         only
-            What only stages, and remembers nothing that is read: it gives way to what does.
+            A stage that caches no reads; a caching stage replaces it.
         """
         kept = self._find(stage, array)
         if kept is None:
@@ -128,21 +128,21 @@ class StagedArrays:
         return kept.array if same else aside(array, stage, kept.overlay)
 
     def _find(self, stage: StagedStore, array: Array) -> StagedArray | None:
-        """Return what keeps elements of the chunks that an array has."""
+        """Return the write buffer with the chunks of an array."""
         for kept in self._entries.get((stage.number, array._path), ()):
             if _have_same_chunks(kept.array._meta, array._meta):
                 return kept
         return None
 
     def resize_lock(self, stage: StagedStore, key: str) -> RLock:
-        """Return what is held by who changes the shape that a document tells.
+        """Return the lock for changes of the shape in a document.
 
-        It is read and changed, and what is known of it follows: one after another.
+        A holder reads and changes the document and the known metadata in one step.
         """
         return self._resizing.setdefault((stage.number, key), RLock())
 
     def resizable(self, array: Array) -> StagedArray:
-        """Return an array of the transaction once more, which is the one that is changed."""
+        """Return the write buffer of an array, with the array's current metadata."""
         with self._lock:
             stage = staged_store(array)
             kept = self._find(stage, array)
@@ -155,12 +155,12 @@ class StagedArrays:
         return [kept for here in some for kept in here]
 
     def stage_chunks(self, stage: StagedStore, first: bytes, last: bytes) -> None:
-        """Stage what was written to chunks that have the keys from one to another."""
+        """Stage the writes to chunks with keys in a range."""
         for kept in self._in_stage(stage):
             aside(kept.array, stage, kept.overlay)._store_kept(first, last)
 
     def forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
-        """Forget what was written to such chunks, and what such documents tell."""
+        """Discard writes to chunks in a range of keys, and metadata documents in it."""
         for kept in self._in_stage(stage):
             kept.array._forget_kept(first, last)
         self.replace(stage, first, last)
@@ -169,21 +169,21 @@ class StagedArrays:
                 kept.overlay.unbound()
 
     def replace(self, stage: StagedStore, first: bytes, last: bytes) -> None:
-        """Have such documents be read before an array is used again: they tell something else."""
+        """Mark metadata documents in a range of keys as replaced: the next use reads them again."""
         for kept in self._in_stage(stage):
             key = metadata_key(kept.array)
             if _is_in_range(key, first, last):
                 self._replaced.add((stage.number, key))
 
     def overlay_keys(self, stage: StagedStore, first: bytes, last: bytes) -> StagedStore:
-        """Return a store to be read, which also has what was written to such chunks.
+        """Return a store to read that includes the writes to chunks in a range of keys.
 
-        It stays aside: so it can be put together with what others store until the end.
+        The writes stay in the buffer, to be merged with the stored chunks at commit.
         """
         return _overlay_store(stage, self._in_stage(stage), first, last)
 
     def overlay_array(self, array: Array) -> Array:
-        """Return an array of the transaction in such a store, of the chunks that it has."""
+        """Return an array of the transaction in such a store."""
         with self._lock:
             stage = staged_store(array)
             store = _overlay_store(stage, self._entries.get((stage.number, array._path), []))
@@ -192,13 +192,13 @@ class StagedArrays:
     # Documents
 
     def stage_metadata(self, stage: StagedStore, key: str, meta: ArrayMeta) -> None:
-        """Have all handles that take part know what a document tells that is new here."""
+        """Set the metadata that all handles in the transaction use."""
         with self._lock:
             self._metadata[stage.number, key] = _StagedMetadata(meta)
             self._replaced.discard((stage.number, key))
 
     def is_document_replaced(self, stage: StagedStore, key: str) -> bool:
-        """Return whether a document was replaced as keys are, and not read since."""
+        """Return whether a document was replaced as a key and not read since."""
         return (stage.number, key) in self._replaced
 
     def resize(
@@ -209,7 +209,7 @@ class StagedArrays:
         change: _Reshape,
         ends: Sequence[int | None],
     ) -> None:
-        """Have all handles that take part know the shape that an array was given here.
+        """Record a resize in the transaction for all its handles.
 
         Parameters
         ----------
@@ -218,12 +218,11 @@ class StagedArrays:
         key
             Its document.
         known
-            What is known of that outside.
+            The committed metadata.
         change
-            From the shape there, or before, to the shape here.
+            Maps the committed or the previous shape to the new one.
         ends
-            Where it ends, along axes of which that was said: who has begun to write by now may
-            know of chunks that it has not any more.
+            The new length along each resized axis; the write buffer drops chunks beyond it.
         """
         with self._lock:
             place = staged_store(array).number, key
@@ -238,24 +237,23 @@ class StagedArrays:
             array._trim_kept(ends)
 
     def is_new(self, stage: StagedStore, key: str) -> bool:
-        """Return whether a document is new here, whatever is outside."""
+        """Return whether the transaction created a document, whatever the store has."""
         made = self._metadata.get((stage.number, key))
         return made is not None and made.known is None
 
     def has_staged_metadata(self, stage: StagedStore, key: str) -> bool:
-        """Return whether what a document tells was changed here, and not replaced since."""
+        """Return whether the transaction changed a document, and did not replace it since."""
         return (stage.number, key) in self._metadata
 
     def staged_metadata(self, stage: StagedStore, key: str, known: ArrayMeta) -> ArrayMeta | None:
-        """Return what a document tells that was changed here; None if it was not.
+        """Return the staged metadata of a document, or None.
 
         Parameters
         ----------
         stage, key
             The document.
         known
-            What is known of it outside: what others made of it since is the same here, but for
-            what was changed here.
+            The committed metadata; the result includes other writers' changes of them.
         """
         if not self._metadata:
             return None
@@ -285,9 +283,9 @@ def _overlay_store(
 def forget_keys(
     known: dict[tuple[int, str], Any], stage: StagedStore, first: bytes, last: bytes
 ) -> list[str]:
-    """Forget what is known of the keys of a stage from one to another; empty: there is no end.
+    """Remove the keys of a stage in a range; an empty `last` means no end.
 
-    Return the keys of which something was.
+    Return the removed keys.
     """
     here = [key for number, key in list(known) if number == stage.number]
     gone = [key for key in here if _is_in_range(key, first, last)]
@@ -297,14 +295,14 @@ def forget_keys(
 
 
 def staged_store(array: Array) -> StagedStore:
-    """Return what stages changes of an array."""
+    """Return the stage of an array."""
     stage = array._store
     assert isinstance(stage, StagedStore)
     return stage
 
 
 def metadata_key(array: Array) -> str:
-    """Return the key of the metadata."""
+    """Return the key of the metadata document."""
     return prefix_of(array._path) + MARKERS[array._meta.zarr_format][0]
 
 
@@ -313,5 +311,5 @@ def _is_in_range(key: str, first: bytes, last: bytes) -> bool:
 
 
 def _have_same_chunks(one: ArrayMeta, other: ArrayMeta) -> bool:
-    """Whether two arrays keep the same elements in the same chunks, apart from their shapes."""
+    """Return whether two arrays have the same chunks, apart from their shapes."""
     return one is other or replace(one, shape=other.shape, attributes=other.attributes) == other

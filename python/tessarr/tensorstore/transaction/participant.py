@@ -1,4 +1,4 @@
-"""What takes part in a transaction: changes that are kept aside until they are made."""
+"""`Staging`: the changes of keys, arrays and other drivers that a transaction holds."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = ["Change", "Staging"]
 
 
 Change: TypeAlias = "Callable[[bytes | None], bytes | None]"
-"""Makes the value of a key of the one that is there; None: it is absent."""
+"""Returns the new value of a key from the current one; None means absent."""
 
 
 class StagedChanges(Protocol):
-    """Changes that are neither of keys nor of arrays, until they are made."""
+    """Staged changes of a driver that are neither keys nor arrays."""
 
     def count_targets(self) -> int:
-        """Return how many things are changed, each by itself."""
+        """Return the number of values that change independently."""
         ...
 
     def commit(self) -> None:
-        """Make the changes."""
+        """Store the changes."""
         ...
 
 
@@ -47,12 +47,12 @@ _SMALL_BYTES: Final = 1 << 18  # of elements, which a thread encodes in less tha
 
 
 class Staging:
-    """What takes part in a transaction.
+    """The staged changes of one transaction.
 
     Parameters
     ----------
     transaction
-        The one that it is of. Who calls `close` and `abort` has its lock.
+        The transaction. Callers of `close` and `abort` hold its lock.
     """
 
     __slots__ = (
@@ -77,44 +77,46 @@ class Staging:
 
     def __init__(self, transaction: TransactionBase) -> None:
         self._transaction = transaction
-        self._closed_reason: str | None = None  # why nothing more can take part
+        self._closed_reason: str | None = None  # why the transaction accepts nothing more
         self._lock = transaction._lock
         self._stages: dict[Any, StagedStore] = transaction._stages
         self._atomic, self._repeatable = transaction._atomic, transaction._repeatable
         self._changes: dict[tuple[int, str], list[Change]] = {}
-        self._arrays: StagedArrays | None = None  # made when one takes part
+        self._arrays: StagedArrays | None = None  # created with the first array
         self._other_changes: dict[Any, StagedChanges] = {}
-        self._read_cache: TransactionReadCache | None = None  # made when more than memory is asked
-        self._has_conditional_writes = False  # a write asks for what its key has below in the end
-        self._unmet: str | None = None  # the key that cannot be what a write of it asks for
+        # created with the first store other than memory
+        self._read_cache: TransactionReadCache | None = None
+        # a write has a condition on the stored value at commit
+        self._has_conditional_writes = False
+        self._unmet: str | None = None  # the key of a write whose condition cannot hold
         self._after_commit: list[Callable[[], object]] = []
         self._after_any_end: list[Callable[[], object]] = []
         self._committed = False
         self.handles: dict[Any, tuple[Array, ArrayMeta]] = {}
-        """The arrays as drivers have them here, and what was known outside by then."""
+        """The arrays of drivers in the transaction, and the committed metadata known then."""
         self.ending = allocate_lock()
-        """Held by who ends it."""
+        """Held while the transaction ends."""
 
     def _list_stages(self) -> list[StagedStore]:
-        """Return what stages changes by now: the engine may add one at any time."""
+        """Return the current stages; the engine can add one at any time."""
         return [*self._stages.values()]
 
-    # The end
+    # Commit and abort
 
     def close(self, why: str) -> None:
-        """Have nothing more take part."""
+        """Refuse all further operations."""
         self._closed_reason = why
         if self._arrays is not None:
             self._arrays.close()
 
     def abort(self) -> None:
-        """Give up all changes."""
+        """Discard all changes."""
         for stage in self._list_stages():
             stage.abort()
         self._stages.clear()
         if self._read_cache is not None:
             if not self._committed:
-                self._invalidate_caches()  # a read of a key may have found what others have changed
+                self._invalidate_caches()  # a read may have cached another writer's change
             self._read_cache.clear()
         self.handles.clear()
         self._changes.clear()
@@ -125,10 +127,10 @@ class Staging:
         self._after_any_end.clear()
 
     def is_quick(self, file_bytes: int) -> bool:
-        """Whether the changes are made in less time than it takes to begin it in another thread.
+        """Return whether a commit is faster than a hand-off to another thread.
 
-        Then all of them are in memory, or they are one file of at most so many bytes, and the
-        engine makes them without asking anybody, unless others have changed the same.
+        The changes are then in memory, or one file of a limited size, and the engine stores them
+        without another request unless there is a conflict.
         """
         if self._other_changes or self._after_commit or self._after_any_end:
             return False
@@ -143,7 +145,7 @@ class Staging:
         return work is not None and work <= _SMALL_BYTES
 
     def commit(self) -> None:
-        """Make the changes; those that are made already if it is called again are not made anew.
+        """Store the changes; a repeated call skips those that are stored.
 
         Raises
         ------
@@ -158,7 +160,7 @@ class Staging:
                 call()
             if self._read_cache is not None:
                 self._read_cache.forget()
-        self._changes.clear()  # nothing that took part is kept any longer
+        self._changes.clear()  # releases the participants
         self._after_any_end.clear()
         while self._after_commit:
             self._after_commit.pop(0)()
@@ -186,7 +188,7 @@ class Staging:
                 )
                 aside(kept.array, settling, kept.overlay)._store_kept()
             elif stage.changes():
-                # Chunks that were written over what their keys are to have are changed as keys are.
+                # Chunks written over staged keys are committed as keys.
                 aside(kept.array, stage, kept.overlay)._store_kept(over=stage)
         if self._atomic:
             self.check_single_target()
@@ -204,26 +206,26 @@ class Staging:
             others.commit()
 
     def _committing_stage(self, stage: StagedStore) -> StagedStore:
-        """Return what commits the changes of keys that are staged."""
+        """Return the stage that commits staged keys."""
         if self._read_cache is None:
             return stage
         return self._read_cache.commit_stage(stage, compares=bool(self._changes))
 
     def _target_store(self, array: Array) -> Store:
-        """Return where chunks are changed in the end."""
+        """Return the store that receives chunks."""
         stage = staged_store(array)
         return stage.below if self._read_cache is None else self._read_cache.below(stage)
 
     def _find_unmet(self) -> str | None:
-        """Return a key that is not what a write of it asks for, if anything else is changed."""
+        """Return a key with an unmet write condition, if the transaction has other changes."""
         stages = self._list_stages()
         changes = sum(stage.changes() for stage in stages)
         if changes == 1 and self._arrays is None and not self._other_changes:
-            return None  # it is compared when it is changed
+            return None  # the write itself compares it
         return next(filter(None, (stage.unmet() for stage in stages)), None)
 
     def check_single_target(self) -> None:
-        """Raise an error if what is changed is in several places."""
+        """Raise an error if the changes affect several values."""
         with self._lock:
             several = sum(1 for stage in self._list_stages() if stage.changes())
             several += sum(others.count_targets() for others in self._other_changes.values())
@@ -235,7 +237,7 @@ class Staging:
             )
 
     def _redo_changes(self, stage: StagedStore, key: str, current: bytes | None) -> Any:
-        """Return what changes make of what others have stored; Ellipsis: that is a conflict."""
+        """Apply the changes to another writer's value; Ellipsis means a conflict."""
         changes = self._changes.get((stage.number, key))
         if changes is None:
             return ...
@@ -243,20 +245,20 @@ class Staging:
             current = change(current)
         return current
 
-    # Taking part
+    # Joining the transaction
 
     def check(self) -> None:
-        """Raise an error if nothing more can take part."""
+        """Raise an error if the transaction accepts nothing more."""
         if self._closed_reason is not None:
             raise ArgumentError(f"Transaction not open ({self._closed_reason})")
 
     def store(self, store: Store, place: Store) -> StagedStore:
-        """Return what stages changes of a place, and asks `store`, which stands before it."""
+        """Return the stage of a location, with reads through `store`, a wrapper of it."""
         with self._lock:
             return self._cached_stage(self._stage(place), store, place, _NOW)
 
     def _stage(self, store: Store) -> StagedStore:
-        """Return what stages changes of keys of a store."""
+        """Return the stage for keys of a store."""
         if self._closed_reason is not None:
             self.check()
         place = store.asked if type(store) is PooledCacheStore else store
@@ -264,7 +266,7 @@ class Staging:
         if found is None:
             below = place
             if type(store) is PooledCacheStore and not self._atomic:
-                # It also remembers what is committed.
+                # It also caches committed values.
                 below = store.fresh(_NOW if self._repeatable else None)
             made = StagedStore(below, self._repeatable, self._transaction)
             found = self._stages.setdefault(place, made)
@@ -274,7 +276,7 @@ class Staging:
 
     @property
     def _open_read_cache(self) -> TransactionReadCache:
-        """What the transaction has read."""
+        """The cache of the transaction's reads."""
         if self._read_cache is None:
             self._read_cache = TransactionReadCache(
                 atomic=self._atomic, repeatable=self._repeatable
@@ -284,23 +286,23 @@ class Staging:
     def _cached_stage(
         self, stage: StagedStore, store: Store, place: Store, since: float
     ) -> StagedStore:
-        """Return what has the changes of a stage, and asks `store`, or what remembers."""
+        """Return a stage with the same changes that reads through `store` or a cache."""
         if type(place) is MemoryStore and store is place:
             return stage
         return self._open_read_cache.array(stage, store, place, since)
 
     def has_part_of(self, store: Store) -> bool:
-        """Return whether anything of a store takes part by now."""
+        """Return whether the transaction has a stage for a store."""
         place = store.asked if type(store) is PooledCacheStore else store
         return self._closed_reason is None and place in self._stages
 
     # Keys
 
     def keys(self, store: Store, first: bytes, last: bytes, *, writes: bool) -> Store:
-        """Return what stages changes of a store, for reads or writes of keys from one to another.
+        """Return a store with the staged changes, to read or write keys in a range.
 
-        Writes replace what the keys have, whatever that is. The last is not among them; if it is
-        empty, there is no end.
+        Writes replace values unconditionally. The range excludes `last`; an empty `last` means no
+        end.
         """
         with self._lock:
             stage = self._stage(store)
@@ -311,7 +313,7 @@ class Staging:
             return stage
 
     def key(self, store: Store, key: str, *, writes: bool) -> Store:
-        """Return the same for one key: what was read of it need not be read again."""
+        """Return a store with the staged changes for one key, with cached reads."""
         with self._lock:
             if not self._transaction._mixed:
                 return self._stage(store)
@@ -325,18 +327,18 @@ class Staging:
             return keys if keys.remembers(key) else stage
 
     def _forget(self, stage: StagedStore, first: bytes, last: bytes) -> None:
-        """Forget what was changed of keys that are replaced."""
+        """Discard array changes of keys that a write replaces."""
         if self._arrays is not None:
             self._arrays.forget(stage, first, last)
         forget_keys(self._changes, stage, first, last)
 
     def forget_below(self, stage: StagedStore, prefix: str) -> None:
-        """Forget what was changed of keys with a prefix, which are deleted."""
+        """Discard changes of keys with a prefix, which the transaction deletes."""
         with self._lock:
-            self._forget(stage, prefix.encode(), prefix.encode() + b"\xff")  # in no text
+            self._forget(stage, prefix.encode(), prefix.encode() + b"\xff")  # sorts after all text
 
     def write(self, store: Store, key: str, data: bytes | None, known: bytes) -> Any:
-        """Replace a value that has a version; if it has another one, the commit fails.
+        """Replace a value of a known version; with another version the commit fails.
 
         Return the stamp of the new value.
         """
@@ -345,7 +347,7 @@ class Staging:
             self._forget(stage, *_key_range(key))
             try:
                 stamp = stage.write_asked(key, data, known)
-            except ConflictError:  # others changed it after this transaction had read it
+            except ConflictError:  # another writer changed it after the transaction read it
                 stamp = None
             if stamp is None or not stamp.generation:
                 self._unmet = key
@@ -354,10 +356,10 @@ class Staging:
             return stamp
 
     def change(self, store: Store, key: str, change: Change) -> None:
-        """Replace a value by what a function makes of it; of what others make of it, in the end."""
+        """Replace a value by a function of it; the commit repeats this after a conflict."""
         with self._lock:
             stage = self._stage_key(store, key)
-            # What an array has written is not made of what others have stored.
+            # Values that an array wrote do not depend on the stored value.
             is_all = (stage.number, key) in self._changes or not stage.replaces(key)
             current = stage.get(key)
             while (new := change(current)) != current and not stage.replace(key, new, current):
@@ -368,7 +370,7 @@ class Staging:
                 self.redo_on_conflict(stage, key, change)
 
     def _stage_key(self, store: Store, key: str) -> StagedStore:
-        """Return what stages changes of a key, and has what was written to its chunk."""
+        """Return the stage of a key, with the writes to its chunk."""
         stage = self._stage(store)
         if self._arrays is not None:
             keys = stage if self._read_cache is None else self._read_cache.keys(stage)
@@ -376,14 +378,14 @@ class Staging:
         return stage
 
     def redo_on_conflict(self, stage: StagedStore, key: str, change: Change) -> None:
-        """Have a change that was made done again in the end, if others change the value, too."""
+        """Repeat a change at commit if another writer changed the value."""
         self._transaction._mixed = True
         self._changes.setdefault((stage.number, key), []).append(change)
 
     def assume(self, stage: StagedStore, key: str, value: bytes, version: bytes) -> bool:
-        """Replace a value that was seen before, which is compared in the end; False: it is not.
+        """Replace a value that is compared at commit; return False if that is not possible.
 
-        Reads that have to repeat have to be made.
+        A repeatable read has to be sent.
         """
         with self._lock:
             self.check()
@@ -398,22 +400,21 @@ class Staging:
         *,
         now: bool = False,
     ) -> bool:
-        """Have it compared in the end whether a document is what it was when it was seen.
+        """Compare a document at commit with an earlier read.
 
-        False, and nothing: it was changed here, seen as something else, or reads have to repeat.
+        Return False if the transaction changed it, read other content, or has repeatable reads.
 
         Parameters
         ----------
         stage, key
             The document.
         seen
-            What it was, and its version, if that is known.
+            The content, and its version if known.
         check
-            Returns another one that others have made of it since if that is as good, or raises an
-            error. All checks of a document, which are of one class, ask for the same.
+            Returns an acceptable new content, or raises an error. All checks of one document and
+            class are equal.
         now
-            Whether it was seen now, and so the error is raised now, where something else was seen
-            before.
+            Whether the read is new, so that a mismatch with an earlier read raises the error now.
         """
         with self._lock:
             self.check()
@@ -431,7 +432,7 @@ class Staging:
 
     @property
     def arrays(self) -> StagedArrays:
-        """Those that take part."""
+        """The arrays in the transaction."""
         if self._arrays is None:
             with self._lock:
                 if self._arrays is None:
@@ -447,18 +448,18 @@ class Staging:
         *,
         reads: bool = True,
     ) -> Array:
-        """Return an array in the transaction, where what is written to it is kept aside.
+        """Return an array in the transaction whose writes go to a write buffer.
 
         Parameters
         ----------
         array
-            The array outside of the transaction.
+            The array outside the transaction.
         place
-            Where it is, below caches; by default its store.
+            The store below caches; by default the array's store.
         since
-            From when on what was read of its chunks will do, in seconds since 1970.
+            The time from which cached chunks count as fresh, in seconds since 1970.
         reads
-            Whether anything may be read of it: only that is remembered.
+            Whether the array is read; only then its reads are cached.
         """
         store = array._store
         place = store if place is None else place
@@ -469,14 +470,14 @@ class Staging:
             return self.arrays.add(stage, array, only=only)
 
     def remembers(self, array: Array) -> bool:
-        """Return whether what is read of an array of the transaction need not be read again."""
+        """Return whether reads of an array of the transaction are cached."""
         stage = staged_store(array)
         if isinstance(stage.below, MemoryStore):
             return True
         return all(stage is not only for only in self._list_stages())
 
     def watch(self, begun: Future[Any]) -> None:
-        """Have caches forget what they know where something cannot be read as it was before."""
+        """Invalidate caches if an operation finds that a read does not repeat."""
         begun.add_done_callback(self._invalidate_on_conflict)
 
     def _invalidate_on_conflict(self, done: Future[Any]) -> None:
@@ -487,10 +488,10 @@ class Staging:
         if self._repeatable and self._read_cache is not None:
             self._read_cache.invalidate()
 
-    # Others
+    # Other drivers
 
     def join_changes(self, key: Any, make: Callable[[], StagedChanges]) -> Any:
-        """Return what keeps other changes aside, by whose they are."""
+        """Return the staged changes of a driver; `make` creates them."""
         with self._lock:
             self.check()
             found = self._other_changes.get(key)
@@ -499,17 +500,17 @@ class Staging:
             return found
 
     def after(self, call: Callable[[], object], *, in_any_case: bool = False) -> None:
-        """Have a function called when all changes are made, or also where only some were."""
+        """Call a function after the commit; with `in_any_case` also after a failed one."""
         (self._after_any_end if in_any_case else self._after_commit).append(call)
 
 
 def _key_range(key: str) -> tuple[bytes, bytes]:
-    """Return the range in which a key is alone."""
+    """Return the range that contains one key."""
     return key.encode(), key.encode() + b"\0"
 
 
 def _commit_error(found: int | str) -> ArgumentError | ConflictError:
-    """Return the error of a commit: so many keys cannot be changed at once, or of a conflict."""
+    """Return the error of a commit: too many keys for an atomic change, or a conflict."""
     if isinstance(found, int):
         return ArgumentError(
             f"Cannot write {found} keys as single atomic transaction: that can be done "

@@ -1,4 +1,4 @@
-"""What is under way in a transaction, and what follows when it has ended."""
+"""`PendingOperations`: counts the running operations of a transaction until its end."""
 
 from __future__ import annotations
 
@@ -18,32 +18,31 @@ F = TypeVar("F", bound=Future[Any] | WriteFutures)
 
 
 class PendingOperations:
-    """What has begun and not ended, until something follows the end of all of it.
+    """The operations of a transaction that have started and not ended.
 
     Parameters
     ----------
     lock
-        That of the transaction. Who changes `starting_count` and calls `is_idle` has it.
+        The transaction's lock. Callers that change `starting_count` or call `is_idle` hold it.
 
     Notes
     -----
-    What is under way may begin more, of which it consists: only when all has ended nothing more
-    can begin.
+    An operation can start others that it consists of. The transaction closes once all have ended.
     """
 
     __slots__ = ("_end", "_futures", "_lock", "starting_count")
 
     def __init__(self, lock: RLock) -> None:
         self.starting_count = 0
-        """How many begin now."""
+        """The number of operations that are about to start."""
         self._lock = lock
         self._futures: set[Future[Any]] = set()
         self._end: tuple[Callable[[], object], Callable[[], object]] | None = None
 
     def start_counted(self, begin: Callable[[], F]) -> F:
-        """Return the future that `begin` gives, or those of a write, counted as one that begins.
+        """Call `begin`, track its future, and return a future that can be cancelled independently.
 
-        It goes on though nobody waits for it any more: it is there as a whole, or not at all.
+        The operation continues even if nobody waits for it: its changes are staged completely.
         """
         future = None
         try:
@@ -69,7 +68,7 @@ class PendingOperations:
         future.add_done_callback(Again(self._remove))
 
     def _remove(self, future: Future[Any] | None) -> None:
-        """Take note that something has ended; if nothing is under way any more, go on."""
+        """Record the end of an operation; after the last one, close the transaction."""
         with self._lock:
             if future is not None:
                 self._futures.discard(future)
@@ -80,14 +79,14 @@ class PendingOperations:
         follow()
 
     def is_idle(self, stop: Callable[[], object], follow: Callable[[], object]) -> bool:
-        """Return whether all has ended.
+        """Return whether no operation is pending.
 
         Parameters
         ----------
         stop
-            Otherwise called when it has, before anything can begin: has it refused.
+            Called after the last operation ends, to refuse new ones.
         follow
-            Called after that.
+            Called after `stop`.
         """
         if not self.starting_count and not self._futures:
             return True
@@ -95,7 +94,7 @@ class PendingOperations:
         return False
 
     def force(self) -> None:
-        """Begin what waits for a batch."""
+        """Start operations that wait for a batch."""
         with self._lock:
             waiting = [*self._futures]
         for future in waiting:
@@ -103,7 +102,7 @@ class PendingOperations:
 
 
 def _detach(made: Any) -> Any:
-    """Return futures that end as others do, and which can be cancelled without these."""
+    """Return futures with the same results that can be cancelled independently."""
     if not isinstance(made, WriteFutures):
         return converted(made, _return_value)
     commit = converted(made.commit, _return_value)

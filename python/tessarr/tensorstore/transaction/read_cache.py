@@ -1,4 +1,4 @@
-"""What a transaction has read, which is remembered as long as it is open."""
+"""`TransactionReadCache`: caches the reads of an open transaction."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["TransactionReadCache"]
 
 _MAX_BYTES: Final = 1 << 28
-_SMALL_BYTES: Final = 1 << 26  # a cache with more room remembers what is read in transactions, too
+_SMALL_BYTES: Final = 1 << 26  # caches with more room also hold reads of transactions
 _NOW: Final = float("inf")
 _NO_POOLS: Final[frozenset[CachePool]] = frozenset()
 
 
 class TransactionReadCache:
-    """What stages the changes of a transaction, and asks through what remembers.
+    """Stages with cached reads.
 
-    The cache of an array does. Where that has little room, or there is none, the transaction itself
-    remembers up to 256 MiB of what it has read.
+    The array's own cache holds the reads. If it is small or missing, the transaction caches up to
+    256 MiB.
 
     Parameters
     ----------
     atomic, repeatable
-        As the transaction is. Who calls this has its lock.
+        The modes of the transaction. Callers hold its lock.
     """
 
     __slots__ = (
@@ -49,26 +49,26 @@ class TransactionReadCache:
         self._atomic, self._repeatable = atomic, repeatable
         self._began = time.time()
         self._memory: CachePool | None = None
-        # By the numbers of stages and stores; the latter are kept, so that no others get theirs.
+        # Keyed by the ids of stages and stores; references to the stores keep the ids unique.
         self._views: dict[tuple[int, int, float], tuple[Store, StagedStore]] = {}
         self._last_stores: dict[int, tuple[Store, Store]] = {}
         self._keys: dict[int, StagedStore] = {}
         self._pools: dict[int, frozenset[CachePool]] = {}
         self._committed: list[StagedStore] = []
 
-    # What stages, and asks
+    # Stages
 
     def array(self, stage: StagedStore, store: Store, place: Store, since: float) -> StagedStore:
-        """Return what stages changes of an array.
+        """Return the stage for an array.
 
         Parameters
         ----------
         stage
-            What stages changes of keys of the same place.
+            The stage for keys of the same store.
         store, place
-            What the array asks outside of the transaction, and where it is, below caches.
+            The array's store outside the transaction, and the store below its caches.
         since
-            From when on what was read of chunks will do, in seconds since 1970.
+            The time from which cached chunks count as fresh, in seconds since 1970.
         """
         number = stage.number
         found = self._views.get((number, id(store), since))
@@ -82,7 +82,7 @@ class TransactionReadCache:
         return found[1]
 
     def keys(self, stage: StagedStore) -> StagedStore:
-        """Return what stages changes of keys, and compares what is remembered with the place."""
+        """Return the stage for keys, which compares cached values with the store."""
         number = stage.number
         found, last = self._keys.get(number), self._last_stores.get(number)
         if found is None and last is not None:
@@ -90,9 +90,9 @@ class TransactionReadCache:
         return found or stage
 
     def chunk_stage(self, stage: StagedStore) -> StagedStore:
-        """Return what stages changes of chunks in the end.
+        """Return the stage for chunks at commit.
 
-        Where reads have to repeat, it asks for nothing that the transaction has read.
+        With repeatable reads, it does not repeat reads of the transaction.
         """
         last = self._last_stores.get(stage.number)
         if last is None or not self._repeatable:
@@ -102,14 +102,14 @@ class TransactionReadCache:
     def _stage_over(
         self, stage: StagedStore, store: Store, place: Store, since: float, *, caches: bool = False
     ) -> StagedStore:
-        """Return what stages changes; `since` holds for caches, too, or they have their own."""
+        """Return a stage over a cache; with `caches`, `since` also applies to the array's cache."""
         if isinstance(place, MemoryStore) and store == place:
             return stage
         below = self._cached_store(store, place, since, caches=caches)
         return StagedStore(below, False, stage.owner, same=stage)
 
     def _cached_store(self, store: Store, place: Store, since: float, *, caches: bool) -> Store:
-        """Return what is asked in place of a store, and remembers."""
+        """Return a store that caches the reads of another one."""
         if isinstance(store, MemoryStore):
             return store
         if self._memory is None:
@@ -130,10 +130,10 @@ class TransactionReadCache:
             data_since=since,
         )
 
-    # The end
+    # Commit
 
     def register_pools(self, stage: StagedStore, store: Store) -> None:
-        """Take note of what remembers answers of a store that takes part."""
+        """Record the caches of a store in the transaction."""
         self._add_pools(stage.number, _find_pools(store))
 
     def _add_pools(self, number: int, pools: frozenset[CachePool]) -> None:
@@ -141,14 +141,14 @@ class TransactionReadCache:
             self._pools[number] = self._pools.get(number, _NO_POOLS) | pools
 
     def commit_stage(self, stage: StagedStore, *, compares: bool) -> StagedStore:
-        """Return what commits changes of keys: caches remember these then, if it is one by one.
+        """Return the stage that commits keys; if it commits one by one, caches keep the new values.
 
         Parameters
         ----------
         stage
-            What has staged them.
+            The stage with the changes.
         compares
-            Whether keys are compared that were only read.
+            Whether keys that were only read are compared.
         """
         if not (compares or self._repeatable or stage.changes()):
             return stage
@@ -157,7 +157,7 @@ class TransactionReadCache:
         return last
 
     def below(self, view: StagedStore) -> Store:
-        """Return where chunks are changed: of what remembers nothing, what it asks."""
+        """Return the store that receives chunks, without an empty cache."""
         self._committed.append(view)
         below = view.below
         if self._bytes or type(below) is not PooledCacheStore:
@@ -168,22 +168,22 @@ class TransactionReadCache:
 
     @property
     def _bytes(self) -> int:
-        """How much the transaction itself remembers."""
+        """The size of the transaction's own cache."""
         return 0 if self._memory is None else self._memory.counts()["bytes"]
 
     def forget(self) -> None:
-        """Have caches forget what they may have missed of the changes that were made."""
+        """Invalidate caches that can have missed committed changes."""
         for view in self._committed if self._pools else ():
             for pool in self._pools.get(view.number, _NO_POOLS) - _find_pools(view.below):
                 pool.forget()
 
     def invalidate(self) -> None:
-        """Have caches forget everything: something has changed that reads were to repeat."""
+        """Invalidate all caches, after a read that did not repeat."""
         for pool in _NO_POOLS.union(*self._pools.values()):
             pool.forget()
 
     def clear(self) -> None:
-        """Forget all that was read."""
+        """Discard all cached reads."""
         if self._memory is not None:
             self._memory.forget()
         for known in (self._views, self._last_stores, self._keys, self._pools):
@@ -192,7 +192,7 @@ class TransactionReadCache:
 
 
 def _find_pools(store: Store) -> frozenset[CachePool]:
-    """Return what remembers answers of a store, and changes that are made through it."""
+    """Return the caches of a store, which also see the changes made through it."""
     found = _NO_POOLS
     while isinstance(store, WrapperStore):
         if isinstance(store, PooledCacheStore):

@@ -1,4 +1,4 @@
-"""Transactions: changes that are staged, and made together or not at all."""
+"""Transactions: staged changes that one commit stores."""
 
 from __future__ import annotations
 
@@ -26,37 +26,36 @@ _Errors: TypeAlias = "type[BaseException] | tuple[type[BaseException], ...]"
 _ATTRIBUTES: Final = frozenset(
     {"_ended", "_error", "_future", "_mixed", "_promise", "_sealed", "_staged", "_pending"}
 )
-_SMALL_BYTES: Final = 1 << 16  # of a file, which is made before another thread has begun to
+_SMALL_BYTES: Final = 1 << 16  # the size of a file that is stored faster than a thread starts
 
 
 def run_in_transaction(transaction: Transaction | None, begin: Callable[[], F]) -> F:
-    """Return the future that `begin` gives.
+    """Call `begin` in a transaction, if it is not None, and return its future.
 
-    The changes of the transaction, if there is one, are not made before its end.
+    The transaction commits after the future is done.
     """
     return begin() if transaction is None else transaction._run(begin)
 
 
 class Transaction(TransactionBase):
-    """Stages changes of stores, which are made when it is committed.
+    """Stages changes of stores until a commit.
 
-    Nobody else sees them before, and reads that take part in it do. Many writes to parts of one
-    chunk or shard make one change of it.
+    Reads in the transaction see the changes; other reads see them after the commit. Many writes to
+    parts of one chunk or shard become one change of it.
 
     Parameters
     ----------
     atomic : bool, default False
-        Make all changes at once, or none. One key can be changed so in every store, many in
-        memory and in SQLite.
+        Store all changes at once, or none. Every store can change one key atomically; memory and
+        SQLite can change many.
     repeatable_read : bool, default False
-        Make no changes if what was read in the transaction has changed since.
+        Refuse the commit if a value that the transaction read has changed since.
 
     Notes
     -----
-    What has begun in it when it is committed belongs to it: the changes are made when that has
-    ended. Where it is not atomic, chunks are changed one after another, each at once, and
-    elements of a chunk that were not written keep what others have written to them meanwhile;
-    keys of a store in memory are changed all at once, or none.
+    A commit waits for operations that started before it. Without `atomic`, it changes chunks one
+    after another, each atomically. Elements that the transaction did not write keep other writers'
+    changes. Keys of one store in memory change all at once, or not at all.
 
     Examples
     --------
@@ -72,21 +71,21 @@ class Transaction(TransactionBase):
     """
 
     _error: BaseException | None = None
-    _staged: Staging | None = None  # made when more than keys in memory takes part
-    _pending: PendingOperations | None = None  # made when something begins
+    _staged: Staging | None = None  # created when more than keys in memory take part
+    _pending: PendingOperations | None = None  # created with the first operation
     _promise: Promise[None] | None = None
-    _future: Future[None] | None = None  # made when somebody asks for it
+    _future: Future[None] | None = None  # created on first use
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in _ATTRIBUTES:  # no slots: most transactions set none of them
             raise AttributeError(f"a transaction has no {name!r} that can be set")
         super().__setattr__(name, value)
 
-    # What it is
+    # Properties
 
     @property
     def atomic(self) -> bool:
-        """Whether all changes are made at once, or none.
+        """Whether all changes are stored at once, or none.
 
         Examples
         --------
@@ -98,7 +97,7 @@ class Transaction(TransactionBase):
 
     @property
     def open(self) -> bool:
-        """Whether reads and writes may take part in it.
+        """Whether reads and writes can join the transaction.
 
         Examples
         --------
@@ -111,7 +110,7 @@ class Transaction(TransactionBase):
 
     @property
     def aborted(self) -> bool:
-        """Whether it was given up.
+        """Whether the transaction was aborted.
 
         Examples
         --------
@@ -125,7 +124,7 @@ class Transaction(TransactionBase):
 
     @property
     def commit_started(self) -> bool:
-        """Whether its changes are being made, or were.
+        """Whether a commit has started.
 
         Examples
         --------
@@ -138,7 +137,7 @@ class Transaction(TransactionBase):
 
     @property
     def future(self) -> Future[None]:
-        """Done when its changes are made; an error if they are not.
+        """Done when the changes are stored; fails if they are not.
 
         Examples
         --------
@@ -158,7 +157,7 @@ class Transaction(TransactionBase):
 
     @property
     def _staging(self) -> Staging:
-        """What takes part."""
+        """The staged changes."""
         if self._staged is None:
             with self._lock:
                 if self._staged is None:
@@ -169,7 +168,7 @@ class Transaction(TransactionBase):
         return self._staged
 
     def _run(self, begin: Callable[[], F]) -> F:
-        """Return the future that `begin` gives; it is under way then, if it still can be."""
+        """Call `begin`, and track its future if the transaction is open."""
         with self._lock:
             if self._sealed:
                 under_way = None
@@ -187,10 +186,10 @@ class Transaction(TransactionBase):
         self._staging.watch(made.commit if isinstance(made, WriteFutures) else made)
         return made
 
-    # The end
+    # Commit and abort
 
     def commit_async(self) -> Future[None]:
-        """Begin to make the changes; return `future`.
+        """Start the commit; return `future`.
 
         Examples
         --------
@@ -205,15 +204,14 @@ class Transaction(TransactionBase):
         return self.future
 
     def commit_sync(self) -> None:
-        """Make the changes.
+        """Commit the changes.
 
         Raises
         ------
         ConflictError
-            If something is not as it was when a change was decided on it; with
-            `repeatable_read`, when it was read.
+            If the condition of a change, or with `repeatable_read` of a read, does not hold.
         ArgumentError
-            If they have to be made at once and cannot; or the transaction was aborted.
+            If the changes cannot be stored atomically, or the transaction was aborted.
 
         Examples
         --------
@@ -230,14 +228,14 @@ class Transaction(TransactionBase):
             self.future.result()
 
     def _begin(self, file_bytes: int) -> None:
-        """Begin to make the changes; make them, if that takes no time.
+        """Start the commit; finish it here if it is quick.
 
-        What Ctrl-C keeps from being made here, another thread makes.
+        After Ctrl-C, another thread finishes the commit.
 
         Parameters
         ----------
         file_bytes
-            How large a file may be that is made here, too, as who calls waits for it.
+            The maximal size of a file that is stored here, since the caller waits for it.
         """
         if self._commit_alone():
             return
@@ -256,11 +254,11 @@ class Transaction(TransactionBase):
             raise
 
     def _go_on(self) -> None:
-        """Have another thread make the changes that are not made yet."""
+        """Finish the commit in another thread."""
         self.future._work = submit_whole(partial(self._end, BaseException))
 
     def abort(self) -> None:
-        """Give up the changes; without effect where they are being made already.
+        """Discard the changes; no effect after the start of a commit.
 
         Examples
         --------
@@ -281,7 +279,7 @@ class Transaction(TransactionBase):
         self._tell(why)
 
     def _check_single_target(self) -> None:
-        """Give up, with an error, if all changes have to be made at once and cannot."""
+        """Abort with an error if an atomic transaction has several values to change."""
         if self._atomic:
             try:
                 self._staging.check_single_target()
@@ -290,7 +288,7 @@ class Transaction(TransactionBase):
                 raise
 
     def _seal(self) -> bool:
-        """Have nothing more take part; False: something is under way, and what follows is later."""
+        """Close the transaction; return False if pending operations delay that."""
         with self._lock:
             under_way = self._pending
             if under_way is None or under_way.is_idle(self._close_staging, self._go_on):
@@ -300,23 +298,23 @@ class Transaction(TransactionBase):
         return False
 
     def _close_staging(self) -> None:
-        """Have nothing more take part."""
+        """Refuse all further operations."""
         self._sealed = True
         if self._staged is not None:
             self._staged.close(self._closed_reason)
 
     @property
     def _closed_reason(self) -> str:
-        """Why nothing more can take part."""
+        """The reason why the transaction is closed."""
         return "aborted" if self.aborted else "commit already started"
 
     def _end(self, ends: _Errors = (TessarrError, MemoryError)) -> None:
-        """Make the changes, and tell how that ended; called again, do what is left of that.
+        """Commit the changes and set the result; a repeated call finishes an interrupted commit.
 
         Parameters
         ----------
         ends
-            The errors that end it. Others come from outside, and it is called again.
+            Errors that end the commit. After any other exception, the method is called again.
         """
         if not self._sealed and not self._seal():
             return
@@ -330,10 +328,10 @@ class Transaction(TransactionBase):
             self._tell(self._error)
 
     def _tell(self, error: BaseException | None) -> None:
-        """Tell who waits how it ended."""
+        """Set the result of the transaction's future."""
         with self._lock:
             if self._staged is not None or self._stages:
-                self._staging.abort()  # what is left
+                self._staging.abort()  # discard the rest
             self._error, self._ended = error, True
             promise = self._promise
         if promise is None:
