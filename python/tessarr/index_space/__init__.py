@@ -1,8 +1,7 @@
 """The index space: domains, transforms and dimension expressions, as TensorStore has them.
 
-Positions are integers of any sign, dimensions may have labels, and everything that is indexed
-gives a view, by a value that is composed cheaply. `tessarr.index_space.lower` makes one call of
-the engine of a view.
+Positions are integers of any sign, and dimensions can have labels. Indexing returns a view; views
+compose cheaply. `tessarr.index_space.lower` turns a view into one call of the engine.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Dimension expressions: which dimensions, and what is done with them, as a value.
+"""Dimension expressions: a selection of dimensions and operations on them, as a value.
 
-``d["x", "y"].translate_to[0].label["u", "v"]`` is a value that is applied to any view by brackets.
-A selection names dimensions by number (counted from the end where negative), by label, or by
-a slice of numbers; each act goes on with the dimensions that came of the act before.
+``d["x", "y"].translate_to[0].label["u", "v"]`` is a value; brackets apply it to any view. A
+selection names dimensions by number (negative ones count from the end), by label, or by a slice of
+numbers. Each operation applies to the dimensions that result from the previous one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["DimExpression", "DimSelection", "d"]
 
 
 class DimExpression:
-    """A selection of dimensions and acts upon them, to be applied by brackets.
+    """A selection of dimensions and operations on them, applied by brackets.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class DimExpression:
         self._operations = acts
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
-        """Return the view after all acts."""
+        """Return the view after all operations."""
         check_plain_brackets(mode, self)
         return view.after(self._names, self._operations)
 
@@ -69,7 +69,7 @@ class DimExpression:
 
     @property
     def oindex(self) -> Bracket[DimExpression]:
-        """Index the dimensions by arrays of which each is for itself.
+        """Index each dimension by its own array.
 
         Examples
         --------
@@ -81,7 +81,7 @@ class DimExpression:
 
     @property
     def vindex(self) -> Bracket[DimExpression]:
-        """Index the dimensions by arrays that are taken together.
+        """Index the dimensions by arrays that are broadcast together.
 
         Examples
         --------
@@ -93,7 +93,7 @@ class DimExpression:
 
     @property
     def label(self) -> Bracket[DimExpression]:
-        """Give the dimensions labels.
+        """Label the dimensions.
 
         Examples
         --------
@@ -141,7 +141,7 @@ class DimExpression:
 
     @property
     def stride(self) -> Bracket[DimExpression]:
-        """Keep the multiples of a stride.
+        """Select the multiples of a stride.
 
         Examples
         --------
@@ -154,7 +154,7 @@ class DimExpression:
 
     @property
     def transpose(self) -> Bracket[DimExpression]:
-        """Move the dimensions to other places.
+        """Move the dimensions to other positions.
 
         Examples
         --------
@@ -167,7 +167,7 @@ class DimExpression:
 
     @property
     def mark_bounds_implicit(self) -> Bracket[DimExpression]:
-        """Say whether bounds are implicit.
+        """Mark bounds as implicit or explicit.
 
         Examples
         --------
@@ -179,7 +179,7 @@ class DimExpression:
 
     @property
     def diagonal(self) -> DimExpression:
-        """Walk the dimensions together, as one that stands first.
+        """Merge the dimensions into one, their diagonal, which comes first.
 
         Examples
         --------
@@ -209,7 +209,7 @@ class DimExpression:
 
 
 class DimSelection(DimExpression):
-    """Which dimensions: ``d[0, "x", 2:]``, of which acts follow.
+    """A selection of dimensions: ``d[0, "x", 2:]``, to be followed by operations.
 
     Examples
     --------
@@ -220,17 +220,17 @@ class DimSelection(DimExpression):
     __slots__ = ()
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
-        """Refuse to be applied: there is no act."""
+        """Raise an error: a selection without operations cannot be applied."""
         raise SelectionError(f"{self!r} only names dimensions: an act has to follow")
 
     @property
     def _named(self) -> tuple[Name, ...]:
-        """What was named: numbers, labels and slices of numbers."""
+        """The selected numbers, labels and slices of numbers."""
         return self._names
 
 
 class _Dimensions:
-    """What `d` is: brackets with names of dimensions begin an expression.
+    """The type of `d`: brackets with dimension names start an expression.
 
     Examples
     --------
@@ -252,4 +252,4 @@ class _Dimensions:
 
 
 d = _Dimensions()
-"""Begins a dimension expression: ``d["x"]``, ``d[0, -1]``, ``d[:2]``."""
+"""Start of a dimension expression: ``d["x"]``, ``d[0, -1]``, ``d[:2]``."""

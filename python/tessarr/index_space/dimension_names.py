@@ -1,4 +1,4 @@
-"""What names dimensions: numbers, labels, and ranges of numbers."""
+"""Names of dimensions: numbers, labels and ranges of numbers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MAX_DEPTH: Final = 100
 
 
 def read_dimensions(selection: Any, depth: int = 0) -> tuple[Name, ...]:
-    """Return what names dimensions, each for itself.
+    """Return the dimension names of a selection as a flat tuple.
 
     Raises
     ------
     TypeError
-        If something does not name dimensions.
+        If an item does not name dimensions.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def read_dimensions(selection: Any, depth: int = 0) -> tuple[Name, ...]:
     if isinstance(selection, slice):
         ends = (selection.start, selection.stop, selection.step)
         return (slice(*(None if end is None else _read_slice_bound(end) for end in ends)),)
-    named = getattr(selection, "_named", None)  # of a selection that begins an expression
+    named = getattr(selection, "_named", None)  # a `DimSelection`
     if named is not None:
         return tuple(named)
     iterable = isinstance(selection, Iterable) and not hasattr(selection, "_apply_to")
@@ -64,9 +64,9 @@ def as_label(value: Any) -> str:
     Raises
     ------
     TypeError
-        If it is neither.
+        If the value is neither.
     ArgumentError
-        If it is no UTF-8.
+        If the bytes are not UTF-8.
     """
     if not isinstance(value, (str, bytes)):
         raise TypeError(f"labels are strings: not {safe_repr(value)}")
@@ -79,7 +79,7 @@ def as_integer(value: Any) -> int:
     Raises
     ------
     TypeError
-        If it is none.
+        If the value is not such an integer.
     """
     found = value if type(value) is int else _as_int(value)
     if not MIN_INT64 <= found <= MAX_INT64:
@@ -88,7 +88,7 @@ def as_integer(value: Any) -> int:
 
 
 def _read_slice_bound(value: Any) -> int:
-    """Return what a range of dimensions says: what is beyond 64 bits is beyond all dimensions."""
+    """Return a bound of a range of dimensions, clipped to 64 bits."""
     return min(max(_as_int(value), -MAX_INT64), MAX_INT64)
 
 

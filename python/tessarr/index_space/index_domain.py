@@ -32,18 +32,18 @@ class IndexDomain(Placed):
     inclusive_min, exclusive_max, inclusive_max, shape, labels
         The dimensions by their parts.
     implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
-        Which bounds are implicit: by default those that are not given.
+        Flags of implicit bounds; by default missing bounds are implicit.
     dimensions : sequence of Dim, optional
         The dimensions themselves.
     json : dict, optional
-        All of it as JSON.
+        The domain as JSON.
 
     Raises
     ------
     TypeError
-        If something is of another type, or more than one of these is given that say all.
+        If an argument has a wrong type, or several arguments describe the whole domain.
     ArgumentError
-        If it is no domain.
+        If the arguments do not describe a domain.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class IndexDomain(Placed):
         Raises
         ------
         ArgumentError
-            If it is none.
+            If the shape is invalid.
         """
         return cls._of_view(View.said(None, None, None, None, shape, None, None, None))
 
@@ -105,9 +105,9 @@ class IndexDomain(Placed):
         Raises
         ------
         SelectionError
-            If there is no such dimension.
+            If the domain has no such dimension.
         ArgumentError
-            If one of several is none, or is named twice.
+            If one of several dimensions is missing or repeated.
 
         Examples
         --------
@@ -225,24 +225,24 @@ def view_from_arguments(
     dimensions: Any,
     json: JSONObject | EllipsisType,
 ) -> View:
-    """Return the view that arguments say.
+    """Return the view that arguments describe.
 
     Parameters
     ----------
     stated
-        Makes it of JSON.
+        Builds the view from JSON.
     parts
-        The rank, or what dimensions may be; lower and upper bounds, last indices, the shape,
-        labels, and which bounds are implicit.
+        The rank or the dimensions, lower bounds, upper bounds, last indices, the shape, labels, and
+        flags of implicit bounds.
     dimensions
-        A domain, or dimensions; ``...`` if none are given.
+        A domain, or dimensions; ``...`` if not passed.
     json
         All as JSON, or ``...``.
 
     Raises
     ------
     TypeError
-        If something is of another type, or more than one of these is given that say all.
+        If an argument has a wrong type, or several arguments describe the whole domain.
     """
     rank = parts[0]
     if dimensions is ... and json is ... and (rank is None or hasattr(rank, "__index__")):

@@ -23,29 +23,29 @@ __all__ = ["IndexTransform"]
 
 
 class IndexTransform(Placed, Indexable):
-    """A view: the domain of its positions, and an index of what is viewed for each.
+    """A view: a domain of positions, and an index of the base for each position.
 
     Parameters
     ----------
     input_rank : int, IndexDomain or sequence of Dim, optional
         The number of dimensions, or the domain itself.
     output : sequence of OutputIndexMap, optional
-        A map per dimension of what is viewed; by default positions stay as they are.
+        A map for each dimension of the base; by default the identity.
     domain : IndexDomain or sequence of Dim, optional
         The positions.
     input_inclusive_min, input_exclusive_max, input_inclusive_max, input_shape, input_labels
         The domain by its parts, as for `IndexDomain`.
     implicit_lower_bounds, implicit_upper_bounds : sequence of bool, optional
-        Which bounds are implicit: by default those that are not given.
+        Flags of implicit bounds; by default missing bounds are implicit.
     json : dict, optional
-        All of it as JSON.
+        The transform as JSON.
 
     Raises
     ------
     TypeError
-        If something is of another type, or more than one of these is given that say all.
+        If an argument has a wrong type, or several arguments describe the whole transform.
     ArgumentError
-        If it is no transform.
+        If the arguments do not describe a transform.
 
     Examples
     --------
@@ -81,12 +81,12 @@ class IndexTransform(Placed, Indexable):
 
     @classmethod
     def _of(cls, domain: IndexDomain, output: Iterable[OutputIndexMap]) -> IndexTransform:
-        """Return the transform of a domain and a map for each dimension of what is viewed."""
+        """Return the transform of a domain and a map for each dimension of the base."""
         return cls._of_view(domain._as_view().mapped(output))
 
     @classmethod
     def _whole(cls, domain: IndexDomain) -> IndexTransform:
-        """Return the transform of a domain that leaves positions as they are."""
+        """Return the identity transform of a domain."""
         return cls._of_view(domain._as_view().mapped())
 
     def _apply_to(self, view: View, mode: Mode = "default") -> View:
@@ -96,16 +96,16 @@ class IndexTransform(Placed, Indexable):
 
     @property
     def _is_identity(self) -> bool:
-        """Whether every position is itself."""
+        """Whether the transform is the identity."""
         return self._view.unmoved
 
     def _linear_maps(self, *, alone: bool = False) -> list[tuple[int, int, int]]:
-        """Return of each map the dimension that it follows, or -1, the offset and the stride.
+        """Return for each map its input dimension (or -1), its offset and its stride.
 
         Parameters
         ----------
         alone
-            Whether a dimension counts only where no other map follows it.
+            Whether to omit a dimension that several maps use.
 
         Examples
         --------
@@ -115,12 +115,12 @@ class IndexTransform(Placed, Indexable):
         return self._view.lines(alone)
 
     def _with_base_bounds(self, domain: IndexDomain) -> IndexTransform:
-        """Return the view with its implicit bounds where those of what it views are.
+        """Return the view with its implicit bounds moved to those of the base.
 
         Raises
         ------
         SelectionError
-            If an explicit bound of the view is beyond an explicit one of what it views.
+            If an explicit bound of the view is outside an explicit bound of the base.
         """
         return self._after(self._view.settled(domain._as_view()))
 
@@ -130,7 +130,7 @@ class IndexTransform(Placed, Indexable):
 
     @property
     def _has_implicit_bounds(self) -> bool:
-        """Whether a bound is implicit, and so follows what is viewed."""
+        """Whether a bound is implicit, so that it depends on the base."""
         return self._view.follows
 
     def __eq__(self, other: object) -> bool:
@@ -141,12 +141,12 @@ class IndexTransform(Placed, Indexable):
     __hash__ = None  # type: ignore[assignment]
 
     def __call__(self, indices: Any) -> tuple[int, ...]:
-        """Return the index of what is viewed at a position.
+        """Return the index of the base at a position.
 
         Raises
         ------
         ArgumentError, SelectionError
-            If the position has not as many indices as the domain, or is outside of it.
+            If the position has the wrong number of indices, or is outside the domain.
         """
         if isinstance(indices, IndexTransform):
             raise TypeError("give a position; transforms are composed by brackets")
@@ -157,7 +157,7 @@ class IndexTransform(Placed, Indexable):
 
     @property
     def output_rank(self) -> int:
-        """The number of dimensions of what is viewed.
+        """The number of dimensions of the base.
 
         Examples
         --------
@@ -177,7 +177,7 @@ class IndexTransform(Placed, Indexable):
     input_labels = Placed._labels
 
     def to_json(self) -> JSONObject:
-        """Return the transform as JSON; maps that leave positions as they are are left out.
+        """Return the transform as JSON; identity maps are omitted.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Everything that is indexed by positions has the same brackets."""
+"""The brackets and index operations that domains, transforms, specs and handles share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class _PendingWrite(Protocol):
-    """What was begun to be written."""
+    """A pending write."""
 
     def result(self) -> Any: ...
 
@@ -38,7 +38,7 @@ class _Writable(Protocol):
 
 
 OUT_OF_RANGE: Final = "OUT_OF_RANGE"
-"""TensorStore's code of positions that are outside, where programs look for it."""
+"""TensorStore's status code of positions outside the domain."""
 
 E = TypeVar("E", bound=TessarrError)
 W_co = TypeVar("W_co", covariant=True, bound=_Writable)
@@ -66,23 +66,23 @@ def strip_status_code(error: TessarrError) -> str:
 
 
 def check_plain_brackets(mode: Mode, key: object) -> None:
-    """Raise an error if something stands in brackets that only plain ones may have."""
+    """Raise an error for a key that only plain brackets accept."""
     if mode != "default":
         raise SelectionError(f"{mode} takes indices: not {safe_repr(key)}")
 
 
 class Bracketed:
-    """What has dimensions, and the acts upon them: something else is made, no data is touched."""
+    """Dimensions and operations on them; an operation returns a new value and reads no data."""
 
     __slots__ = ()
-    __iter__: Any = None  # brackets take positions that are below 0, and no end is met
+    __iter__: Any = None  # positions may be negative, and iteration would not end
 
     def _as_view(self) -> View:
-        """Return what acts of indexing are applied to."""
+        """Return the view that index operations apply to."""
         raise NotImplementedError
 
     def _after(self, view: View) -> Self:
-        """Return the same after acts of indexing."""
+        """Return this object with another view."""
         raise NotImplementedError
 
     def _indexed(self, key: Any, mode: Mode) -> Self:
@@ -117,14 +117,14 @@ class Bracketed:
         Parameters
         ----------
         key
-            As NumPy has them: integers, slices, ``...``, ``None`` (`newaxis`), arrays of
-            integers or of booleans; or an expression of `d`, an `IndexDomain`, an
-            `IndexTransform`. Integers below 0 are positions, too.
+            As in NumPy: integers, slices, ``...``, ``None`` (`newaxis`), arrays of integers or of
+            booleans; or an expression of `d`, an `IndexDomain`, an `IndexTransform`. Negative
+            integers are positions, too.
 
         Raises
         ------
         SelectionError
-            If a position is outside of explicit bounds, or there are too many.
+            If a position is outside explicit bounds, or the key has too many indices.
 
         Examples
         --------
@@ -137,7 +137,7 @@ class Bracketed:
 
     @property
     def oindex(self) -> Bracket[Self]:
-        """Index by arrays of which each is for itself: the outer product.
+        """Index each dimension by its own array: the outer product.
 
         Examples
         --------
@@ -149,7 +149,7 @@ class Bracketed:
 
     @property
     def vindex(self) -> Bracket[Self]:
-        """Index by arrays that are taken together; their dimensions come first.
+        """Index by arrays that are broadcast together; their dimensions come first.
 
         Examples
         --------
@@ -162,7 +162,7 @@ class Bracketed:
 
     @property
     def label(self) -> Bracket[Self]:
-        """Give the dimensions labels: ``view.label["x", "y"]``.
+        """Label the dimensions: ``view.label["x", "y"]``.
 
         Examples
         --------
@@ -174,7 +174,7 @@ class Bracketed:
 
     @property
     def translate_to(self) -> Bracket[Self]:
-        """Move the domain so that it begins at a position.
+        """Translate the domain to an origin.
 
         Examples
         --------
@@ -210,7 +210,7 @@ class Bracketed:
 
     @property
     def mark_bounds_implicit(self) -> Bracket[Self]:
-        """Say whether bounds are implicit: ``[True]``, or ``[lower:upper]``.
+        """Mark bounds as implicit or explicit: ``[True]``, or ``[lower:upper]``.
 
         Examples
         --------
@@ -258,7 +258,7 @@ class Bracketed:
 
 
 class Indexable(Bracketed):
-    """What has an element at each position: handles, their specs, and transforms.
+    """Objects with an element at each position: handles, specs and transforms.
 
     Examples
     --------

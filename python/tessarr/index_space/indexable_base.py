@@ -1,4 +1,4 @@
-"""What has positions of its own: domains and transforms."""
+"""The base class of domains and transforms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ placed: Final = PlacedBase._placed
 
 
 class Placed(PlacedBase, Bracketed):
-    """A view of the engine, and what it says of its positions.
+    """A view of the engine, and its properties.
 
-    What is private here has one name in domains, and another in transforms.
+    Private names here are public under other names in domains and transforms.
     """
 
     __slots__ = ()

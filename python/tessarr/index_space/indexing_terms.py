@@ -1,8 +1,8 @@
-"""What stands in brackets: integers, slices, index arrays, ``newaxis``.
+"""Keys of brackets: integers, slices, index arrays and ``newaxis``.
 
-In an index space there is no counting from the end, and a slice keeps its origin; for the
-meaning of NumPy's keys on arrays see `tessarr.indexing.normalize`. The engine reads most keys
-itself; here is what it is given of all others, and what is kept of a key for later.
+In an index space, negative integers do not count from the end, and a slice keeps its origin; for
+NumPy's keys on arrays see `tessarr.indexing.normalize`. The engine reads most keys itself. This
+module converts all other keys, and keeps keys as values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _INDEX_KINDS: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexArray:
-    """An array of integers, or of booleans that tell where it is true."""
+    """An array of integers, or of booleans that select their true positions."""
 
     values: npt.NDArray[Any]
 
@@ -45,7 +45,7 @@ class IndexArray:
 
 
 class Key(NamedTuple):
-    """What stood in brackets: its terms, and whether it was a single one."""
+    """The terms of a key, and whether the key was a single term outside a tuple."""
 
     terms: tuple[Any, ...]
     single: bool = False
@@ -58,12 +58,12 @@ class Key(NamedTuple):
 
 
 def parse_key(key: Any) -> Key:
-    """Return the terms of what stood in brackets.
+    """Return the terms of a key.
 
     Raises
     ------
     SelectionError
-        If something is no index.
+        If an item is not an index.
     """
     terms = _read_terms(key)
     single = len(terms) == 1 and not isinstance(key, tuple) and _fits_any_rank(key, terms[0])
@@ -71,10 +71,10 @@ def parse_key(key: Any) -> Key:
 
 
 def _fits_any_rank(key: Any, term: Any) -> bool:
-    """Whether what stood alone is done to any number of dimensions.
+    """Return whether a single key applies to any number of dimensions.
 
-    An ellipsis and slices of vectors tell how many they are for; arrays may leave dimensions:
-    booleans do even without axes.
+    An ellipsis and slices of vectors have their own number of dimensions, and so have boolean
+    arrays; other arrays can leave dimensions.
     """
     if isinstance(term, IndexArray):
         return term.values.ndim == 0 and term.values.dtype != bool
@@ -117,12 +117,12 @@ def _read_term(part: Any) -> list[Any]:
         values = np.asarray(part)
     except ValueError as error:
         raise SelectionError(f"{_INDEX_KINDS}: {error}") from None
-    except Exception as error:  # what a method of the object raises
+    except Exception as error:  # an exception of the object's own method
         raise SelectionError(f"{_INDEX_KINDS}: not {safe_repr(part)}") from error
     if values.dtype == bool:
         return [IndexArray(values.copy(order="C"))]
     if values.size == 0 and not hasattr(part, "dtype"):
-        values = values.astype(np.int64)  # an empty list tells no type
+        values = values.astype(np.int64)  # an empty list has no type
     if not np.issubdtype(values.dtype, np.integer):
         raise SelectionError(f"{_INDEX_KINDS}: not an array of {values.dtype}")
     if values.dtype == np.uint64 and values.size and values.max() > INFINITE:
@@ -131,7 +131,7 @@ def _read_term(part: Any) -> list[Any]:
 
 
 def _has_axes(part: Any) -> bool:
-    """Whether something is an array for NumPy, which one of ours without axes is not."""
+    """Return whether a key is an array with axes for NumPy."""
     return isinstance(part, np.ndarray) or getattr(part, "ndim", 0) > 0
 
 

@@ -1,4 +1,4 @@
-"""From a view of an array to one call of the engine."""
+"""`lower`: one call of the engine for a view of an array."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["lower"]
 
 
 def lower(view: IndexTransform, shape: Shape) -> Selection:
-    """Return what the engine is to do for a view of an array.
+    """Return the selection of the engine for a view of an array.
 
     Parameters
     ----------
     view
         Its output are the axes of the array.
     shape
-        The shape of the array, whose indices begin at 0.
+        The shape of the array; its indices start at 0.
 
     Raises
     ------
     SelectionError
-        If a position is outside of the array, or a bound of the view is infinite.
+        If a position is outside the array, or a bound of the view is infinite.
 
     Examples
     --------

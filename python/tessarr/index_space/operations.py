@@ -1,6 +1,6 @@
-"""The acts of indexing by name, and what stands in their brackets.
+"""Index operations by name, with their arguments.
 
-The engine carries them out (`View.after` of `_engine.pyi`); here is only read what users write.
+The engine applies them (`View.after` of `_engine.pyi`); this module only reads the arguments.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ __all__ = [
 
 
 Operation: TypeAlias = "tuple[str, Any]"
-"""One act: its name, "" for brackets alone, and what stood in its brackets."""
+"""An operation: its name, "" for plain brackets, and the argument in its brackets."""
 
 
 def parse_operation(name: str, key: Any) -> Operation:
-    """Return an act.
+    """Return an operation.
 
     Parameters
     ----------
     name
-        What is done.
+        The name.
     key
-        What stood in brackets.
+        The argument in brackets.
 
     Raises
     ------
     TypeError, SelectionError
-        If that is nothing for the act.
+        If the operation does not take the argument.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def parse_operation(name: str, key: Any) -> Operation:
 
 
 def format_operation(act: Operation) -> str:
-    """Return an act as it was written.
+    """Return an operation as source text.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def format_operation(act: Operation) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return what stood in brackets as text."""
+    """Return an argument as source text."""
     if isinstance(value, Key):
         return str(value)
     if isinstance(value, tuple):
@@ -87,7 +87,7 @@ def format_value(value: Any) -> str:
 
 
 def pickle_operation(act: Operation) -> Operation:
-    """Return an act in classes of Python and NumPy alone: see `unpickle_operation`."""
+    """Return an operation with classes of Python and NumPy only: see `unpickle_operation`."""
     name, value = act
     if not isinstance(value, Key):
         return act
@@ -96,7 +96,7 @@ def pickle_operation(act: Operation) -> Operation:
 
 
 def unpickle_operation(act: Operation) -> Operation:
-    """Return an act that was pickled."""
+    """Return an operation that was pickled."""
     name, value = act
     if _READERS[name] is not parse_key:
         return act

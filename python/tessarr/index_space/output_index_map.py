@@ -1,18 +1,15 @@
-"""How positions of a view become positions of what it views: output index maps.
+"""Output index maps: the index of the base for each position of a view.
 
 Theory
 ------
-A view has a box of positions; what it views has dimensions of its own. For each of these an
-*output index map* tells the index that belongs to a position: always the same one (*constant*),
-``offset + stride * position[k]`` for one dimension ``k`` of the view (*single input dimension*),
-or ``offset + stride * array[position]`` (*array*). An index array has one axis for each
-dimension of the view, of length 1 where it does not vary along it, and begins at the view's lower
-bounds.
+A view has a box of positions; its base has dimensions of its own. An *output index map* for each
+dimension of the base returns its index at a position: a *constant*, ``offset + stride *
+position[k]`` for one dimension ``k`` of the view (*single input dimension*), or ``offset + stride *
+array[position]`` (*array*). An index array has one axis for each dimension of the view, of length 1
+where it does not vary, and starts at the view's lower bounds.
 
-All three forms are closed under composition, so that a view of a view is a view, and costs as
-much as one. The engine composes them (`rust/engine/src/index_space`);
-here are the values that
-users see.
+Composition preserves the three forms, so a view of a view costs as much as a view. The engine
+composes them (`rust/engine/src/index_space`); this module has the values that users see.
 """
 
 from __future__ import annotations
@@ -65,7 +62,7 @@ ALL_INDICES: Final = (-INFINITE, INFINITE + 1)
 
 
 class OutputIndexMaps(tuple[OutputIndexMap, ...]):
-    """The output index maps of a transform: a tuple of them that looks like a list.
+    """The output index maps of a transform: a tuple with the repr of a list.
 
     Examples
     --------
@@ -79,7 +76,7 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
 
     @property
     def rank(self) -> int:
-        """The number of maps: the rank of what is viewed.
+        """The number of maps: the rank of the base.
 
         Examples
         --------
@@ -107,12 +104,12 @@ class OutputIndexMaps(tuple[OutputIndexMap, ...]):
 
 
 def evaluate_map(one: OutputIndexMap, dims: Box) -> npt.NDArray[np.int64]:
-    """Return the indices that a map gives to all positions, with axes of length 1 where constant.
+    """Return the indices of a map at all positions, with axes of length 1 where it is constant.
 
     Raises
     ------
     SelectionError
-        If an index array has an item outside of its bounds.
+        If an item of an index array is outside its bounds.
     """
     if one.index_array is not None:
         check_index_range(one.index_array, one._within)

@@ -1,4 +1,4 @@
-"""Whether all positions of a view are inside of what is viewed."""
+"""Checks that the positions of a view are inside its base."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["check_within_bounds", "map_extent"]
 def check_within_bounds(
     maps: Sequence[OutputIndexMap], dims: Box, target: Box, *, arrays: bool = True
 ) -> None:
-    """Raise an error if a position is outside of the dimensions of what is viewed.
+    """Raise an error if a position is outside the dimensions of the base.
 
     Parameters
     ----------
     maps, dims
         The view.
     target
-        The dimensions of what is viewed.
+        The dimensions of the base.
     arrays
-        Whether the items of index arrays are looked at, too.
+        Whether to check the items of index arrays, too.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def map_extent(one: OutputIndexMap, dims: Box) -> tuple[int, int]:
     one
         The map.
     dims
-        The dimensions that it starts from; none may be empty.
+        The input dimensions; none may be empty.
     """
     if one.index_array is not None:
         ends = (int(one.index_array.min()), int(one.index_array.max()))

@@ -1,1 +1,1 @@
-"""What stands behind handles: a folder, or a module, for each driver."""
+"""Drivers of the TensorStore interface: a folder or a module for each driver."""

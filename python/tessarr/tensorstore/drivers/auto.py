@@ -1,4 +1,4 @@
-"""The driver ``auto``: finds out of which format an array is."""
+"""The driver ``auto``: detects the format of an array."""
 
 from __future__ import annotations
 
@@ -33,20 +33,19 @@ _RESOURCES = {name: name for name in KINDS}
 
 
 class AutoSpec(PlacedSpec):
-    """What a spec says that does not name the format."""
+    """A spec without a format."""
 
     name = "auto"
 
     _rechecks: Options
     _context: Context | None = None
-    _null_resources: tuple[
-        str, ...
-    ] = ()  # resources of which JSON says null: nothing, and it is told
-    _formats: dict[str, PlacedSpec]  # specs of formats that say the same, without a place
+    _null_resources: tuple[str, ...] = ()  # resources that are null in JSON
+    # specs of each format with the same members, without a location
+    _formats: dict[str, PlacedSpec]
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states."""
+        """Return the spec of JSON members."""
         made = cls(schema)
         made._take_place(members)
         made._mode = OpenMode(open=True)
@@ -56,7 +55,7 @@ class AutoSpec(PlacedSpec):
             *made._null_resources,
             *(name for name, value in said.items() if value == name),
         ):
-            del members[name]  # which says nothing here
+            del members[name]  # a default
         made._references = References.parse(_RESOURCES, members, in_context=True)
         made._rechecks = Options()
         made._formats = {}
@@ -68,7 +67,8 @@ class AutoSpec(PlacedSpec):
         asked = OpenMode()._changed(options.mode, options.flags)
         if any(asked._values()) and not asked.open:
             raise ArgumentError('a new array needs a format: give a driver, such as "zarr3"')
-        made._mode, made._formats = self._mode, {}  # what there is is opened, whatever is asked
+        # only existing arrays are opened, whatever the mode
+        made._mode, made._formats = self._mode, {}
         return made
 
     def members(self, naming: Naming, *, include_defaults: bool) -> JSONObject:
@@ -87,7 +87,7 @@ class AutoSpec(PlacedSpec):
         )
 
     def bind(self, context: Context) -> Self:
-        """Return the spec with the resources of a context; it keeps the context for the format."""
+        """Return the spec with a context's resources; it keeps the context for the format."""
         made = super().bind(context)
         made._context = context
         return made
@@ -106,7 +106,8 @@ class AutoSpec(PlacedSpec):
         if place is None:
             raise ArgumentError("the spec has no kvstore: where the array is has to be said")
         if view is None and self.schema.domain is not None:
-            view = IndexTransform(self.schema.domain)  # that of no format: its bounds stay
+            # the domain of no format: its bounds are explicit
+            view = IndexTransform(self.schema.domain)
         at_once, batch, alone = place._driver.at_once, opening.batch, opening._replace(batch=None)
         work, here = partial(self._open_array, place, view), at_once > 0
         if batch is None or at_once == inf:
@@ -122,7 +123,7 @@ class AutoSpec(PlacedSpec):
 
     @staticmethod
     def _folder_path(place: Place) -> str:
-        """Return the folder that a place means."""
+        """Return the path as a folder."""
         return place.path if not place.path or place.path.endswith("/") else f"{place.path}/"
 
     def _open_array(self, place: Place, view: IndexTransform | None, opening: Opening) -> Opened:
@@ -141,7 +142,7 @@ class AutoSpec(PlacedSpec):
         )
 
     def _format_spec(self, name: str) -> PlacedSpec:
-        """Return what the spec says, in a format, without where."""
+        """Return the spec of a format with the same members, without a location."""
         found = self._formats.get(name)
         if found is None:
             made = driver_spec(name).parse({}, self.schema).changed(self._rechecks)

@@ -1,4 +1,4 @@
-"""A document that is kept while it is open."""
+"""A JSON document that is cached while it is open."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["CachedDocument"]
 
 
 class CachedDocument:
-    """A document, of which all that have it open in one context know the same.
+    """A document whose content all handles of one context share.
 
     Parameters
     ----------
     place
-        The document, as a key-value store whose key "" it is.
+        The document, as a key-value store with the single key "".
     """
 
     __slots__ = ("__weakref__", "_last_read", "_lock", "kvstore")
@@ -39,19 +39,20 @@ class CachedDocument:
     def read(
         self, since: float, transaction: Transaction | None, sharing: Sharing | None = None
     ) -> bytes | None:
-        """Return the document, or None where there is none.
+        """Return the document, or None if it is missing.
 
         Parameters
         ----------
         since
-            Since when it must be known to be so, in seconds since 1970; infinity: now.
+            The time from which cached content counts as fresh, in seconds since 1970; infinity:
+            now.
         transaction
-            In one it is read anew, with what is written in it.
+            A transaction reads the document again, with its staged changes.
         sharing
-            What is shared with others that read at the same time.
+            Shares reads with operations that start together.
         """
         if transaction is not None:
-            # Where it was changed, the transaction stays open, as TensorStore's does.
+            # A document that the transaction changed keeps it open, as in TensorStore.
             found = self.kvstore.with_transaction(transaction)._look("", None, sharing)
             return found.value if found.state == "value" else None
         known = found = self._last_read
@@ -66,17 +67,17 @@ class CachedDocument:
 
     @property
     def expected(self) -> Expected:
-        """What is read."""
+        """The read that `read` sends."""
         return Expected(self.kvstore._place.store, self.kvstore._key(""))
 
     def is_known(self, since: float) -> bool:
-        """Whether it is known since a time, so that it need not be read."""
+        """Return whether the cached content is fresh."""
         return _is_fresh(self._last_read, since)
 
     def change(
         self, change: Callable[[bytes | None], bytes], transaction: Transaction | None
     ) -> None:
-        """Replace the document by what a function makes of the one that is stored."""
+        """Replace the document by a function of the stored one."""
         if transaction is not None:
             transaction._staging.after(self._forget, in_any_case=True)
             self.kvstore.with_transaction(transaction)._change("", change)
@@ -93,7 +94,7 @@ class CachedDocument:
             self.kvstore._change("", changed)
             found = ReadResult("value", content, TimestampedStorageGeneration(b"", now))
         finally:
-            with self._lock:  # of two changes at once, either may be the last
+            with self._lock:  # either of two simultaneous changes can be the last
                 self._last_read = found if self._last_read is known else _empty_result()
 
     def _forget(self) -> None:
@@ -102,7 +103,7 @@ class CachedDocument:
 
 
 def _empty_result() -> ReadResult:
-    """Return what stands for nothing; each is another, by which a change is seen."""
+    """Return a new unknown state; its identity shows later changes."""
     return ReadResult("unspecified", b"", TimestampedStorageGeneration(b"", -inf))
 
 

@@ -1,7 +1,7 @@
 """The driver ``json``: a value in a JSON document, as an array of rank 0.
 
-Which value is a JSON pointer's matter (RFC 6901). A write replaces it in the document, and makes
-the objects that lead to it; what others wrote to the document in between stays.
+A JSON pointer (RFC 6901) selects the value. A write replaces it in the document and creates missing
+objects on its path. Other writers' concurrent changes of the document stay.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class JsonDriver(Driver):
     document
         The document.
     since
-        Since when what is known of it must be known to be so, in seconds since 1970.
+        The time from which cached content counts as fresh, in seconds since 1970.
     pointer
         Where in it, as a JSON pointer.
     opened_by
@@ -91,16 +91,16 @@ class JsonDriver(Driver):
 
     @property
     def domain(self) -> IndexDomain:
-        """That of one element."""
+        """The domain of one element."""
         return IndexDomain._of(())
 
     def storage_ids(self) -> frozenset[Any]:
-        """Tell where the element is."""
+        """Return the location of the document."""
         return frozenset([("json", self._place._place.store, self._place._key(""))])
 
     @property
     def _label(self) -> str:
-        """What errors call the document."""
+        """The document's name in errors."""
         return called(self._place)
 
     @property
@@ -119,7 +119,7 @@ class JsonDriver(Driver):
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
         """Read the document, and find the value in it."""
-        transaction = scope.transaction  # what waits for a batch does not keep it
+        transaction = scope.transaction  # a read that waits for a batch holds no reference to it
 
         def work(sharing: Sharing | None = None) -> npt.NDArray[Any]:
             content = self._document.read(self._since, transaction, sharing)
@@ -241,12 +241,12 @@ def _dump_document(value: Any, *, ascii_alone: bool = False) -> bytes:
 
 
 def split_pointer(pointer: str) -> tuple[str, ...]:
-    """Return the members that a JSON pointer names, one in the other.
+    """Return the names on the path of a JSON pointer.
 
     Raises
     ------
     ArgumentError
-        If it is malformed.
+        If the pointer is malformed.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def split_pointer(pointer: str) -> tuple[str, ...]:
 
 
 class JsonSpec(PlacedSpec):
-    """What a spec says of a value in a document."""
+    """The spec of a value in a document."""
 
     name = "json"
 
@@ -274,7 +274,7 @@ class JsonSpec(PlacedSpec):
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states."""
+        """Return the spec of JSON members."""
         made = cls(Schema(dtype=_JSON, rank=0)._merged(schema))
         made._check_parts()
         made._take_place(members)
@@ -324,14 +324,14 @@ class JsonSpec(PlacedSpec):
         return found
 
     def effective(self) -> Schema:
-        """Return all that is known: everything."""
+        """Return the complete schema."""
         return self.schema._merged(
             Schema(domain=IndexDomain._of(()), chunk_layout=ChunkLayout(rank=0))
         )
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do: nothing is read or written for it."""
+        """The open mode: opening sends no request."""
         return OpenMode(open=True)
 
     def _take_rechecks(self, options: Options) -> None:

@@ -48,22 +48,22 @@ def array(
     Parameters
     ----------
     array
-        What NumPy takes for an array.
+        Any value that NumPy converts to an array.
     dtype
         The data type. Arrays are converted where NumPy calls that safe.
     context
-        What the spec of the handle refers to.
+        Provides the resources of the handle's spec.
     copy
-        True copies, False raises an error where a copy would be needed. By default only
-        what cannot be used as it is is copied: arrays and buffers can.
+        True copies; False raises an error if a copy is needed. By default, arrays and buffers are
+        shared and other values copied.
     write
-        Whether the handle can write, which raises an error where the array cannot be
-        written. By default if the array can.
+        Whether the handle can write; True raises an error for a read-only array. By default, a
+        handle of a writable array can write.
 
     Raises
     ------
     ArgumentError
-        If elements have no data type, or it takes a copy against what `copy` says.
+        If elements have no data type, or `copy=False` and a copy is needed.
     TypeError
         If the array is of a type that is not cast safely.
 
@@ -121,7 +121,7 @@ def _optional_flag(value: Any, name: str) -> bool | None:
 
 
 def _is_shared(source: Any, values: npt.NDArray[Any]) -> bool:
-    """Tell whether elements are where NumPy found them: what it makes itself is new each time."""
+    """Return whether the array shares the source's memory."""
     return values.size == 0 or np.may_share_memory(values, as_array(source, None))
 
 
@@ -155,11 +155,11 @@ class MemoryDriver(Driver):
     Parameters
     ----------
     values
-        The array, used as it is.
+        The array, without a copy.
     data_type
-        That of its elements.
+        The data type of its elements.
     context
-        What has its resources: a context, or resources themselves.
+        Provides the resources: a context, or the resources themselves.
     units
         The unit of each dimension.
     """
@@ -194,7 +194,7 @@ class MemoryDriver(Driver):
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
-        """Tell that everything is there."""
+        """Return that every element is stored."""
         return finished((False if not_stored else None, True if fully_stored else None))
 
     def _check(self, scope: OperationScope) -> None:
@@ -202,7 +202,7 @@ class MemoryDriver(Driver):
             self._raise_unsupported("take part in transactions")
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
-        """Return the same: bounds of an array do not change."""
+        """Return this driver: the bounds of an array do not change."""
         try:
             self._check(scope)
             return finished(self)
@@ -241,7 +241,7 @@ class MemoryDriver(Driver):
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:
-        """Those that a spec gave."""
+        """The units from the spec."""
         return self._units
 
     @property
@@ -250,7 +250,7 @@ class MemoryDriver(Driver):
         return memory_layout(self.values)
 
     def storage_ids(self) -> frozenset[Any]:
-        """Tell where elements are: in the array that owns the memory."""
+        """Return the identity of the array that owns the memory."""
         owner: Any = self.values
         while isinstance(owner.base, np.ndarray):
             owner = owner.base

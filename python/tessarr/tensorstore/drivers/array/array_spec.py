@@ -43,7 +43,7 @@ _MAX_RANK: Final = 32
 
 
 class MemorySpec(ReferringSpec):
-    """What a spec says of elements in memory: the elements."""
+    """The spec of an array in memory, with its elements."""
 
     name = "array"
 
@@ -51,7 +51,7 @@ class MemorySpec(ReferringSpec):
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states."""
+        """Return the spec of JSON members."""
         data_type = schema.dtype
         if data_type is None:
             raise ArgumentError('"dtype" has to be given for an "array"')
@@ -68,7 +68,7 @@ class MemorySpec(ReferringSpec):
         return made
 
     def _check(self) -> None:
-        """Raise an error if the elements are not as the constraints say."""
+        """Raise an error if the elements do not meet the constraints."""
         if self.schema.codec is not None:
             raise ArgumentError('an "array" has no codec')
         if self.schema.fill_value is not None:
@@ -82,7 +82,7 @@ class MemorySpec(ReferringSpec):
     def of(
         cls, driver: Driver, view: IndexTransform, *, minimal: bool
     ) -> tuple[Self, IndexTransform]:
-        """Return the spec of those elements that a view has, and a view of them."""
+        """Return a spec with the elements of a view, and a view of them."""
         assert isinstance(driver, MemoryDriver)
         made = cls(Schema(dtype=driver.dtype))
         context = driver.context
@@ -113,7 +113,7 @@ class MemorySpec(ReferringSpec):
         return found
 
     def effective(self) -> Schema:
-        """Return all that is known: everything."""
+        """Return the complete schema."""
         return Schema(
             dtype=self.schema.dtype,
             domain=IndexDomain(shape=self._values.shape),
@@ -132,7 +132,7 @@ class MemorySpec(ReferringSpec):
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do: the elements are here."""
+        """The open mode: the spec has the elements."""
         return OpenMode()
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
@@ -155,23 +155,23 @@ class MemorySpec(ReferringSpec):
 
 
 def _drop_unit_strides(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the same, where axes of one item have no stride: others count as being around them."""
+    """Return the array with stride 0 for axes of length 1, which count as outermost."""
     axes = (np.newaxis if size == 1 else slice(None) for size in values.shape)
     return values.squeeze()[(..., *axes)]
 
 
 @cache
 def _default_context() -> Context:
-    """Return the context of arrays that were given none."""
+    """Return the context of arrays without one."""
     return Context()
 
 
 def _storage_order(values: npt.NDArray[Any], view: IndexTransform) -> list[int]:
-    """Return the dimensions of a view in the order in which a spec has them, slowest first.
+    """Return the dimensions of a view in the order of the spec's array, slowest first.
 
-    Those along which elements only repeat are left out. The order is TensorStore's: dimensions of
-    index arrays, those of the first one before others, then by how far apart elements are. It
-    counts backwards as less than nothing where there are no index arrays.
+    Dimensions along which elements repeat are omitted. The order is TensorStore's: dimensions of
+    index arrays come first, in the order of the arrays, then dimensions by descending stride.
+    Negative strides count as less than 0 if the view has no index arrays.
     """
     steps = [0] * view.input_rank
     lists: list[list[int]] = []
@@ -228,20 +228,20 @@ def parse_elements(items: Any, data_type: dtype, rank: int | None) -> npt.NDArra
     Parameters
     ----------
     items
-        The lists. Those of complex numbers are pairs of numbers inside.
+        Nested lists; complex numbers are pairs of numbers.
     data_type
-        That of the elements.
+        The data type of the elements.
     rank
-        How deep lists are axes; by default as deep as they are.
+        The number of axes; by default the depth of the lists.
 
     Raises
     ------
     ArgumentError
-        If they are of different lengths or, while the rank is open, of different depths, or an
-        element is none.
+        If lists have different lengths, or different depths for an open rank, or an element is
+        invalid.
     """
     pairs = data_type.name.startswith("complex")
-    lists = pairs or rank is not None  # whether elements may be lists
+    lists = pairs or rank is not None  # whether elements can be lists
     if rank is None:
         rank = max(0, _list_depth(items) - pairs)
     if rank > _MAX_RANK:
@@ -276,7 +276,7 @@ def parse_elements(items: Any, data_type: dtype, rank: int | None) -> npt.NDArra
 
 
 def _has_data_type(given: Any, data_type: dtype) -> bool:
-    """Whether this is an array of such elements, as it is pickled where JSON has none of them."""
+    """Return whether the value is a pickled array of such elements, which JSON cannot represent."""
     if not isinstance(given, np.ndarray) or given.dtype != data_type.dtype:
         return False
     if given.dtype.kind != "O":

@@ -59,7 +59,7 @@ class CastDriver(Driver):
     Parameters
     ----------
     of
-        What is viewed.
+        The base.
     data_type
         The data type of the view.
     """
@@ -78,17 +78,17 @@ class CastDriver(Driver):
 
     @property
     def domain(self) -> IndexDomain:
-        """That of the base."""
+        """The domain of the base."""
         return self._of.domain
 
     @property
     def readable(self) -> bool:
-        """Whether there is a conversion to the view's data type."""
+        """Whether the base's elements convert to the view's data type."""
         return self._forward is not None and self._of.readable
 
     @property
     def writable(self) -> bool:
-        """Whether there is a conversion to the base's data type."""
+        """Whether the view's elements convert to the base's data type."""
         return self._backward is not None and self._of.writable
 
     def refresh_bounds(
@@ -99,16 +99,16 @@ class CastDriver(Driver):
         return self._rebase(of), found
 
     def stale_documents(self, scope: OperationScope) -> list[Expected]:
-        """Return what the base has to look at."""
+        """Return the stale documents of the base."""
         return self._of.stale_documents(scope)
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
-        """Return a view of the base with the bounds that a transaction has given that."""
+        """Return a view of the base with the bounds that a transaction has staged."""
         return self._rebase(self._of.with_staged_bounds(scope))
 
     @property
     def resizable(self) -> bool:
-        """Whether the base has bounds that can be changed."""
+        """Whether the bounds of the base can be resized."""
         return self._of.resizable
 
     def read(
@@ -132,13 +132,13 @@ class CastDriver(Driver):
             raise self.unsupported_error(back=True)
         done: Future[None]
         try:
-            unique = _unbroadcast(values)  # so that what is repeated is converted once
+            unique = _unbroadcast(values)  # converts repeated elements once
             place = None
             if unique.shape == values.shape and not view._as_view().lists:
                 memory = find_memory(self._of, scope, write=True)
                 place = None if memory is None else select_elements(memory, view._as_view())
             if place is not None:
-                if overlaps_itself(place):  # of what is written to one element the last counts
+                if overlaps_itself(place):  # of several writes to one element, the last one wins
                     place = None
                 elif np.may_share_memory(unique, place):
                     unique = unique.copy()
@@ -151,7 +151,7 @@ class CastDriver(Driver):
         return WriteFutures._of(done, done)
 
     def unsupported_error(self, *, back: bool = False) -> ArgumentError:
-        """Return the error that there is no conversion."""
+        """Return the error for a missing conversion."""
         names = [self._of.dtype.name, self.dtype.name]
         source, target = reversed(names) if back else names
         return ArgumentError(
@@ -159,7 +159,7 @@ class CastDriver(Driver):
         )
 
     def storage_ids(self) -> frozenset[Any]:
-        """Tell where elements are: those of the base."""
+        """Return the storage identifiers of the base."""
         return self._of.storage_ids()
 
     @property
@@ -168,7 +168,7 @@ class CastDriver(Driver):
         return self._of.write_chunk_shape
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
-        """Look up the bounds of the base."""
+        """Read the current bounds of the base."""
         return converted(self._of.resolve(scope), self._rebase)
 
     def resize(self, request: ResizeRequest, scope: OperationScope) -> Future[Driver]:
@@ -181,7 +181,7 @@ class CastDriver(Driver):
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
-        """Tell what is stored of the base."""
+        """Return the storage statistics of the base."""
         return self._of.storage_statistics(
             view, not_stored=not_stored, fully_stored=fully_stored, scope=scope
         )
@@ -193,23 +193,23 @@ class CastDriver(Driver):
 
     @property
     def chunk_layout(self) -> Any:
-        """That of the base."""
+        """The chunk layout of the base."""
         return self._of.chunk_layout
 
     @property
     def codec(self) -> Any:
-        """That of the base."""
+        """The codec of the base."""
         return self._of.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """That of the base, converted."""
+        """The fill value of the base, converted."""
         fill = self._of.fill_value
         return None if fill is None or self._forward is None else self._forward(np.asarray(fill))
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:
-        """Those of the base."""
+        """The units of the base."""
         return self._of.dimension_units
 
     @property
@@ -219,11 +219,11 @@ class CastDriver(Driver):
 
     @property
     def of(self) -> Driver:
-        """What is viewed."""
+        """The base."""
         return self._of
 
     def base_of(self, view: IndexTransform) -> TensorStore:
-        """Return the same view of what is viewed."""
+        """Return the same view of the base."""
         return build_handle(self._of, view)
 
 

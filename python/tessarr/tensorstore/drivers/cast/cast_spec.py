@@ -31,13 +31,13 @@ __all__ = ["CastSpec"]
 
 
 class CastSpec(BasedSpec):
-    """What a spec says of a cast."""
+    """The spec of a cast."""
 
     name = "cast"
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states."""
+        """Return the spec of JSON members."""
         made = cls(Schema(dtype=schema.dtype))
         base = base_of(members)
         kept = members.get("kept")
@@ -54,7 +54,7 @@ class CastSpec(BasedSpec):
 
     @classmethod
     def from_base(cls, base: Spec, data_type: DataType) -> Spec:
-        """Return the spec of a cast of what another one opens."""
+        """Return the spec of a cast of another spec's array."""
         view = base._view
         rank = base._driver.outline().rank if view is None else view.output_rank
         found = cls(Schema(dtype=data_type, rank=rank))
@@ -67,7 +67,7 @@ class CastSpec(BasedSpec):
         return cast_handle(base, data_type)
 
     def _constrain(self, schema: Schema) -> None:
-        """Pass constraints on to what is viewed, but for the data type."""
+        """Pass all constraints but the data type on to the base."""
         base = self._nested[0].copy()
         given: dict[str, Any] = {
             "rank": schema.rank,
@@ -100,19 +100,20 @@ class CastSpec(BasedSpec):
         base, rank = self._nested[0], self.schema.rank
         json = nested_json(base, naming, include_defaults=include_defaults)
         if base._view is None:
-            json.pop("transform", None)  # that of the cast
+            json.pop("transform", None)  # the transform of the cast
         if naming.brief:
-            # Pickles keep the base as it is, and what JSON does not tell: it has no ellipsis.
+            # Pickles keep the base unchanged, and members that JSON does not have; JSON has no
+            # ellipsis.
             return {"base": json, "kept": [..., rank, self.ranked]}
         if not include_defaults and rank is not None:
-            json.pop("rank", None)  # the same
+            json.pop("rank", None)  # equal to the base's
         ranked = base._view is None and base._driver.ranked
         if include_defaults and ranked and rank is not None:
             json.update(rank=rank, schema={**json["schema"], "rank": rank})
         return {"base": json}
 
     def outline(self) -> Schema:
-        """Return what is known of data type and domain, and of the rank if that was stated."""
+        """Return the known data type and domain, and the rank if the spec has one."""
         domain, stated = self._nested[0].domain, self.schema
         rank = stated.rank if domain is None else domain.rank
         return Schema(rank=rank, dtype=stated.dtype, domain=domain)
@@ -134,16 +135,16 @@ class CastSpec(BasedSpec):
         return known
 
     def base_of(self, view: IndexTransform) -> Spec:
-        """Return what a view of the cast is one of."""
+        """Return the spec of the base of a view."""
         base = self._nested[0]
-        if base._view is None:  # the view is told as it is
+        if base._view is None:  # the view is serialised unchanged
             return Spec._of(base._driver, view, base._context)
         found: Spec = super().base_of(view)
         return found
 
     @property
     def url(self) -> str:
-        """The URL that says the same."""
+        """The URL of the spec."""
         if self.schema.dtype is None:
             raise ArgumentError("the data type has to be given: there is no URL")
         return f"{self._nested[0].url}|cast:{self.schema.dtype.name}"
@@ -174,7 +175,7 @@ class CastSpec(BasedSpec):
 
 
 def _fill_data_type(fill: npt.NDArray[Any], stated: DataType | None) -> DataType:
-    """Return the data type of a fill value, which stays JSON if one was not stated beside it."""
+    """Return the data type of a fill value: JSON unless the schema has another one."""
     if not fill.dtype.hasobject:
         return stated or DataType(fill.dtype)
     kind = None if stated is None else _OBJECT_TYPES.get(stated.name)

@@ -1,8 +1,7 @@
-"""How elements of one data type become elements of another.
+"""Conversion of elements between data types.
 
-Numbers are converted as C does it: fractions are cut off, and what has more bits than there is room
-for loses them. What a number is as text has six digits, as ``%g`` writes it. JSON is converted
-only where nothing is lost.
+Numbers convert as in C: fractions are truncated, and excess bits are dropped. Numbers as text have
+six digits, as ``%g`` writes them. JSON is converted only without loss.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["Conversion", "find_conversion"]
 
 
 class Conversion(Protocol):
-    """Makes an array of another data type; or puts the elements into one that there is."""
+    """Returns an array of another data type, or stores the elements in an existing array."""
 
     def __call__(
         self, values: npt.NDArray[Any], out: npt.NDArray[Any] | None = None
@@ -51,9 +50,9 @@ _CONVERTIBLE: Final = {
 
 @cache
 def find_conversion(source: DataType, target: DataType) -> Conversion | None:
-    """Return what makes new arrays of another data type; None if nothing does.
+    """Return the conversion to another data type, or None.
 
-    Between equal data types it gives back what it was given.
+    Equal data types convert without a copy.
 
     Examples
     --------
@@ -116,7 +115,7 @@ def _convert_numbers(
 
 @cache
 def _engine_type(kind: np.dtype[Any]) -> str | _engine.ByteFloats:
-    """Return what tells the engine a type of numbers."""
+    """Return the engine's name, or table, of a type of numbers."""
     if kind.isbuiltin == 1:
         return f"{kind.kind}{kind.itemsize}"
     if kind.itemsize > 1 or "int" in kind.name:
@@ -140,7 +139,7 @@ def _convert_each(
 
 
 def _element_conversion(name: str, kind: str, target: DataType) -> Callable[[Any], Any]:
-    """Return what converts one element, from or to text or JSON."""
+    """Return the conversion of one element from or to text or JSON."""
     goal = _element_kind(target)
     if kind == "json":
         convert = _converter_from_json(target, goal)

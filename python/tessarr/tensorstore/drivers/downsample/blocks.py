@@ -1,7 +1,7 @@
-"""Blocks of a base, each of which is one position of a downsampled view.
+"""Blocks of a base; each block is one position of a downsampled view.
 
-The position ``p`` of a dimension with factor ``f`` stands for those of the base at ``p * f`` up to
-``(p + 1) * f``, as far as the base has them.
+Position ``p`` of a dimension with factor ``f`` is the block of positions from ``p * f`` up to ``(p
++ 1) * f`` of the base, clipped to its bounds.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["BlockGrid", "check_factors", "downsample_domain"]
 
 
 def check_factors(factors: Sequence[int], rank: int) -> None:
-    """Raise an error unless there is a positive factor for each dimension."""
+    """Raise an error unless each dimension has a positive factor."""
     if len(factors) != rank:
         raise ArgumentError(f"{len(factors)} factors for {rank} dimensions")
     if not all(1 <= one <= INFINITE for one in factors):
@@ -48,16 +48,16 @@ def downsample_domain(domain: IndexDomain, factors: Sequence[int], method: str) 
 
 
 class BlockGrid:
-    """How the positions of a base are those of blocks.
+    """Maps blocks to the positions of a base.
 
     Parameters
     ----------
     base
         The domain of the base.
     factors
-        How long blocks are.
+        The length of blocks along each dimension.
     method
-        What is made of each.
+        The reduction of a block.
     """
 
     __slots__ = ("_method", "base", "domain", "factors")
@@ -69,7 +69,7 @@ class BlockGrid:
         self.domain = downsample_domain(base, self.factors, method)
 
     def check(self, view: IndexTransform) -> None:
-        """Check that there are the blocks of a view; single elements are when they are read.
+        """Check that the blocks of a view exist; reads check single elements.
 
         Raises
         ------
@@ -90,16 +90,16 @@ class BlockGrid:
                 )
 
     def base_view(self, view: IndexTransform) -> IndexTransform | None:
-        """Return the view of the base that has all that a view of the result is made of."""
+        """Return the view of the base that a view of the result depends on."""
         return (
             self.first_elements_view(view) if self._method == "stride" else self.covering_view(view)
         )
 
     def covering_view(self, view: IndexTransform) -> IndexTransform | None:
-        """Return the view of the base that has all that is behind a view of the result.
+        """Return the view of the base that covers the blocks of a view of the result.
 
-        What is none of a box gets a dimension more, of the positions inside of blocks; where these
-        differ in size, there is no such view.
+        Blocks that do not form a box get an extra dimension for the positions inside a block. The
+        result is None if their sizes differ.
         """
         dims = [
             Dim._of(one.inclusive_min, one.exclusive_max, one.label) for one in view.domain._dims
@@ -121,7 +121,7 @@ class BlockGrid:
                     high = low = max(by + ends[0] * factor, base.inclusive_min) - by
                 if one._factor < 0:
                     low, high = 1 - high, 1 - low
-                # Where blocks have no end, neither has what is behind them.
+                # Infinite bounds stay infinite in the base.
                 low = -INFINITE if dim.inclusive_min <= -INFINITE else low
                 high = INFINITE + 1 if dim.exclusive_max > INFINITE else high
                 dims[k] = Dim._of(low, max(low, high), dim.label)
@@ -129,7 +129,7 @@ class BlockGrid:
                 continue
             least, most = self.block_bounds(at, evaluate_map(one, view.domain._dims))
             sizes = np.unique(most - least)
-            if not len(sizes):  # no block is behind no position
+            if not len(sizes):  # no positions, no blocks
                 offsets.append(None)
                 continue
             if len(sizes) > 1:
@@ -169,7 +169,7 @@ class BlockGrid:
     def block_bounds(
         self, k: int, positions: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Return which interval of the base stands behind each position."""
+        """Return the interval of the base for each position."""
         dim, factor = self.base[k], self.factors[k]
         if factor == 1:
             return positions, positions + 1
@@ -211,7 +211,7 @@ def _build_base_view(
 
 
 def _widen_map(one: OutputIndexMap, rank: int) -> OutputIndexMap:
-    """Return the same map of a view with more dimensions."""
+    """Return the map for a view with more dimensions."""
     array = one.index_array
     if array is None:
         return one

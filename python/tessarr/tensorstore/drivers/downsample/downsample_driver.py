@@ -2,12 +2,11 @@
 
 Theory
 ------
-The element at position ``p`` of a dimension with factor ``f`` stands for those of the base at
-``p * f`` up to ``(p + 1) * f``, as far as the base has them. So a view asks for a set of
-positions of each dimension of the result; what stands behind those is read from the base as one
-product of indices, reduced, and then put in the order of the view. Where index arrays run
-along with each other, so that the product would be much more than the view, each point is
-read with its block instead. The engine tells what stands behind a product.
+The element at position ``p`` of a dimension with factor ``f`` reduces the elements of the base from
+``p * f`` up to ``(p + 1) * f``, clipped to its bounds. A read takes the set of positions that a
+view has along each dimension, reads their blocks as one product of indices, reduces them, and
+orders the result for the view. If index arrays vary together, so that the product is much larger
+than the view, the driver reads the block of each point instead. The engine computes the product.
 
 Large views are read and reduced slab by slab, of a bounded number of bytes.
 """
@@ -63,7 +62,7 @@ def downsample_handle(base: TensorStore, factors: Sequence[int], method: str) ->
     Raises
     ------
     ArgumentError
-        If the factors do not fit, or the elements have no such thing.
+        If the factors do not fit, or the data type does not support the method.
     """
     if not base.readable:
         raise ArgumentError("what was opened for writing only has no downsampled view")
@@ -78,9 +77,9 @@ class DownsampleDriver(Driver):
     of
         The base.
     factors
-        How long blocks are.
+        The length of blocks along each dimension.
     method
-        What is made of each.
+        The reduction of a block.
     """
 
     __slots__ = ("_block_bytes", "_blocks", "_engine_blocks", "_of", "method")
@@ -105,7 +104,7 @@ class DownsampleDriver(Driver):
 
     @property
     def domain(self) -> IndexDomain:
-        """Where there are blocks."""
+        """The domain of blocks."""
         return self._blocks.domain
 
     @property
@@ -119,33 +118,31 @@ class DownsampleDriver(Driver):
         return False
 
     def storage_ids(self) -> frozenset[Any]:
-        """Tell where elements are: where those of the base are."""
+        """Return the storage identifiers of the base."""
         return self._of._driver.storage_ids()
 
     def refresh_bounds(
         self, view: IndexTransform, scope: OperationScope
     ) -> tuple[Driver, IndexTransform]:
         """Return a view with the bounds that the base has now."""
-        of = self._of._with_current_bounds(
-            scope._replace(rechecks_bounds=True)
-        )  # also where this is a layer
+        of = self._of._with_current_bounds(scope._replace(rechecks_bounds=True))  # also for a layer
         if of._driver.memory is None:  # else its bounds stay
-            check_fits(of._view, of._driver.domain)  # also where nothing is read of what is missing
+            check_fits(of._view, of._driver.domain)  # also if no missing element is read
         driver = self if of is self._of else DownsampleDriver(of, self.factors, self.method)
         if driver is self and not view._has_implicit_bounds:
             return self, view
         return driver, propagated(view, driver.domain)
 
     def stale_documents(self, scope: OperationScope) -> list[Expected]:
-        """Return what the base has to look at."""
+        """Return the stale documents of the base."""
         return self._of._driver.stale_documents(scope._replace(rechecks_bounds=True))
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
-        """Return the same view of the base in a transaction."""
+        """Return the view of the base in a transaction."""
         return DownsampleDriver(self._of._in_scope(scope), self.factors, self.method)
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
-        """Look up the bounds of the base."""
+        """Read the current bounds of the base."""
         return converted(
             self._of.resolve(batch=scope.batch),
             lambda of: DownsampleDriver(of, self.factors, self.method),
@@ -153,18 +150,18 @@ class DownsampleDriver(Driver):
 
     @property
     def chunk_layout(self) -> Any:
-        """That of the base, in blocks."""
+        """The chunk layout of the base, in blocks."""
         view = self._blocks.first_elements_view(IndexTransform(self._blocks.domain))
         return ChunkLayout._of(layout_through(self._of.chunk_layout._constraints, view))
 
     @property
     def codec(self) -> Any:
-        """That of the base."""
+        """The codec of the base."""
         return self._of.codec
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """That of the base: a number is left as it is by all methods, an array downsampled."""
+        """The fill value of the base; an array is downsampled, a scalar stays the same."""
         fill: npt.NDArray[Any] | None = self._of.fill_value
         if fill is None or fill.ndim == 0:
             return fill
@@ -174,7 +171,7 @@ class DownsampleDriver(Driver):
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:
-        """Those of the base, times the factors."""
+        """The units of the base, times the factors."""
         return tuple(
             None if unit is None else unit * factor
             for unit, factor in zip(self._of.dimension_units, self.factors, strict=True)
@@ -187,13 +184,13 @@ class DownsampleDriver(Driver):
 
     @property
     def base(self) -> TensorStore:
-        """What is viewed."""
+        """The base."""
         return self._of
 
     def base_of(self, view: IndexTransform) -> TensorStore | None:
-        """Return what is behind a view, with a dimension more for blocks that are none of a box.
+        """Return the handle of the elements that a view depends on.
 
-        None where such blocks differ in size.
+        Blocks that do not form a box add a dimension. None if their sizes differ.
         """
         self._blocks.check(view)
         return self._base_handle(view)
@@ -205,7 +202,7 @@ class DownsampleDriver(Driver):
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
-        """Tell what is stored of what is behind a view."""
+        """Return the storage statistics of the elements that a view depends on."""
         try:
             base = self._base_handle(view)
         except SelectionError as error:
@@ -239,7 +236,7 @@ class DownsampleDriver(Driver):
     def _read_product(
         self, behind: Behind, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
-        """Read what stands behind the product of positions of each dimension."""
+        """Read the blocks of the product of positions along each dimension."""
         counts, order = behind.counts, behind.order
         values = out if order is None else None
         if values is None:
@@ -259,7 +256,7 @@ class DownsampleDriver(Driver):
     def _read_slabs(
         self, behind: Behind, most: int, values: npt.NDArray[Any], scope: OperationScope
     ) -> npt.NDArray[Any]:
-        """Read and reduce some rows after the other, so that what is read at once is bounded."""
+        """Read and reduce slabs of rows one after another, to limit memory."""
         before: Future[Any] | None = None
         for first in range(0, len(values), most):
             last = min(first + most, len(values))
@@ -275,7 +272,7 @@ class DownsampleDriver(Driver):
     def _read_rows(
         self, behind: Behind, first: int, last: int, out: npt.NDArray[Any], scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
-        """Read and reduce what stands behind some rows of the product."""
+        """Read and reduce the blocks of some rows of the product."""
         view, cuts = behind.part(first, last)
         blocks = [AxisBlocks(*cut) for cut in cuts]
         read = start_view(self._of._driver, IndexTransform._of_view(view), scope)
@@ -314,7 +311,7 @@ class DownsampleDriver(Driver):
     def _read_blocks(
         self, least: list[npt.NDArray[np.int64]], lengths: list[int], scope: OperationScope
     ) -> npt.NDArray[Any]:
-        """Read blocks of one shape that begin at some points, and reduce each."""
+        """Read blocks of one shape that start at several points, and reduce each."""
         rank = len(lengths)
         count = len(least[0])
         dims = (Dim._of(0, count), *(Dim._of(0, length) for length in lengths))

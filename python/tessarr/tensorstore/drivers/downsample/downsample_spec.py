@@ -38,7 +38,7 @@ __all__ = ["DownsampleSpec"]
 
 
 class DownsampleSpec(BasedSpec):
-    """What a spec says of a downsampled view."""
+    """The spec of a downsampled view."""
 
     name = "downsample"
 
@@ -47,7 +47,7 @@ class DownsampleSpec(BasedSpec):
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states."""
+        """Return the spec of JSON members."""
         made = cls(Schema())
         base = base_of(members, schema.dtype)
         factors = lengths(1)(members.pop("downsample_factors", None), "downsample_factors")
@@ -69,13 +69,13 @@ class DownsampleSpec(BasedSpec):
 
     @classmethod
     def from_base(cls, base: Spec, factors: Sequence[int], method: str) -> Spec:
-        """Return the spec of a view of what another one opens."""
+        """Return the spec of a view of another spec's array."""
         found = cls(Schema(rank=len(factors)))
         found._set(base, factors, method)
         return Spec._of(found, None)
 
     def _constrain(self, schema: Schema) -> None:
-        """Pass constraints on to what is viewed; of the domain what they have in common."""
+        """Pass constraints on to the base, and of the domain only the common parts."""
         base, rank = self._nested[0].copy(), len(self._factors)
         schema = Schema(rank=rank)._merged(schema)
         given: dict[str, Any] = {
@@ -99,7 +99,7 @@ class DownsampleSpec(BasedSpec):
         self.effective()  # which refuses a domain that is not the one of the base
 
     def _in_common(self, domain: IndexDomain) -> IndexDomain:
-        """Return what a domain of the result says of the base: labels, bounds by a factor of 1."""
+        """Return the domain constraints of the base: labels, and bounds with factor 1."""
         return IndexDomain._of(
             tuple(
                 dim if factor == 1 else Dim(label=dim.label)
@@ -146,7 +146,7 @@ class DownsampleSpec(BasedSpec):
         return known._merged(self.schema)
 
     def base_of(self, view: IndexTransform) -> Spec | None:
-        """Return the spec of what is behind a view: see `DownsampleDriver.base_of`."""
+        """Return the spec of the base of a view: see `DownsampleDriver.base_of`."""
         base = self._nested[0]
         domain = IndexDomain(len(self._factors)) if base.domain is None else base.domain
         blocks = BlockGrid(domain, self._factors, self._method)

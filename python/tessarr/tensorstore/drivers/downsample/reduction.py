@@ -1,9 +1,9 @@
-"""Blocks of an array, each reduced to one element: mean, median, mode, least and greatest.
+"""Reductions of blocks to one element: mean, median, mode, minimum and maximum.
 
-The engine does it. Sums of integers are exact, and means are rounded to the nearest integer, halves
-to the even one. Sums of floats are taken in the order of the elements, those of less than 32 bits
-with 32. Of an even number of elements the median is the lower one of the two in the middle; of
-several most frequent elements the mode is the least.
+The engine computes them. Sums of integers are exact, and means are rounded to the nearest integer,
+halves to the even one. Floats are added in the order of the elements, with at least 32 bits. The
+median of an even number of elements is the lower one of the two in the middle; the mode is the
+least of several most frequent elements.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class AxisBlocks(NamedTuple):
     Parameters
     ----------
     first
-        The length of the short block at the beginning; 0 where there is none.
+        The length of the short block at the start, or 0.
     whole
         The length of whole blocks.
     wholes
-        How many of them there are.
+        The number of whole blocks.
     last
-        The length of the short block at the end; 0 where there is none.
+        The length of the short block at the end, or 0.
     """
 
     first: int
@@ -64,7 +64,7 @@ class AxisBlocks(NamedTuple):
 
 
 def check_method(method: str, data_type: DataType) -> None:
-    """Raise an error unless there is such a method, for such elements."""
+    """Raise an error if the data type does not support the method."""
     if method not in METHODS:
         raise ArgumentError(f"a method is one of {', '.join(METHODS)}, not {safe_repr(method)}")
     name = data_type.name
@@ -89,7 +89,7 @@ def reduce(
     method
         One of `METHODS`, but for "stride".
     out
-        Where the result goes, if not to a new array.
+        The output array; by default a new one.
 
     Examples
     --------
@@ -135,7 +135,7 @@ _TYPE_RANKS: Final = {type(None): 0, bool: 1, int: 2, float: 2, dict: 3, list: 4
 
 
 def _sort_key(value: Any) -> Any:
-    """Return what puts values of JSON in an order: null, bool, number, object, list, text."""
+    """Return a sort key for JSON: null, bool, number, object, list, text."""
     if value is None:
         return (0,)
     if isinstance(value, dict):

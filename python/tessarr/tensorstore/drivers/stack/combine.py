@@ -37,14 +37,14 @@ __all__ = [
 ]
 
 RESOURCES: Final = {"data_copy_concurrency": "data_copy_concurrency"}
-"""What a spec of layers says of resources: it has an effect in the layers only."""
+"""Resource members of a spec of layers; they apply to the layers only."""
 
 
 _NO_RESOURCES: Final = References(RESOURCES, {})
 
 
 class LayersKeywords(TypedDict, total=False):
-    """What layers are for, what they are opened with, and what they have to be: see `overlay`."""
+    """The mode, the context and the schema of layers: see `overlay`."""
 
     read: bool | None
     write: bool | None
@@ -67,8 +67,8 @@ _Keywords: TypeAlias = tuple[
     IndexDomain | None,
     Sequence[Any] | None,
 ]
-"""What keywords say: ways to use the handle, what it is part of, and constraints on the data type,
-the rank, the domain and the units."""
+"""Values of the keywords: modes, context, transaction, and constraints on the data type, the rank,
+the domain and the units."""
 
 
 _NO_KEYWORDS: Final[_Keywords] = ("", None, None, None, None, None, None)
@@ -81,12 +81,12 @@ def overlay(layers: Iterable[Layer], **keywords: Unpack[LayersKeywords]) -> Tens
     Parameters
     ----------
     layers
-        Handles, or specs whose domains are known, which are opened when they are needed.
+        Handles, or specs with known domains, which are opened on first use.
     **keywords
-        ``read`` and ``write``: what the result is for, by default both; ``context``: what specs are
-        opened with; ``transaction``: what reads and writes take part in. As for `open`:
-        ``rank``, ``dtype``, ``domain``, ``shape``, ``dimension_units`` and ``schema``. A domain
-        that is given takes the place of that which contains all layers.
+        ``read`` and ``write``: the mode of the result, by default both; ``context``: opens specs;
+        ``transaction``: the transaction of reads and writes. As for `open`: ``rank``, ``dtype``,
+        ``domain``, ``shape``, ``dimension_units`` and ``schema``. A domain replaces the union of
+        the layers' domains.
 
     Raises
     ------
@@ -112,14 +112,14 @@ def concat(
     Parameters
     ----------
     layers, **keywords
-        As for `overlay`. The first layer stays where it is.
+        As for `overlay`. The first layer keeps its position.
     axis
         The dimension, by its number or its label.
 
     Raises
     ------
     ArgumentError
-        If the layers have other ranks or labels than each other, or there is no such dimension.
+        If the layers differ in rank or labels, or the dimension does not exist.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def stack(
     Raises
     ------
     ArgumentError
-        If the layers have other ranks or labels than each other, or there is no such dimension.
+        If the layers differ in rank or labels, or the dimension does not exist.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def combine_layers(
     keywords: LayersKeywords,
     references: References = _NO_RESOURCES,
 ) -> TensorStore:
-    """Return the handle of layers, which are put together as `tessarr.index_space.Layers` says."""
+    """Return the handle of layers, combined as `tessarr.index_space.Layers` describes."""
     found = tuple(layers)
     ways, context, taking_part, data_type, rank, within, units = (
         _read_keywords(keywords) if keywords else _NO_KEYWORDS
@@ -201,10 +201,10 @@ def _read_keywords(keywords: LayersKeywords) -> _Keywords:
 def _common_properties(
     layers: Sequence[Layer], data_type: DataType | None, given: Transaction | None
 ) -> tuple[DataType, list[View], str, Transaction | None, bool]:
-    """Return what layers agree upon, to make one of them.
+    """Return the common properties of layers.
 
-    It is the data type of all, a view of each, what some can do, the transaction, and whether there
-    are specs. Specs are opened in the transaction that is given.
+    These are the data type, a view of each layer, the possible modes, the transaction, and whether
+    any layer is a spec. Specs are opened in the transaction of the keywords.
     """
     views: list[View] = []
     possible, common, specs = "rw", given, False
@@ -239,7 +239,7 @@ def _common_properties(
 
 
 def overlay_domain(layers: Iterable[Layer], within: IndexDomain | None) -> IndexDomain:
-    """Return the smallest domain that contains those of all layers, with the bounds of another."""
+    """Return the smallest domain that contains all layers, with the bounds of `within`."""
     views = [layer._as_view() for layer in layers]
     placed = Layers.of(views, "overlay", None, None, None if within is None else within._as_view())
     return IndexTransform._of_view(placed.whole).domain
@@ -257,7 +257,7 @@ def with_data_type(layer: Spec, data_type: DataType) -> Spec:
 def _bind_specs(
     layers: tuple[Layer, ...], data_type: DataType, context: Context | None
 ) -> tuple[Layer, ...]:
-    """Return the layers; specs as they are opened when they are needed."""
+    """Return the layers, with specs bound to a context."""
     shared = own() if context is None else context
     return tuple(
         [
@@ -270,7 +270,7 @@ def _bind_specs(
 
 
 def _check_mode(possible: str, asked: str) -> str:
-    """Return what is asked for, if it can be done with some layer."""
+    """Return the requested mode, if some layer supports it."""
     for way, action in (("r", "read"), ("w", "written")):
         if way in asked and way not in possible:
             raise ArgumentError(f"no layer can be {action}: all were opened for something else")
@@ -278,17 +278,17 @@ def _check_mode(possible: str, asked: str) -> str:
 
 
 def check_parts(schema: Schema) -> None:
-    """Refuse constraints on what layers do not have in common.
+    """Raise an error for constraints that layers cannot have in common.
 
     Raises
     ------
     ArgumentError
-        If there are any.
+        If the schema has such constraints.
     """
     if schema.codec is not None:
         raise ArgumentError("a stack has no codec")
     if schema.fill_value is not None:
         raise ArgumentError("a stack has no fill value")
-    # A layout may be there and say nothing.
+    # A layout without constraints is accepted.
     if set(schema.chunk_layout.to_json()) - {"rank"}:
         raise ArgumentError("a stack has no chunk layout")

@@ -1,7 +1,7 @@
 """The driver ``stack``: several handles as layers of one domain.
 
-A position belongs to the last layer whose domain has it. The engine tells what a view sees of each
-layer, and copies what is in memory; all others are read, or written, at once.
+A position belongs to the last layer whose domain contains it. The engine splits a view among the
+layers and copies elements in memory; other layers are read or written concurrently.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Layer", "StackDriver", "common_units"]
 
 Layer: TypeAlias = Any
-"""A `TensorStore`, or a `Spec` with a domain, which is opened when it is needed."""
+"""A `TensorStore`, or a `Spec` with a domain, which is opened on first use."""
 
 
 class StackDriver(Driver):
@@ -54,11 +54,11 @@ class StackDriver(Driver):
     layers
         From the lowest to the topmost.
     placed
-        Where they belong in the domain.
+        Their positions in the domain.
     dtype
         The data type of all layers.
     units
-        The unit of each dimension, as far as it is given.
+        The unit of each dimension, or None.
     references
         Its resources.
     """
@@ -80,7 +80,7 @@ class StackDriver(Driver):
         self.dtype = dtype
         self._units = units
         self.references = references
-        # To read from, and to write to; not looked for yet.
+        # Arrays to read from and to write to; computed on first use.
         self._arrays: dict[bool, list[npt.NDArray[Any] | None]] | None = None
 
     @property
@@ -91,7 +91,7 @@ class StackDriver(Driver):
 
     @property
     def domain(self) -> IndexDomain:
-        """That of the whole."""
+        """The domain of all layers."""
         return IndexTransform._of_view(self._engine_layers.whole).domain
 
     @property
@@ -101,18 +101,18 @@ class StackDriver(Driver):
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:
-        """What is said, or what the layers agree upon."""
+        """The units of the spec, or the layers' common units."""
         return common_units(self._units or (None,) * self.domain.rank, self.layers)
 
     def stale_documents(self, scope: OperationScope) -> list[Expected]:
-        """Return what layers have to look at."""
+        """Return the stale documents of the layers."""
         open_ones = [layer for layer in self._layers if isinstance(layer, TensorStore)]
         return [
             one for layer in open_ones for one in layer._driver.stale_documents(_layer_scope(scope))
         ]
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
-        """Return the same layers in a transaction."""
+        """Return the layers in a transaction."""
         layers = [
             layer._in_scope(scope) if isinstance(layer, TensorStore) else layer
             for layer in self._layers
@@ -120,7 +120,7 @@ class StackDriver(Driver):
         return StackDriver(layers, self._engine_layers, self.dtype, self._units, self.references)
 
     def storage_ids(self) -> frozenset[Any]:
-        """Tell where elements are: where those of the layers are."""
+        """Return the storage identifiers of the layers."""
         found: frozenset[Any] = frozenset()
         for layer in self._layers:
             if isinstance(layer, TensorStore):
@@ -130,7 +130,7 @@ class StackDriver(Driver):
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
-        """Read from each layer what belongs to it."""
+        """Read from each layer its part of the view."""
         try:
             seen = self._split_view(view, scope, write=False)
             if seen.alone:
@@ -166,7 +166,7 @@ class StackDriver(Driver):
             return _start_read(layer, view, out, scope)
 
         def begin(layer: TensorStore) -> Future[Any]:
-            # A batch may be over when a layer that had to be opened is there.
+            # The batch can be submitted before a layer is open.
             return _start_read(layer, view, out, OperationScope(scope.transaction))
 
         return self._with_open_layer(n, begin, scope, write=False)
@@ -174,7 +174,7 @@ class StackDriver(Driver):
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
     ) -> WriteFutures:
-        """Write to each layer what belongs to it."""
+        """Write to each layer its part of the view."""
         seen = self._split_view(view, scope, write=True)
         far = seen.far()
         for n, *_ in far:
@@ -220,12 +220,12 @@ class StackDriver(Driver):
         return chained(open_spec(self._layers[n], opening), opened)
 
     def _split_view(self, view: IndexTransform, scope: OperationScope, *, write: bool) -> Seen:
-        """Return what a view sees of each layer.
+        """Split a view among the layers.
 
         Raises
         ------
         ArgumentError
-            If a position belongs to none.
+            If a position belongs to no layer.
         """
         find = partial(self._find_arrays, scope, write=write)
         return call_checked(self._engine_layers.seen, view._as_view(), find)
@@ -233,9 +233,9 @@ class StackDriver(Driver):
     def _find_arrays(
         self, scope: OperationScope, numbers: list[int], *, write: bool
     ) -> list[npt.NDArray[Any] | Array | None]:
-        """Return the array that each of some layers is a view of, if the engine is to be given it.
+        """Return the arrays that some layers are views of, for the engine.
 
-        What is stored is, if several are read together, and by nobody else.
+        Stored arrays are included if several are read without a batch or transaction.
         """
         if scope.transaction is not None:
             return [None] * len(numbers)
@@ -253,7 +253,7 @@ class StackDriver(Driver):
     def _memory_arrays(
         self, scope: OperationScope, *, write: bool
     ) -> list[npt.NDArray[Any] | None]:
-        """Return the array that each layer is a view of, if it is in memory."""
+        """Return the array in memory that each layer is a view of, or None."""
         arrays = self._arrays
         if arrays is None:
             arrays = self._arrays = {}
@@ -270,14 +270,14 @@ class StackDriver(Driver):
 
 
 def _start_stored_read(seen: Seen, result: npt.NDArray[Any]) -> Future[npt.NDArray[Any]]:
-    """Begin to read what is stored, by one call of the engine."""
+    """Start to read stored layers, with one call of the engine."""
     future: Future[npt.NDArray[Any]] = Future._pending()
     future._work = call_checked(seen.read, result, future).help
     return future
 
 
 def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, ...]:
-    """Return the unit of each dimension that is stated, or that layers agree upon."""
+    """Return the unit of each dimension from the spec, or the layers' common unit."""
     found = [layer.dimension_units for layer in layers]
     said = [[units[k] for units in found if units and units[k]] for k in range(len(stated))]
     return tuple(
@@ -289,7 +289,7 @@ def common_units(stated: Sequence[Any], layers: Iterable[Layer]) -> tuple[Any, .
 def _start_read(
     layer: TensorStore, view: View, out: npt.NDArray[Any] | None, scope: OperationScope
 ) -> Future[npt.NDArray[Any]]:
-    """Begin to read a view of what a layer is a view of."""
+    """Start to read a view of a layer's base."""
     if not layer.readable:
         return failed(ReadOnlyError("a layer was opened for writing only: reading is refused"))
     driver, found = layer._driver.refresh_bounds(IndexTransform._of_view(view), _layer_scope(scope))
@@ -297,5 +297,5 @@ def _start_read(
 
 
 def _layer_scope(scope: OperationScope) -> OperationScope:
-    """Say that bounds of layers are those of the whole, which it has as long as it is there."""
+    """Return a scope that keeps the layers' bounds, since the stack's domain is fixed."""
     return scope if scope.transaction is not None else scope._replace(rechecks_bounds=False)

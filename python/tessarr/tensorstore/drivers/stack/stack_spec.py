@@ -37,7 +37,7 @@ __all__ = ["StackSpec"]
 
 
 class StackSpec(ViewSpec):
-    """What a spec says of layers."""
+    """The spec of layers."""
 
     name = "stack"
 
@@ -45,7 +45,7 @@ class StackSpec(ViewSpec):
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states."""
+        """Return the spec of JSON members."""
         layers = members.pop("layers", None)
         if not isinstance(layers, list):
             raise ArgumentError(f'"layers": {safe_repr(layers)} is not a list')
@@ -59,12 +59,12 @@ class StackSpec(ViewSpec):
         return made
 
     def _constrain(self, schema: Schema) -> None:
-        """Add constraints; the data type is that of all layers."""
+        """Add constraints; the data type applies to all layers."""
         super()._constrain(schema)
         self._settle()
 
     def _settle(self) -> None:
-        """Check constraints, and give layers whose data type is open that of the others."""
+        """Check constraints, and set the common data type on layers without one."""
         check_parts(self.schema)
         shared = self.effective().dtype
         if shared is not None:
@@ -101,12 +101,12 @@ class StackSpec(ViewSpec):
         }
 
     def see(self, naming: Naming) -> None:
-        """Tell which bound resources are used."""
+        """Report the bound resources."""
         self._references.see(naming)  # before the layers, as TensorStore numbers them
         super().see(naming)
 
     def same(self, other: DriverSpec) -> bool:
-        """Return whether bound resources are the very same."""
+        """Return whether the bound resources are identical."""
         assert isinstance(other, StackSpec)
         return super().same(other) and self._references.same(other._references)
 
@@ -123,7 +123,7 @@ class StackSpec(ViewSpec):
         return super().unbind(naming)._referring(self._references.unbind(naming))
 
     def _referring(self, references: References) -> Self:
-        self._references = references  # of what was just made
+        self._references = references  # a new spec
         return self
 
     def _effective(self) -> Schema:
@@ -141,12 +141,12 @@ class StackSpec(ViewSpec):
 
     @property
     def open_mode(self) -> OpenMode:
-        """What opening may do: that of all layers, if it is one."""
+        """The open mode, if all layers have the same."""
         modes = [one.open_mode for one in self._nested]
         return modes[0] if modes and modes.count(modes[0]) == len(modes) else OpenMode()
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
-        """Open no layer yet: each is opened when it is needed."""
+        """Open no layer: each layer is opened on first use."""
 
         def opened() -> Opened:
             keywords: LayersKeywords = {"transaction": opening.transaction, "schema": self.schema}

@@ -42,9 +42,9 @@ class PendingRead(NamedTuple):
     box: View
     chunk: npt.NDArray[Any]
     called: Future[Any] | None
-    """What tells the end; None where that is past."""
+    """Ends with the call; None if the function has returned."""
     kept: Kept | None
-    """What was in the cache."""
+    """The cached chunk."""
 
     def end(self) -> tuple[npt.NDArray[Any], bytes]:
         """Wait for the chunk; return it, and its generation."""
@@ -67,7 +67,7 @@ class _PendingWrite(NamedTuple):
     """The generation before."""
 
     def end(self) -> bool:
-        """Wait for the chunk; tell whether what was there before was as expected."""
+        """Wait for the chunk; return whether the replaced generation was the expected one."""
         try:
             result = self.called and self.called.result()
             generation, at = read_stamp(result)
@@ -87,7 +87,7 @@ class Chunks:
     Parameters
     ----------
     functions
-        What reads and writes them.
+        Read and write the chunks.
     dtype
         The type of their elements.
     order
@@ -105,7 +105,7 @@ class Chunks:
         self._lock = allocate_lock()
 
     def new(self, box: View, *, clear: bool = True) -> npt.NDArray[Any]:
-        """Return an array for a chunk, whose axes are in memory as the layout says."""
+        """Return an array for a chunk, with its axes in the order of the layout."""
         order, shape, kind = self._order, box.shape, self._dtype
         made = (np.zeros if clear else np.empty)([shape[axis] for axis in order], kind.dtype)
         if clear and kind.name in _EMPTY_ELEMENTS:
@@ -119,7 +119,7 @@ class Chunks:
         parameters: VirtualChunkedReadParameters,
         kept: Kept | None,
     ) -> PendingRead:
-        """Begin to read a chunk, of which one that is too old may be in the cache."""
+        """Start to read a chunk; the cache can have a stale one."""
         if kept is not None:
             parameters = VirtualChunkedReadParameters(
                 parameters.batch, kept[1], parameters.staleness_bound
@@ -134,7 +134,7 @@ class Chunks:
     def _write(
         self, cache: ChunkCache, box: View, chunk: npt.NDArray[Any], expected: bytes
     ) -> _PendingWrite:
-        """Begin to write a chunk."""
+        """Start to write a chunk."""
         function = self._functions.write
         assert function is not None
         chunk.flags.writeable = False
@@ -153,9 +153,9 @@ class Chunks:
         box: View,
         change: Callable[[npt.NDArray[Any]], None],
     ) -> None:
-        """Read a chunk, change a part of it, and write it, until nobody else did in between."""
+        """Read a chunk, change a part of it and write it, until no other writer interferes."""
         parameters = VirtualChunkedReadParameters()
-        with waiting(), self._lock:  # others may be needed for what the first one waits for
+        with waiting(), self._lock:  # other threads may be needed to finish the call
             kept, last = cache.get(box.origin), None
             while True:
                 if kept is None or kept[2] < parameters.staleness_bound:
@@ -168,7 +168,7 @@ class Chunks:
                 change(chunk)
                 if self._write(cache, box, chunk, generation).end():
                     return
-                # It need not be given again if it is still this, which nobody believes twice.
+                # A chunk of the same generation need not be returned again, once.
                 kept, last = (before, generation, -inf) if generation != last else None, generation
                 parameters = VirtualChunkedReadParameters(staleness_bound=time.time())
 

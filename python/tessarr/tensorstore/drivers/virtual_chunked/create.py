@@ -56,31 +56,30 @@ def virtual_chunked(
     Parameters
     ----------
     read_function
-        Called with the domain of a chunk, an array to be filled, and
-        `VirtualChunkedReadParameters`. It may return a coroutine, and a
-        `KvStore.TimestampedStorageGeneration`, which says how long the chunk may stay in the cache.
+        Called with the domain of a chunk, an array to fill, and `VirtualChunkedReadParameters`. It
+        can return a coroutine, and a `KvStore.TimestampedStorageGeneration`, which limits the time
+        in the cache.
     write_function
-        Called with the domain of a chunk, an array not to be changed, and
-        `VirtualChunkedWriteParameters`, with the same results. Parts of chunks can only be written
-        if there is a `read_function`.
+        Called with the domain of a chunk, a read-only array, and `VirtualChunkedWriteParameters`,
+        with the same results. Writing parts of chunks needs a `read_function`.
     loop
         Where coroutines are run; by default the event loop that runs here.
     rank, dtype, domain, shape, chunk_layout, dimension_units, schema
-        What the handle is, as for `open`. Chunks are chosen as those of a new array.
+        The schema of the handle, as for `open`. Chunk shapes are chosen as for a new array.
     context
-        If it has a ``cache_pool`` with a limit, chunks that were read are kept in a cache.
+        A ``cache_pool`` with a limit caches chunks.
     transaction
-        What reads take part in.
+        The transaction of reads.
 
     Raises
     ------
     ArgumentError
-        If there is no function, no data type or no rank, or a constraint that means nothing.
+        If a function, the data type or the rank is missing, or a constraint does not apply.
 
     Notes
     -----
-    Functions are called in threads of Tessarr, the chunks of one read or write one after the other,
-    coroutines all at once.
+    Threads of Tessarr call the functions: for the chunks of one read or write one after another,
+    coroutines concurrently.
 
     Examples
     --------

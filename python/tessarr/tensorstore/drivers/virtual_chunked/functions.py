@@ -31,7 +31,7 @@ Function = Callable[["IndexDomain", Any, Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class VirtualChunkedReadParameters:
-    """What a function that reads a chunk is told besides which, and where to.
+    """The third argument of a function that reads a chunk.
 
     Examples
     --------
@@ -44,17 +44,16 @@ class VirtualChunkedReadParameters:
     """
 
     batch: Batch | None = None
-    """What the read is part of."""
+    """The batch of the read."""
     if_not_equal: bytes = b""
-    """The generation of the chunk that is in the cache; the chunk need not be given if that is
-    what it would be."""
+    """The generation of the cached chunk; a function need not fill a chunk that is current."""
     staleness_bound: float = -inf
-    """How old the chunk may be, in seconds since 1970."""
+    """The maximal age of the chunk, as seconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
 class VirtualChunkedWriteParameters:
-    """What a function that writes a chunk is told besides which, and what.
+    """The third argument of a function that writes a chunk.
 
     Examples
     --------
@@ -66,32 +65,32 @@ class VirtualChunkedWriteParameters:
     """
 
     if_equal: bytes = b""
-    """The generation that what is replaced has to have, if this is not empty."""
+    """The generation that the replaced chunk must have, if not empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Functions:
-    """What reads and writes chunks, and where coroutines of that are run."""
+    """The functions that read and write chunks, and the event loop of their coroutines."""
 
     read: Function | None
     write: Function | None
     loop: Any = None
 
     def begin(self, function: Function, *arguments: Any) -> Future[Any] | None:
-        """Call a function; of what it raises or returns the future tells, if it is not None."""
+        """Call a function; return a future of its result, or None if the result is None."""
         try:
             found = function(*arguments)
             if found is None:
                 return None
             if isawaitable(found) and not isinstance(found, Future) and not iscoroutine(found):
-                found = _await_result(found)  # whatever can be awaited, as a coroutine
+                found = _await_result(found)  # wraps any awaitable in a coroutine
             return Future(found, loop=self.loop)
         except Exception as error:  # noqa: BLE001 (the future tells it)
             return failed(error)
 
 
 def running_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop that runs here, or None."""
+    """Return the running event loop, or None."""
     import asyncio
 
     try:

@@ -1,4 +1,4 @@
-"""One read of chunks by functions: what is known is copied, all else is asked for."""
+"""`ChunkReader`: one read of several chunks by a function."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class ChunkReader:
     chunks
         Reads them.
     cells
-        Which, and what of them.
+        The chunks, and the parts of them to read.
     result
-        Where that goes.
+        The output array.
     cache
-        Keeps chunks.
+        Caches chunks.
     aside
-        What a transaction has written of them.
+        The chunks that the transaction has written.
     batched
         Whether the read is part of a batch.
     """
@@ -65,15 +65,14 @@ class ChunkReader:
         self._result = result
         self._cache = cache
         self._staged = aside
-        # That of the read is submitted by now: what functions read is collected by another.
+        # The batch of the read is already submitted; a new one collects the reads of the functions.
         batch = Batch() if batched else None
         self._parameters = VirtualChunkedReadParameters(batch, b"", time.time())
 
     def begin(self) -> Future[npt.NDArray[Any]]:
         """Return the future of the result.
 
-        Chunks in a cache are copied at once, as what is in memory is; functions are called in
-        another thread.
+        Cached chunks are copied immediately; another thread calls the functions.
         """
         rest: list[_Cell] | None = []
         if self._cache.limit:
@@ -83,14 +82,14 @@ class ChunkReader:
         return begun(partial(self._read, rest))
 
     def _missing_cells(self) -> list[_Cell] | None:
-        """Return cells of which nothing is known, when all before are copied; None: all are."""
+        """Copy cached chunks; return cells up to the first missing one, or None at the end."""
         while True:
             rest = call_checked(self._cells.unknown, self._cached_chunks, self._result)
             if rest is None or rest:
                 return rest
 
     def _cached_chunks(self, origins: list[tuple[int, ...]]) -> list[npt.NDArray[Any] | None]:
-        """Return the chunks that begin at origins: None for those that have to be read."""
+        """Return the cached chunks at some origins; None for missing ones."""
         bound, aside = self._parameters.staleness_bound, self._staged
         kept = self._cache.find(origins)
         found = [one[0] if one and one[2] >= bound else None for one in kept]
@@ -102,7 +101,7 @@ class ChunkReader:
         ]
 
     def _read(self, rest: list[_Cell] | None) -> Future[npt.NDArray[Any]]:
-        """Have chunks read, first some of which nothing is known."""
+        """Read chunks, starting with missing cells."""
         under_way: list[tuple[PendingRead, View, View]] = []
         parameters, cache = self._parameters, self._cache
         while rest is not None:
@@ -114,7 +113,7 @@ class ChunkReader:
                     under_way.append((reading, inside, place))
             rest = self._missing_cells()
         if parameters.batch is not None:
-            parameters.batch._begin()  # who was called may wait for what it reads
+            parameters.batch._begin()  # a called function may wait for its own reads
 
         def finish() -> Future[npt.NDArray[Any]]:
             for one in under_way:
@@ -124,7 +123,7 @@ class ChunkReader:
         return after([reading.called for reading, *_ in under_way], finish)
 
     def _copy(self, reading: PendingRead, inside: View, place: View) -> None:
-        """Wait for a chunk, and copy what is wanted of it."""
+        """Wait for a chunk, and copy the selected part."""
         chunk, _ = reading.end()
         if self._staged is not None:
             chunk = self._staged.merge_onto(reading.box.origin, chunk)

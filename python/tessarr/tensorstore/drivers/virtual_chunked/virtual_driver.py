@@ -47,7 +47,7 @@ RESOURCES: Final = {
 """The members of its spec that name resources."""
 
 _STAGED_READ_BYTES: Final = 1 << 28
-"""So many bytes of chunks that are read in a transaction are kept for it."""
+"""The size of a transaction's cache of chunks."""
 
 
 class VirtualDriver(Driver):
@@ -56,11 +56,11 @@ class VirtualDriver(Driver):
     Parameters
     ----------
     functions
-        What reads and writes them.
+        Read and write the chunks.
     schema
-        What there is: with a data type and a rank.
+        The schema, with a data type and a rank.
     references
-        The resources that it has: a ``cache_pool`` with a limit keeps chunks.
+        The resources; a ``cache_pool`` with a limit caches chunks.
     """
 
     __slots__ = (
@@ -110,17 +110,17 @@ class VirtualDriver(Driver):
 
     @property
     def domain(self) -> IndexDomain:
-        """Where there are elements."""
+        """The domain."""
         return self._domain
 
     @property
     def readable(self) -> bool:
-        """Whether there is a function that reads."""
+        """Whether a function reads chunks."""
         return self.functions.read is not None
 
     @property
     def writable(self) -> bool:
-        """Whether there is a function that writes."""
+        """Whether a function writes chunks."""
         return self.functions.write is not None
 
     @property
@@ -130,14 +130,14 @@ class VirtualDriver(Driver):
 
     @property
     def dimension_units(self) -> tuple[Any, ...]:
-        """Those that were given."""
+        """The units of the schema."""
         return tuple(self._schema.dimension_units or (None,) * self._domain.rank)
 
     def read(
         self, view: IndexTransform, out: npt.NDArray[Any] | None, scope: OperationScope
     ) -> Future[npt.NDArray[Any]]:
-        """Copy what is wanted of chunks in the cache, and have the others read."""
-        # What waits for a batch does not keep it.
+        """Copy cached chunks, and read the others."""
+        # A read that waits for a batch holds no reference to it.
         alone, batched = scope._replace(batch=None), scope.batch is not None
 
         def begin() -> Future[npt.NDArray[Any]]:
@@ -158,7 +158,7 @@ class VirtualDriver(Driver):
     def write(
         self, view: IndexTransform, values: npt.NDArray[Any], scope: OperationScope
     ) -> WriteFutures:
-        """Have each chunk written; those of which only parts are written are read before."""
+        """Write each chunk; partly written chunks are read first."""
         aside = self._staged_chunks(scope)
 
         def work() -> Future[None]:
@@ -190,21 +190,21 @@ class VirtualDriver(Driver):
         return WriteFutures._of(done, done)
 
     def _cells(self, view: IndexTransform) -> Cells:
-        """Give each chunk's domain, the part of a view in it, and where that is in the view."""
+        """Return each chunk's domain, the part of the view in it, and its position in the view."""
         try:
             return Cells(view._as_view(), self._domain._as_view(), self._origin, self._shape)
         except SelectionError as error:
             raise out_of_bounds_error(error) from error
 
     def _staged_chunks(self, scope: OperationScope) -> StagedChunks | None:
-        """Return what keeps aside what is written in a transaction."""
+        """Return the staged chunks of a transaction."""
         if scope.transaction is None:
             return None
         found: StagedChunks = scope.transaction._staging.join_changes(self, self._new_staged_chunks)
         return found
 
     def _new_staged_chunks(self) -> StagedChunks:
-        """Return what does, and also keeps what is read meanwhile where nothing else does."""
+        """Return new staged chunks, with a cache of reads if the driver has none."""
         cache = self._cache
         if not cache.limit:
             cache = ChunkCache(ChunkShelf(_STAGED_READ_BYTES, int))
@@ -217,5 +217,5 @@ def _assign_items(inside: View, items: npt.NDArray[Any], chunk: npt.NDArray[Any]
 
 
 def _grid_origin(dim: Dim, size: int) -> int:
-    """Return where the first chunk from 0 on begins, if one begins where the dimension does."""
+    """Return the grid origin: an offset from 0 such that a chunk starts at the lower bound."""
     return dim.inclusive_min % size if dim.inclusive_min > -INFINITE else 0

@@ -1,4 +1,4 @@
-"""Specs of the driver ``virtual_chunked``: functions, which JSON cannot tell."""
+"""Specs of the driver ``virtual_chunked``, whose functions JSON cannot represent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FUNCTIONS: Final = ("read_function", "write_function")
 
 
 class VirtualSpec(ReferringSpec):
-    """What opens the same functions again."""
+    """The spec of a pair of functions."""
 
     name = "virtual_chunked"
 
@@ -37,7 +37,7 @@ class VirtualSpec(ReferringSpec):
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec of functions that stand in JSON as they are, which others cannot have."""
+        """Return the spec of functions in the members of a pickle."""
         read, write = (members.pop(name, None) for name in _FUNCTIONS)
         if not callable(read) and not callable(write):
             raise ArgumentError('"driver": functions cannot be told as JSON; use virtual_chunked')

@@ -1,4 +1,4 @@
-"""Chunks of functions that were written in a transaction, until the functions are called."""
+"""Chunks of functions that a transaction has written and not committed."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ class _StagedChunk:
     written: npt.NDArray[np.bool_]
 
     def copy_onto(self, chunk: npt.NDArray[Any]) -> None:
-        """Put what was written into a chunk."""
+        """Copy the written elements into a chunk."""
         np.copyto(chunk, self.values, where=self.written)
 
 
 class StagedChunks:
-    """Parts of chunks that are kept aside.
+    """Partly written chunks of a transaction.
 
     Parameters
     ----------
     new : callable
-        Makes an array for a chunk.
+        Creates an array for a chunk.
     store : callable
-        Begins to store a chunk, given its domain and its elements.
+        Starts to store a chunk; takes its domain and its elements.
     change : callable
-        Changes a chunk, given its domain and what changes its elements.
+        Changes a chunk; takes its domain and a function of its elements.
     cache
-        Keeps what is read.
+        Caches reads.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class StagedChunks:
         self._lock = Lock()
 
     def put(self, box: View, inside: View, items: npt.NDArray[Any]) -> None:
-        """Keep items aside, which go where a view of a chunk says."""
+        """Stage items at the positions of a view of a chunk."""
         with self._lock:
             kept = self._chunks.get(box.origin)
             if kept is None:
@@ -76,13 +76,13 @@ class StagedChunks:
             assign_elements(kept.written, inside, np.broadcast_to(np.True_, inside.shape))
 
     def complete_chunk(self, origin: tuple[int, ...]) -> npt.NDArray[Any] | None:
-        """Return a chunk all of which was written, or None."""
+        """Return a completely written chunk, or None."""
         with self._lock:
             kept = self._chunks.get(origin)
             return kept.values.copy() if kept is not None and kept.written.all() else None
 
     def merge_onto(self, origin: tuple[int, ...], chunk: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return a chunk with what was written of it."""
+        """Return a chunk with the written elements."""
         with self._lock:
             kept = self._chunks.get(origin)
             if kept is None:
@@ -98,7 +98,7 @@ class StagedChunks:
         return len(self._chunks)
 
     def commit(self) -> None:
-        """Store all chunks; those of which parts were written as they are then besides."""
+        """Store all chunks; partly written ones are merged with the current chunks."""
         for kept in self._chunks.values():
             if kept.written.all():
                 self._store(kept.box, kept.values).result()

@@ -40,7 +40,7 @@ _SMALL_CHUNK_BYTES: Final = 1 << 16
 
 
 class ArrayProperties:
-    """What follows from the metadata of an array and from the field that is read; a value.
+    """Properties that depend on the metadata of an array and on the field; a value.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class ArrayProperties:
         """The position in memory of each stored byte of an element, where the codec swaps bytes."""
         simple = self.fields is None and self.inner is None
         self.plain = simple and self.as_stored and not self.stored.hasobject
-        """Whether elements are as the engine reads them."""
+        """Whether the engine reads the elements without conversion."""
         chunk = meta.chunk_shape
         small = prod(chunk) * data_type.item_bytes <= _SMALL_CHUNK_BYTES
         self.small_chunk_shape: Shape = chunk if small else ()
@@ -186,7 +186,7 @@ class ArrayProperties:
 
 
 def properties_of(meta: ArrayMeta, field: Field) -> ArrayProperties:
-    """Return the properties of an array; the metadata keep them."""
+    """Return the properties of an array; the metadata hold the memo."""
     key = ArrayProperties, field
     properties: ArrayProperties | None = meta.derived.get(key)
     if properties is None:
@@ -197,10 +197,10 @@ def properties_of(meta: ArrayMeta, field: Field) -> ArrayProperties:
 def _elements_of(
     data_type: DataType, field: Field
 ) -> tuple[ElementType, Shape, np.dtype[Any], np.dtype[Any], Fields | None]:
-    """Return what is looked at of each element, its shape, and how NumPy finds it in what."""
+    """Return the data type, shape, NumPy types and fields of an element."""
     dtype, shape = element_of(data_type, field)
     if data_type.elements is not None:
-        # The engine makes objects as well as NumPy's own text, which would become objects here.
+        # The engine fills objects as well as NumPy's text type, which would become objects here.
         return dtype, shape, dtype.dtype, dtype.dtype, None
     fields, stored = None, data_type.numpy
     if stored.names and not field.as_void:

@@ -1,4 +1,4 @@
-"""What a chain leaves open is chosen: codecs of a new array, as its document states them."""
+"""Completion of a codec chain: the codecs of a new array, as its document states them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["CodecTarget", "complete_chain"]
 
 @dataclass(frozen=True, slots=True)
 class CodecTarget:
-    """What a chain is completed for.
+    """The array that a chain is completed for.
 
     Parameters
     ----------
@@ -35,9 +35,9 @@ class CodecTarget:
     rank
         The number of dimensions.
     read_chunk
-        The shape that is to be read at once.
+        The shape of read chunks.
     order
-        The order of elements that is wished for, if any.
+        The requested order of elements, or None.
     """
 
     data_type: DataType
@@ -47,7 +47,7 @@ class CodecTarget:
 
 
 def complete_chain(chain: Chain, wanted: CodecTarget) -> list[JSONObject]:
-    """Return the chain as a document states it, with all that was open chosen.
+    """Return the chain for a document, with all open options chosen.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def _default_serializer(data_type: DataType) -> Part:
 
 
 def _item_bytes(data_type: DataType) -> int:
-    """Return the bytes of what blosc is to shuffle: records and raw elements are bytes to it."""
+    """Return the item size for blosc's shuffle: 1 for records and raw elements."""
     return 1 if data_type.numpy.names or is_raw(data_type) else data_type.item_bytes
 
 

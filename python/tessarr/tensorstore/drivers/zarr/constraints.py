@@ -1,7 +1,7 @@
-"""What a spec's ``metadata`` and schema ask of an array, and the metadata that meet it.
+"""Constraints of a spec's ``metadata`` and schema, and the metadata that meet them.
 
-The formats differ in the members of their documents, and in what these say of codecs, of names of
-dimensions and of units: `Zarr2` and `Zarr3` are the two kinds of `Constraints`.
+The formats differ in the members of their documents, and in codecs, dimension names and units:
+`Zarr2` and `Zarr3` are the two kinds of `Constraints`.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ __all__ = ["Constraints", "NewArray", "ResolvedConstraints", "build_array_view",
 
 
 class ResolvedConstraints(NamedTuple):
-    """What is settled of a new array, whatever its lengths.
+    """The resolved properties of a new array that do not depend on its lengths.
 
     Parameters
     ----------
     data_type
         Its elements.
     labels
-        Of all its dimensions; "" where there is none.
+        The labels of all dimensions; "" for none.
     layout
-        What is known of its chunks.
+        The constraints on its chunks.
     chunked
         The number of dimensions of chunks, which are the first.
     asked
-        What is asked of the lengths of chunks.
+        The constraints on the lengths of chunks.
     """
 
     data_type: data_types.DataType
@@ -67,16 +67,16 @@ class ResolvedConstraints(NamedTuple):
 
 
 class NewArray(NamedTuple):
-    """What is settled of a new array.
+    """The resolved properties of a new array.
 
     Parameters
     ----------
     settled
-        What does not depend on its lengths.
+        The properties that do not depend on its lengths.
     read
         The shape of the smallest chunks.
     shape, grid
-        Its lengths, and how it is cut into chunks.
+        Its lengths and its chunk grid.
     spec
         One of these.
     """
@@ -90,7 +90,7 @@ class NewArray(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Constraints(ABC):
-    """Members of an array's document, of which any may be left out: a value.
+    """Members of an array's document, all optional: a value.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ class Constraints(ABC):
     chunk_shape
         The shape of its chunks.
     fill
-        The fill value as JSON; `OPEN` where nothing is stated.
+        The fill value as JSON; `OPEN` if the member is missing.
     attributes
-        What attributes have to hold.
+        Attributes that must be present.
     stated
-        Members that say what is so anyway, as they are repeated.
+        Members with a default, which JSON repeats.
     """
 
     shape: Shape | None = None
@@ -119,17 +119,17 @@ class Constraints(ABC):
     zarr_format: ClassVar[ZarrFormat]
     data_type_member: ClassVar[str]
     unknown_inner: ClassVar[Shape | None]
-    """What is taken for the dimensions inside of an element while it is open."""
+    """The dimensions inside an element while its data type is open."""
 
     @classmethod
     @abstractmethod
     def read(cls, json: Any) -> Self:
-        """Return the constraints that JSON states.
+        """Return the constraints of JSON members.
 
         Raises
         ------
         ArgumentError
-            If a member is not what it may be.
+            If a member is invalid.
         """
 
     @abstractmethod
@@ -137,18 +137,18 @@ class Constraints(ABC):
         """Return the constraints as JSON."""
 
     def default_members(self) -> JSONObject:
-        """Return members as they are with what JSON leaves out, because it is as by default."""
+        """Return members with the defaults that their JSON omits."""
         return {}
 
     @property
     @abstractmethod
     def rank(self) -> int | None:
-        """The number of dimensions of chunks, or None while it is open."""
+        """The number of chunked dimensions, or None while it is open."""
 
     @property
     @abstractmethod
     def codec(self) -> CodecSpec:
-        """What is known of the encoding of chunks."""
+        """The known encoding of chunks."""
 
     @property
     def dimension_names(self) -> tuple[str | None, ...] | None:
@@ -162,12 +162,12 @@ class Constraints(ABC):
 
     @abstractmethod
     def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
-        """Return what is known of chunks.
+        """Return the known constraints on chunks.
 
         Parameters
         ----------
         chunked
-            The number of dimensions of chunks; None while it is open.
+            The number of chunked dimensions; None while it is open.
         rank
             The number of all dimensions.
         inner
@@ -176,7 +176,7 @@ class Constraints(ABC):
 
     @abstractmethod
     def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
-        """Return what is asked of the lengths of chunks of so many dimensions.
+        """Return the constraints on the lengths of chunks.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class Constraints(ABC):
         Raises
         ------
         ArgumentError
-            If there are none that meet all constraints.
+            If no shapes meet all constraints.
         """
 
     @abstractmethod
@@ -200,38 +200,38 @@ class Constraints(ABC):
 
     @abstractmethod
     def check_members(self, meta: ArrayMeta) -> None:
-        """Refuse metadata whose members are not those that are stated.
+        """Raise an error if metadata do not have the members of the constraints.
 
         Raises
         ------
         ArgumentError
-            If they are not.
+            If they differ.
         """
 
     def element(self, schema: Schema, of: Field) -> Element | None:
-        """Return what an element is, or None while it is open."""
+        """Return the type of an element, or None while it is open."""
         return None if self.data_type is None else element_of(self.data_type, of)
 
     def fill_bytes(self) -> bytes | None:
-        """Return the fill value that is stated as the bytes of one element.
+        """Return the fill value as the bytes of one element.
 
         Raises
         ------
         ArgumentError
-            If it is none of the data type.
+            If it does not fit the data type.
         """
         if self.data_type is None:
             raise ArgumentError(f"fill_value: it needs {self.data_type_member} in the same object")
         if self.fill is None and self.zarr_format == 2:
             return None
-        # A spec is not a stored document: of what documents may break, 0 and 1 pass as booleans.
+        # A spec is stricter than a stored document, except for booleans as 0 and 1.
         problems = Problems(strict=self.data_type.name != "bool")
         found = self.data_type.fill_from_json(self.fill, self.zarr_format, "fill_value", problems)
         refuse(problems)
         return found
 
     def effective(self, schema: Schema, of: Field = WHOLE) -> Schema:
-        """Return all that is known of an array, but for its codec: by the schema, and by these.
+        """Return the known schema, without the codec, from these constraints and a schema.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class Constraints(ABC):
         return Schema._of(made)._merged(schema._of_elements(fill=not stated))
 
     def codec_with(self, schema: Schema) -> CodecSpec:
-        """Return what is known of the encoding.
+        """Return the known encoding.
 
         Raises
         ------
@@ -268,10 +268,9 @@ class Constraints(ABC):
         return self.codec if schema.codec is None else self.codec._merged(schema.codec)
 
     def outline(self, schema: Schema, of: Field) -> Schema:
-        """Return what is known of the data type, the domain and the rank.
+        """Return the known data type, domain and rank.
 
-        That of chunks is not that of the array while the data type is open: it may have
-        dimensions inside.
+        While the data type is open, elements may have inner dimensions, so the rank is open.
 
         Raises
         ------
@@ -296,7 +295,7 @@ class Constraints(ABC):
     def domain(
         self, schema: Schema, rank: int | None, inner: Shape | None = ()
     ) -> IndexDomain | None:
-        """Return what is known of the domain, or None where nothing is.
+        """Return the known domain, or None.
 
         Parameters
         ----------
@@ -305,7 +304,7 @@ class Constraints(ABC):
         rank
             The number of dimensions, or None while it is open.
         inner
-            The dimensions inside of an element; None where they are not known.
+            The dimensions inside an element; None while they are unknown.
 
         Raises
         ------
@@ -325,12 +324,12 @@ class Constraints(ABC):
     def _known_domain(
         self, schema: Schema, rank: int | None, inner: Shape | None
     ) -> IndexDomain | None:
-        """Return what is known of the domain, but for which of its bounds can be changed."""
+        """Return the known domain, without flags of implicit bounds."""
         given = schema.domain
         chunked = self._chunked_rank(rank, inner)
         if rank is None:
             return given
-        # Where an open data type leaves open what is inside, somebody has settled that by now.
+        # With an open data type, the inner dimensions are known by now.
         settled = inner is not None and self.unknown_inner is None
         whole = schema.rank is not None or self.data_type is not None or settled
         scalar = chunked == 0 and whole
@@ -343,7 +342,7 @@ class Constraints(ABC):
         return domain if given is None else merged_domains(domain, given)
 
     def _chunked_rank(self, rank: int | None, inner: Shape | None) -> int | None:
-        """Return the number of dimensions of chunks, or None while it is open."""
+        """Return the number of chunked dimensions, or None while it is open."""
         chunked = stated = self.rank
         if rank is not None and inner is not None:
             chunked = rank - len(inner)
@@ -355,12 +354,12 @@ class Constraints(ABC):
     def layout(
         self, schema: Schema, rank: int | None, inner: Shape | None = None
     ) -> LayoutConstraints:
-        """Return what is known of the layout of chunks.
+        """Return the known layout of chunks.
 
         Raises
         ------
         ArgumentError
-            If the schema asks for another one.
+            If the schema contradicts it.
         """
         given = schema._layout
         if rank is None:
@@ -374,7 +373,7 @@ class Constraints(ABC):
     def _lazy_layout(
         self, schema: Schema, rank: int | None, inner: Shape | None
     ) -> LayoutConstraints:
-        """Return what is known of the layout of chunks, found when it is looked at."""
+        """Return the known layout of chunks, computed on first use."""
         if rank is None or schema._layout is NO_LAYOUT:
             return self.layout(schema, rank, inner)
         return LayoutConstraints.later(rank, lambda: self.layout(schema, rank, inner).found())
@@ -382,7 +381,7 @@ class Constraints(ABC):
     def resolve_constraints(
         self, schema: Schema, of: Field
     ) -> tuple[ResolvedConstraints, IndexDomain]:
-        """Return what is settled of a new array, and its domain.
+        """Return the resolved properties of a new array, and its domain.
 
         Raises
         ------
@@ -404,14 +403,14 @@ class Constraints(ABC):
     def create(
         self, schema: Schema, settled: ResolvedConstraints, shape: Shape, cut: tuple[Shape, Shape]
     ) -> ArrayMeta:
-        """Return the metadata of a new array; that they meet all of the schema is to be checked.
+        """Return the metadata of a new array; the caller checks them against the schema.
 
         Parameters
         ----------
         schema, settled
-            What is asked for, and what was settled.
+            The constraints, and their resolved properties.
         shape, cut
-            Its shape, and those of its chunks, read and written.
+            The shape of the array, and of its read and write chunks.
 
         Raises
         ------
@@ -443,12 +442,12 @@ class Constraints(ABC):
         return stored
 
     def new_fill(self, schema: Schema, stored: data_types.DataType) -> bytes | None:
-        """Return the fill value of a new array as the bytes of one element; None leaves it open.
+        """Return the fill value of a new array as the bytes of one element, or None.
 
         Raises
         ------
         ArgumentError
-            If it is none of the data type.
+            If it does not fit the data type.
         """
         if self.fill is not OPEN:
             return self.fill_bytes()
@@ -467,7 +466,7 @@ class Constraints(ABC):
         Raises
         ------
         ArgumentError
-            If they are.
+            If they differ.
         """
         compare("shape", self.shape, meta.shape)
         compare("chunk_shape", self.chunk_shape, chunk_shape)
@@ -487,7 +486,7 @@ class Constraints(ABC):
 def _unbounded_domain(
     stated: Shape, rank: int, names: tuple[str | None, ...] | None, inner: Shape
 ) -> IndexDomain:
-    """Return the domain of an array of which not all lengths may be stated."""
+    """Return the domain of an array, with unknown lengths as unbounded dimensions."""
     shape = (*stated, *(INFINITE + 1 for _ in range(rank - len(stated))))
     return build_array_view(shape, names, inner).domain
 
@@ -502,7 +501,7 @@ def build_array_view(
 
 
 def _are_labels(names: tuple[str | None, ...]) -> bool:
-    """Tell whether names are text of UTF-8, and no two alike."""
+    """Return whether names are valid UTF-8 and unique."""
     told = [name for name in names if name]
     try:
         "".join(told).encode()
@@ -512,12 +511,12 @@ def _are_labels(names: tuple[str | None, ...]) -> bool:
 
 
 def parse_data_type(value: Any, zarr_format: ZarrFormat, what: str) -> data_types.DataType:
-    """Return the data type that JSON states.
+    """Return the data type of a JSON value.
 
     Raises
     ------
     ArgumentError
-        If it is none.
+        If the value is invalid.
     """
     problems = Problems()
     found = data_types.from_json(without_fractions(value), zarr_format, what, problems)

@@ -72,20 +72,20 @@ class ElementAccess:
         self._as_stored, self._parts = properties.as_stored, properties.parts
         self._valid_bits, self._byte_order = properties.bits, properties.places
         self.plain = properties.plain
-        """Whether elements are as the engine reads them."""
+        """Whether the engine reads the elements without conversion."""
         self._base_store = place
         self.in_memory = isinstance(place, MemoryStore)
-        """Whether what is asked for is told at once."""
+        """Whether requests need no I/O."""
         self._is_local = self.in_memory or isinstance(place, LocalStore)
         self._small_chunk_shape: Shape = properties.small_chunk_shape
-        # The futures of the last two reads. Who holds both begins many before he waits for one, and
-        # threads read meanwhile; who waits for each is served here, at once.
+        # The futures of the last two reads. If the caller holds both, it starts many reads before
+        # it waits, and threads read. If it waits for each read, this thread reads.
         self._previous_read: Callable[[], Future[Any] | None] = _no_future
         self._last_read: Callable[[], Future[Any] | None] = _no_future
 
     @property
     def at_once(self) -> bool:
-        """Whether a small change takes less time than beginning it elsewhere."""
+        """Whether a small change is faster than a hand-off to another thread."""
         return changes_at_once(self._base_store)
 
     def outer(self, view: IndexTransform) -> IndexTransform:
@@ -95,7 +95,7 @@ class ElementAccess:
     def storage_statistics(
         self, array: Array, view: IndexTransform, *, not_stored: bool, fully_stored: bool
     ) -> tuple[bool | None, bool | None]:
-        """Tell whether nothing is stored of a view, and whether all is."""
+        """Return whether no chunk of a view is stored, and whether all are."""
         try:
             return find_statistics(
                 array, self.outer(view), not_stored=not_stored, fully_stored=fully_stored
@@ -104,7 +104,7 @@ class ElementAccess:
             raise _convert_error(error) from error
 
     def _is_small(self, view: IndexTransform) -> bool:
-        """Whether a view touches so few chunks that it takes longer to begin elsewhere."""
+        """Return whether a view touches so few chunks that a hand-off takes longer."""
         return bool(self._small_chunk_shape) and view._view.meets_few(
             self._small_chunk_shape, _FEW_CHUNKS
         )
@@ -118,7 +118,7 @@ class ElementAccess:
         out: npt.NDArray[Any] | None,
         read_group: Together | None = None,
     ) -> Future[npt.NDArray[Any]]:
-        """Start to read a view of an array, into `out` if there is one; together with others."""
+        """Start to read a view of an array, into `out` if it is not None."""
         try:
             if self._inner is not None:
                 return self._read_inner(array, self._inner, view, out, read_group)
@@ -212,7 +212,7 @@ class ElementAccess:
     def _write_inner(
         self, array: Array, inner: InnerDimensions, view: IndexTransform, values: npt.NDArray[Any]
     ) -> WriteFutures:
-        """Start to write what is inside of elements; the rest of these stays as it is."""
+        """Start to write parts of elements; the other parts stay unchanged."""
         base, element = self._inner_location()
         size, futures = element.itemsize, []
         elements = values.astype(element, copy=False)
@@ -232,13 +232,13 @@ class ElementAccess:
         return WriteFutures._of(done, done)
 
     def _inner_location(self) -> tuple[int, np.dtype[Any]]:
-        """Return where, in an element as stored, what is inside of it begins, and of what type."""
+        """Return the offset and type of the inner array in a stored element."""
         base, stored = 0, self._stored
         if self._fields is not None:
             base = self._fields.parts[0][0]
             if self._fields.inner is not None:
                 stored = stored[self._fields.inner].base
-        # What is a number as stored may have another byte order; bytes have none.
+        # A stored number can have another byte order; bytes have none.
         number = self._numpy.kind != "V" and stored.itemsize == self._numpy.itemsize
         return base, stored if number else self._numpy
 
@@ -249,7 +249,7 @@ def _check_valid_bits(pieces: list[InnerWrite], bits: npt.NDArray[np.uint8]) -> 
     Raises
     ------
     ArgumentError
-        If there is one.
+        If such a byte exists.
     """
     for piece in pieces:
         if np.any(np.ascontiguousarray(piece.values).view("u1") & ~bits[piece.places]):
@@ -260,7 +260,7 @@ def _check_valid_bits(pieces: list[InnerWrite], bits: npt.NDArray[np.uint8]) -> 
 
 
 def _merge_runs(places: list[tuple[int, int]], size: int) -> list[tuple[int, int, int]]:
-    """Return fields for places in an item and in the caller's, those that adjoin as one."""
+    """Return fields for pairs of offsets, with adjacent ones merged."""
     runs: list[tuple[int, int, int]] = []
     for item, caller in sorted(places):
         first, given, length = runs[-1] if runs else (item, caller, 0)
@@ -277,7 +277,7 @@ def _wait_all(futures: list[Future[None]]) -> None:
 
 
 def _convert_error(error: Exception) -> Exception:
-    """Return the error for a view that is outside of what is there when it is read."""
+    """Return the error for a view outside the current bounds."""
     if not isinstance(error, SelectionError):
         return error
     found = ArgumentError(f"cannot read or write: {error}", kind="out_of_bounds")
@@ -286,7 +286,7 @@ def _convert_error(error: Exception) -> Exception:
 
 
 def _fill_out(source: Future[Any], out: npt.NDArray[Any]) -> Future[Any]:
-    """Return the future of `out`, filled with what is read."""
+    """Return the future of `out`, filled with the read elements."""
 
     def fill(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         out[...] = values

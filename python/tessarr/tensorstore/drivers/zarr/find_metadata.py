@@ -1,4 +1,4 @@
-"""The metadata of an array that is opened: found where it is, or stored there, if it is new."""
+"""Reading the metadata of an array, or creating them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["find_metadata", "is_reusable"]
 
 
 def find_metadata(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Seen]:
-    """Return the metadata of the array, which is created where that is wanted."""
+    """Return the metadata of the array; create it if the mode allows."""
     mode = spec._mode
     if mode._assumes:
         return spec._metadata(), Seen()
@@ -60,7 +60,7 @@ def _read_existing(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, Se
 
 
 def is_reusable(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
-    """Return whether what others know holds; in a transaction that is compared in the end."""
+    """Return whether cached metadata are usable; a transaction compares them at commit."""
     return type(store) is not StagedStore or _UnchangedCheck(spec, at, known.meta).register(
         store, known.seen
     )
@@ -68,24 +68,23 @@ def is_reusable(spec: ZarrSpec, store: Store, at: str, known: Known) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _UnchangedCheck:
-    """Has a transaction fail if it ends when the array that was opened in it is another one."""
+    """Fails a transaction at commit if another array has replaced the one that it opened."""
 
     spec: ZarrSpec
     at: str
     meta: ArrayMeta
 
     def register(self, store: StagedStore, seen: Seen, *, now: bool = False) -> bool:
-        """Have it compared in the end with what was seen, now or before.
+        """Compare the document at commit with the current or an earlier read.
 
-        False: nobody knows what that was, it is compared with something else, or it was changed in
-        the transaction.
+        False if the read is unknown, or the transaction compares or changed it otherwise.
         """
         key = prefix_of(self.at) + self.spec._marker
         last, staging = seen.last, store.owner._staging
         return last is not None and staging.compare_at_commit(store, key, last, self, now=now)
 
     def __call__(self, document: bytes | None) -> bytes | None:
-        """Return a document that tells the same; attributes may be others."""
+        """Return the document if it describes the same array; attributes may differ."""
         found = None if document is None else self.spec._parse_node(document, None, self.at)
         if isinstance(found, ArrayMeta):
             found = replace(found, attributes=self.meta.attributes)
@@ -108,7 +107,7 @@ def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, See
         if type(store) is StagedStore:
             store.owner._staging.arrays.stage_metadata(store, prefix + spec._marker, meta)
         return meta, seen
-    if spec._mode.open:  # somebody else created it in the meantime
+    if spec._mode.open:  # another writer created it in the meantime
         existing = _read_existing(spec, store, at)
         if existing is not None:
             spec._check(existing[0])
@@ -123,7 +122,7 @@ def _create_array(spec: ZarrSpec, store: Store, at: str) -> tuple[ArrayMeta, See
 
 
 def _store_documents(store: Store, prefix: str, documents: dict[str, bytes], seen: Seen) -> bool:
-    """Store the documents of an array unless it is there; only several take a flow."""
+    """Store the documents of a new array; return False if it exists."""
     (name, document), *others = documents.items()
     if others:
         return run_flow(commit(prefix, documents, seen), store)

@@ -1,7 +1,6 @@
 """Elements that have dimensions inside: bytes of records, fields that are arrays.
 
-The array itself is read and written by whole elements; what a view selects inside of these is
-done by NumPy.
+The engine reads and writes whole elements; NumPy selects inside them.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ __all__ = ["InnerDimensions", "InnerWrite", "SplitView"]
 
 
 class SplitView(NamedTuple):
-    """A view, taken apart.
+    """A view, split into outer and inner dimensions.
 
     Parameters
     ----------
     outer
         The view of whole elements.
     places
-        From their values, inner dimensions last, to those of the view.
+        Indices from the read values, with inner dimensions last, to those of the view.
     shape
         The shape of the view.
     kept
@@ -48,16 +47,16 @@ class SplitView(NamedTuple):
 
 
 class InnerWrite(NamedTuple):
-    """Places inside of elements, the same for each of some elements, and what goes there.
+    """A write to positions inside elements, which are the same for several elements.
 
     Parameters
     ----------
     outer
         The view of these elements.
     places
-        The places, counted in C order, without repetition.
+        The positions, counted in C order, without repetition.
     values
-        Of the view's shape; the places are the last dimension.
+        Values of the view's shape; positions are the last dimension.
     """
 
     outer: IndexTransform
@@ -74,19 +73,19 @@ class InnerDimensions:
     rank
         The number of dimensions of the array.
     shape
-        Those inside.
+        The inner dimensions.
     """
 
     rank: int
     shape: Shape
 
     def split(self, view: IndexTransform) -> SplitView:
-        """Take a view apart whose last maps are those of the dimensions inside.
+        """Split a view whose last maps belong to the inner dimensions.
 
         Raises
         ------
         SelectionError
-            If an index is outside of the element.
+            If an index is outside the element.
         """
         dims = view.domain._dims
         outer, inner = view.output[: self.rank], view.output[self.rank :]
@@ -101,14 +100,14 @@ class InnerDimensions:
         return SplitView(small, tuple(index), view.domain.shape, tuple(kept))
 
     def select(self, split: SplitView, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return what a view selects of whole elements."""
+        """Return the values that a view selects from whole elements."""
         found = values[split.places]
         if found.shape != split.shape:
             found = np.broadcast_to(found, split.shape).copy()
         return np.asarray(found, order="C")
 
     def split_writes(self, split: SplitView, values: npt.NDArray[Any]) -> Iterator[InnerWrite]:
-        """Give what is written, of values of the shape of a view, by places inside of elements."""
+        """Yield the writes to positions inside elements, for values of a view's shape."""
         if not values.size:
             return
         kept, inner = split.kept, split.places[len(split.kept) :]
@@ -124,7 +123,7 @@ class InnerDimensions:
             last = {place: number for number, place in enumerate(along.ravel().tolist())}
             outer = [split.shape[k] for k in kept]
             block = values.transpose(*kept, *others).reshape(*outer, along.size)
-            if len(last) < along.size:  # of repeated places the last one counts
+            if len(last) < along.size:  # of repeated positions the last one wins
                 block = block[..., list(last.values())]
             yield InnerWrite(split.outer, list(last), block)
             return
@@ -136,7 +135,7 @@ class InnerDimensions:
             yield InnerWrite(split.outer.vindex[tuple(points)], [place], values[where][:, None])
 
     def _strides(self) -> list[int]:
-        """Return how many places one step along each dimension is."""
+        """Return the stride of each dimension, in positions."""
         return [prod(self.shape[k + 1 :]) for k in range(len(self.shape))]
 
 

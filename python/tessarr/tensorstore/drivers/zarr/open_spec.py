@@ -38,7 +38,7 @@ __all__ = ["OpenableZarrSpec"]
 
 
 class OpenableZarrSpec(ZarrSpec):
-    """What a spec says of an array of Zarr, and how that is opened or created."""
+    """A spec of a Zarr array that can be opened or created."""
 
     def open(self, view: IndexTransform | None, opening: Opening) -> Future[Opened]:
         """Start to open."""
@@ -66,7 +66,7 @@ class OpenableZarrSpec(ZarrSpec):
         return later
 
     def _waits_for_disk(self, store: Store, at: str) -> bool:
-        """Return whether it is to be created where that waits for the disk."""
+        """Return whether creation waits for the disk."""
         if not self._mode.create or not waits_for_disk(store):
             return False
         return not self._mode.open or store.size(self._key(at)) is None
@@ -91,7 +91,7 @@ class OpenableZarrSpec(ZarrSpec):
         if transaction is not None:
             fresh = transaction._staging.store(fresh, store)
         known = memory.find((store, key)) if memory is not None else None
-        # What others know may lack attributes.
+        # Cached metadata can lack attributes.
         knows = known is not None and self._mode.open and not self.reads_attributes
         is_fresh = known and known.looked_s >= bound_of(self._recheck_metadata, now)
         if known and knows and is_fresh and is_reusable(self, fresh, at, known):
@@ -102,7 +102,7 @@ class OpenableZarrSpec(ZarrSpec):
         if transaction is not None and memory is not None and not self._mode.open:
             made = partial(transaction._staging.arrays.staged_metadata, fresh, key, meta)
             transaction._staging.after(partial(_update_known, memory, (store, key), made))
-        # Without a fill value nothing is known of chunks that are not stored.
+        # Without a fill value, missing chunks have no defined content.
         store_fill = self._store_fill or meta.fill_value is None
         if self._references.says("data_copy_concurrency"):
             lasting = copied(lasting, self._references.resource("data_copy_concurrency"))
@@ -115,14 +115,15 @@ class OpenableZarrSpec(ZarrSpec):
             missing="fill" if self._fill_missing else "refuse",
             keeps_past=True,
         )
-        if transaction is None and known:  # others are told of a transaction when all is done
+        # other handles see a transaction's changes after its commit
+        if transaction is None and known:
             known.learn(meta, now)
             known.seen.last, seen = seen.last, known.seen
         elif transaction is None and memory is not None:
             known = Known(meta, now, seen)
             memory.add((store, key), known)
         elif known and not is_compatible(known.meta, meta):
-            known = None  # that of the array that is there outside, or was
+            known = None  # the metadata of another array
         driver = ZarrDriver(
             array,
             self._field,
@@ -138,12 +139,12 @@ class OpenableZarrSpec(ZarrSpec):
     def _cached_stores(
         self, store: Store, now: float, since: float, *, staged: bool
     ) -> tuple[Store, Store, Memory | None]:
-        """Return what is read to open, what is read later, and what remembers open arrays."""
+        """Return the store for opening, the store for later reads, and the cache of open arrays."""
         references, recheck = self._references, self._recheck_metadata
         once = recheck == "open" or recheck is False  # after it was opened, any time will do
         near = isinstance(store, MemoryStore)
         if references.alone and (once or near):
-            return store, store, None  # there is nothing to wait for, and nobody shares it
+            return store, store, None  # no I/O and nothing shared
         own = references.has("metadata_cache_pool")
         resource = references.resource("metadata_cache_pool" if own else "cache_pool")
         remembered = memory_of(resource)
@@ -152,19 +153,20 @@ class OpenableZarrSpec(ZarrSpec):
             return store, store, memory
         data = pool_of(references.resource("cache_pool")) if own else remembered.pool
         since = -inf if data is None else since
-        later = inf  # where there is no room, what is remembered is compared each time
+        later = inf  # without room, cached values are revalidated each time
         if remembered.pool is not None:
             later = -inf if once else bound_of(recheck, now)
         pool = None if self._mode.create else remembered.lasting
-        new = pool is not None and not pool.knows(store)  # what is not remembered yet is fresh
+        # a store that is new to the cache is fresh
+        new = pool is not None and not pool.knows(store)
         lasting = over(store, remembered, data, (later, since), now)
         if later == inf or ((new or recheck != "open") and not staged):
             return lasting, lasting, memory
-        # Documents are compared with the store, those for transactions in any case.
+        # Documents are revalidated, in transactions in any case.
         return over(store, remembered, data, (inf, since), now), lasting, memory
 
     def _add_labels(self, view: IndexTransform | None, array: Array) -> IndexTransform | None:
-        """Return the view, with the labels that the schema has where the array has none."""
+        """Return the view, with labels from the schema where the array has none."""
         given = self.schema.domain
         if view is not None or given is None or not any(given.labels):
             return view
@@ -178,7 +180,7 @@ class OpenableZarrSpec(ZarrSpec):
 def _update_known(
     memory: Memory, key: tuple[Store, str], made: Callable[[], ArrayMeta | None]
 ) -> None:
-    """Tell open arrays that they were created anew, and what has been made of them since."""
+    """Record the metadata of a replaced array, after the commit that created it."""
     known, meta = memory.find(key), made()
     if known is not None and meta is not None:
         known.learn(meta, time.time())

@@ -1,4 +1,4 @@
-"""From constraints to metadata, and whether metadata meet constraints: no I/O here.
+"""Conversion of constraints to metadata, and checks of metadata against constraints; no I/O.
 
 Constraints of a spec are its schema and its ``metadata``: `Constraints`.
 """
@@ -36,19 +36,19 @@ __all__ = ["check", "effective", "new_metadata", "read_constraints"]
 
 
 def read_constraints(driver: str, metadata: Any = None) -> Constraints:
-    """Return the constraints that the member ``metadata`` of a spec states.
+    """Return the constraints of the member ``metadata`` of a spec.
 
     Parameters
     ----------
     driver : {"zarr3", "zarr", "zarr2"}
         The driver.
     metadata : dict or Constraints, optional
-        The member; by default nothing is asked for.
+        The member; by default no constraints.
 
     Raises
     ------
     ArgumentError
-        If a member is not what it may be.
+        If a member is invalid.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def read_constraints(driver: str, metadata: Any = None) -> Constraints:
 
 
 def effective(driver: str, metadata: Any, schema: Schema, field: Field = WHOLE) -> Schema:
-    """Return all that a spec says of its array: domain, chunk layout, codec and so on.
+    """Return the complete schema of a spec's array: domain, chunk layout, codec and so on.
 
     Raises
     ------
@@ -90,9 +90,9 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     metadata : dict or Constraints, optional
         The member ``metadata`` of the spec.
     schema
-        The schema, of what the driver has: not of a view of it.
+        The schema of the driver's dimensions, not of a view.
     field
-        What of each element the schema is of.
+        The field of each element that the schema describes.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def new_metadata(driver: str, metadata: Any, schema: Schema, field: Field = WHOL
     cut = constraints.choose_chunks(settled, domain._as_view())
     meta = constraints.create(schema, settled, shape, cut)
     _check_all_but_fill(meta, constraints, schema, field)
-    if constraints.fill is not OPEN:  # else the fill value is that of the schema
+    if constraints.fill is not OPEN:  # otherwise the fill value is the schema's
         _check_fill(meta, schema, field)
     return meta
 
@@ -123,7 +123,7 @@ _NO_CONSTRAINTS: Final[dict[type[Constraints], Constraints]] = {Zarr3: Zarr3(), 
 
 
 def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) -> None:
-    """Refuse an existing array that does not meet what has to be.
+    """Raise an error if an existing array does not meet the constraints.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def check(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field = WHOLE) 
 
 
 def _check_all_but_fill(meta: ArrayMeta, metadata: Any, schema: Schema, field: Field) -> None:
-    """Refuse an array that is not as it has to be, whatever its fill value."""
+    """Raise an error if an array does not meet the constraints other than the fill value."""
     _check_chunks(meta, metadata, schema, field)
     if schema._says_nothing:
         return

@@ -1,4 +1,4 @@
-"""What of a view is stored, told by the smallest chunks that it touches."""
+"""Storage statistics of a view, by the smallest chunks that it touches."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ __all__ = ["find_statistics"]
 def find_statistics(
     array: Array, view: IndexTransform, *, not_stored: bool, fully_stored: bool
 ) -> tuple[bool | None, bool | None]:
-    """Tell whether nothing is stored of a view of an array, and whether all is.
+    """Return whether no chunk of a view is stored, and whether all are.
 
     Parameters
     ----------
     array
         The array.
     view
-        A view of it. What is outside of the array is not stored.
+        A view of it. Positions outside the array are not stored.
     not_stored, fully_stored
-        What to find out; None is told of what is not asked.
+        The values to determine; the others are None.
     """
     found = array._statistics(view._as_view(), not_stored, fully_stored)
     if found is None:  # some is below the origin, where nothing is stored
@@ -43,7 +43,7 @@ def find_statistics(
 
 
 def _drop_below_origin(view: IndexTransform) -> IndexTransform | None:
-    """Return the positions of a view that are not below the origin, if there are any; some are."""
+    """Return the positions of a view that are not below the origin, or None."""
     dims = view.domain._dims
     below = [one for one, (begin, _) in zip(view.output, extents(view), strict=True) if begin < 0]
     kept = reduce(np.logical_and, (evaluate_map(one, dims) >= 0 for one in below))

@@ -50,7 +50,7 @@ FiltersAndCompressor: TypeAlias = "tuple[list[Codec], Codec | None]"
 
 @dataclass(frozen=True, slots=True)
 class Zarr2(Constraints):
-    """Constraints on metadata: members of ``.zarray``, of which any may be left out."""
+    """Constraints on metadata: members of ``.zarray``, all optional."""
 
     order: Order | None = None
     separator: Separator | None = None
@@ -63,7 +63,7 @@ class Zarr2(Constraints):
 
     @classmethod
     def read(cls, json: Any) -> Self:
-        """Return the constraints that JSON states; ``attributes`` may be among them."""
+        """Return the constraints of JSON members, which may include ``attributes``."""
         members = members_of(plain(json, "metadata"), "metadata")
         stated: JSONObject = {}
         filters = None
@@ -119,23 +119,23 @@ class Zarr2(Constraints):
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions of chunks, or None while it is open."""
+        """The number of chunked dimensions, or None while it is open."""
         known = self.shape if self.shape is not None else self.chunk_shape
         return None if known is None else len(known)
 
     @property
     def codec(self) -> CodecSpec:
-        """What is known of the encoding of chunks."""
+        """The known encoding of chunks."""
         return CodecSpec._of_compression(self.compression)
 
     def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
-        """Return what is known of chunks."""
+        """Return the known constraints on chunks."""
         if chunked is None:
             return _known_layout(rank, rank, None, None, ())
         return _known_layout(chunked, rank, self.chunk_shape, self.order, inner)
 
     def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
-        """Return what is asked of the lengths of chunks, and of dimensions inside of elements."""
+        """Return the constraints on the lengths of chunks, and of inner dimensions."""
         return alike(layout)
 
     def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
@@ -164,10 +164,10 @@ class Zarr2(Constraints):
         )
 
     def check_members(self, meta: ArrayMeta) -> None:
-        """Refuse metadata whose members are not those that are stated."""
+        """Raise an error if metadata do not have the members of the constraints."""
         self.check_common_members(meta, meta.chunk_spec.shape, meta.fill_value)
         compare("order", self.order, meta.order)
-        # A document that says nothing means ".": other keys would be taken for missing chunks.
+        # A document without the member means "."; other keys would count as missing chunks.
         separator = getattr(meta.chunk_key_encoding, "separator", ".")
         compare("dimension_separator", self.separator, separator)
         codec_of(meta)._compression.merged(self.compression)

@@ -1,4 +1,4 @@
-"""Specs of the driver ``zarr``: what format 2 has besides."""
+"""Specs of the driver ``zarr``: members of format 2."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Zarr2Spec"]
 
 
 class Zarr2Spec(OpenableZarrSpec):
-    """What a spec says of an array of format 2."""
+    """The spec of an array of format 2."""
 
     name = "zarr"
     zarr_format = 2
@@ -42,7 +42,7 @@ class Zarr2Spec(OpenableZarrSpec):
 
     @property
     def reads_attributes(self) -> bool:
-        """Whether attributes are looked at that are in a document of their own."""
+        """Whether attributes have a document of their own that must be read."""
         return bool(self._constraints.attributes)
 
     def _parse_format_members(self, members: dict[str, Any]) -> None:

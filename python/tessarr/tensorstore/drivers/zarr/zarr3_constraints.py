@@ -52,7 +52,7 @@ _UNITS: Final = "dimension_units"
 
 @dataclass(frozen=True, slots=True)
 class Zarr3(Constraints):
-    """Constraints on metadata: members of ``zarr.json``, of which any may be left out."""
+    """Constraints on metadata: members of ``zarr.json``, all optional."""
 
     key_encoding: chunk_key_encoding.ChunkKeyEncoding | None = None
     chain: Chain | None = None
@@ -67,10 +67,10 @@ class Zarr3(Constraints):
 
     @classmethod
     def read(cls, json: Any) -> Self:
-        """Return the constraints that JSON states."""
+        """Return the constraints of JSON members."""
         members = members_of(plain(json, "metadata"), "metadata")
         stated: JSONObject = {}
-        take(members, "node_type", choice("array"))  # which every spec tells beside others
+        take(members, "node_type", choice("array"))  # every spec has it
         if "zarr_format" in members:
             stated["zarr_format"] = choice(3)(members.pop("zarr_format"), "zarr_format")
         attributes = take(members, "attributes", members_of)
@@ -87,7 +87,7 @@ class Zarr3(Constraints):
             units=None if attributes is None else take(attributes, _UNITS, _units),
             attributes=attributes or {},
             stated=stated,
-            extra=_extra(members),  # what is left
+            extra=_extra(members),  # the remaining members
         )
         ranks = {name: len(part) for name, part in found._per_dimension().items()}
         if len(set(ranks.values())) > 1:
@@ -131,13 +131,13 @@ class Zarr3(Constraints):
         return {**result, **self.extra}
 
     def default_members(self) -> JSONObject:
-        """Return members as they are with what JSON leaves out, because it is as by default."""
+        """Return members with the defaults that their JSON omits."""
         encoding = self.key_encoding
         return {} if encoding is None else {"chunk_key_encoding": encoding.to_json()}
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions of chunks, or None while it is open."""
+        """The number of chunked dimensions, or None while it is open."""
         for part in (self.shape, self.chunk_shape, self.names, self.units):
             if part is not None:
                 return len(part)
@@ -145,7 +145,7 @@ class Zarr3(Constraints):
 
     @property
     def codec(self) -> CodecSpec:
-        """What is known of the encoding of chunks."""
+        """The known encoding of chunks."""
         return CodecSpec._of_chain(self.chain)
 
     @property
@@ -159,24 +159,23 @@ class Zarr3(Constraints):
         return self.units
 
     def element(self, schema: Schema, of: Field) -> Element | None:
-        """Return what an element is, or None while it is open."""
-        if self.data_type is None:  # what a schema can state has no dimensions inside
+        """Return the type of an element, or None while it is open."""
+        if self.data_type is None:  # data types of schemas have no inner dimensions
             return None if schema.dtype is None else Element(schema.dtype, ())
         names = self.data_type.numpy.names
         several = names is not None and len(names) > 1 and of == WHOLE
         return None if several else element_of(self.data_type, of)
 
     def chunks(self, chunked: int | None, rank: int, inner: Shape) -> LayoutConstraints:
-        """Return what is known of chunks."""
+        """Return the known constraints on chunks."""
         return _known_layout(chunked, rank, self.chunk_shape, self.chain, inner)
 
     def chunk_constraints(self, layout: LayoutConstraints, chunked: int) -> Asked:
-        """Return what is asked of the lengths of chunks."""
+        """Return the constraints on the lengths of chunks."""
         leading = layout.leading(chunked)
         if self.chain is None or self.chain.height > 0:
             return apart(leading)
-        # Codecs say that there are no shards. The aspect ratio of what they encode together has to
-        # fit, and chooses nothing.
+        # The codecs have no shards. The aspect ratio of codec chunks must fit, but chooses nothing.
         try:
             found, read = alike(leading, read_first=False)
         except ArgumentError as error:
@@ -189,7 +188,7 @@ class Zarr3(Constraints):
         return found, read
 
     def choose_chunks(self, settled: ResolvedConstraints, extent: View) -> tuple[Shape, Shape]:
-        """Return the shapes of chunks that are read, and of those that are written."""
+        """Return the shapes of read and write chunks."""
         return choose(settled.chunk_constraints, extent, settled.chunked)
 
     def _build_metadata(self, schema: Schema, new: NewArray) -> ArrayMeta:
@@ -197,7 +196,7 @@ class Zarr3(Constraints):
         rank, data_type = len(new.shape), new.spec.data_type
         chain = self.chain if schema.codec is None else self.codec._merged(schema.codec)._chain
         chain = chain or _OPEN_CHAIN
-        # What is not sharded does not depend on lengths.
+        # Without sharding, the codecs do not depend on lengths.
         read = new.read if chain.height or new.read != new.spec.shape else None
         wish = new.resolved.layout.leading(rank).order
         codecs = _complete(chain, data_type, rank, read, None if wish is None else wish.value)
@@ -232,7 +231,7 @@ class Zarr3(Constraints):
         return tuple(names) if any(name is not None for name in names) else None
 
     def check_members(self, meta: ArrayMeta) -> None:
-        """Refuse metadata whose members are not those that are stated."""
+        """Raise an error if metadata do not have the members of the constraints."""
         self.check_common_members(meta, _chunk_shape(meta), meta.fill_or_default)
         if self.key_encoding is not None:
             wanted, found = self.key_encoding.to_json(), meta.chunk_key_encoding.to_json()
@@ -252,7 +251,7 @@ class Zarr3(Constraints):
 
 
 def units_of(meta: ArrayMeta) -> Units:
-    """Return the units that attributes state; what is no unit counts as not known."""
+    """Return the units in the attributes; invalid units count as unknown."""
     stated = meta.attributes.get(_UNITS)
     nothing: Units = (None,) * meta.rank
     if not isinstance(stated, list) or len(stated) != meta.rank:
@@ -268,7 +267,7 @@ def chain_of(meta: ArrayMeta) -> Chain:
 def _complete(
     chain: Chain, data_type: data_types.DataType, rank: int, read: Shape | None, order: Shape | None
 ) -> codec.Chain:
-    """Return the codecs of a new array; `read` is None where it is not sharded."""
+    """Return the codecs of a new array; `read` is None without sharding."""
     if read is not None and chain.height == 0:
         chain = chain.sharded(read)
     stated = complete_chain(chain, CodecTarget(data_type, rank, read or (0,) * rank, order))

@@ -1,4 +1,4 @@
-"""Specs of the driver ``zarr3``: what format 3 has besides."""
+"""Specs of the driver ``zarr3``: members of format 3."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Zarr3Spec"]
 
 
 class Zarr3Spec(OpenableZarrSpec):
-    """What a spec says of an array of format 3."""
+    """The spec of an array of format 3."""
 
     name = "zarr3"
     zarr_format = 3

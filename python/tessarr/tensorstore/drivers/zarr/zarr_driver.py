@@ -56,19 +56,19 @@ class ZarrDriver(Driver):
     array
         The array.
     field
-        What is looked at of each element.
+        The field of each element that the driver reads and writes.
     opened_by
-        The spec, bound, with which it was opened; None where there was none.
+        The bound spec that opened the array, or None.
     store
-        Where it is, below caches; by default the store of the array.
+        The store below caches; by default the array's store.
     looked_s
-        When the metadata were looked at, in seconds since 1970; by default now.
+        The time of the last metadata read, in seconds since 1970; by default now.
     known
-        Where other arrays of the context, opened later, learn what is found out of metadata.
+        Metadata that all handles of the context share.
     seen
         The document of the metadata.
     data_since
-        From when on what a transaction has read of chunks will do for it, in seconds since 1970.
+        The time from which chunks cached in a transaction count as fresh, in seconds since 1970.
     """
 
     __slots__ = (
@@ -118,11 +118,11 @@ class ZarrDriver(Driver):
         self._known = known
         self._kvstore: Any = None
         self._seen = Seen() if seen is None else seen
-        self._meta: ArrayMeta | None = meta  # None: views may have other bounds
+        self._meta: ArrayMeta | None = meta  # None if views can have other bounds
         self._rechecks = opened_by is not None and opened_by.rechecks
-        self._keepers: list[Keeper] | None = None  # not looked for yet
+        self._keepers: list[Keeper] | None = None  # not read yet
 
-    # What it is
+    # Properties
 
     @property
     def array(self) -> Array:
@@ -131,17 +131,17 @@ class ZarrDriver(Driver):
 
     @property
     def opened_by(self) -> Any:
-        """The spec, bound, with which it was opened; None where there was none."""
+        """The bound spec that opened the array, or None."""
         return self._opened_by
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What specs call it."""
+        """The driver's name in specs."""
         return "zarr3" if self._array._meta.zarr_format == 3 else "zarr"
 
     @property
     def properties(self) -> ArrayProperties:
-        """What follows from the metadata as they were when they were looked at last."""
+        """Properties of the metadata at their last read."""
         meta, found = self._properties
         if meta is not self._array._meta:
             meta = self._array._meta
@@ -151,7 +151,7 @@ class ZarrDriver(Driver):
 
     @property
     def domain(self) -> IndexDomain:
-        """Where there are elements."""
+        """The domain of the elements."""
         return self.properties.domain
 
     @property
@@ -171,7 +171,7 @@ class ZarrDriver(Driver):
 
     @property
     def fill_value(self) -> npt.NDArray[Any] | None:
-        """What elements are that are not stored."""
+        """The value of elements that are not stored."""
         return self.properties.fill_value
 
     @property
@@ -181,12 +181,12 @@ class ZarrDriver(Driver):
 
     @property
     def schema(self) -> Schema:
-        """All that is known of it."""
+        """The complete schema."""
         return self.properties.schema
 
     @property
     def kvstore(self) -> Any:
-        """Where it is; None where it was opened without a spec."""
+        """The key-value store; None without a spec."""
         if self._kvstore is None and self._opened_by is not None:
             self._kvstore = self._opened_by.open_kvstore()
         return self._kvstore
@@ -201,7 +201,7 @@ class ZarrDriver(Driver):
         return found
 
     def storage_ids(self) -> frozenset[Any]:
-        """Tell where elements are."""
+        """Return the location of the array."""
         return frozenset([(self._base_store, self._array._path)])
 
     @property
@@ -213,7 +213,7 @@ class ZarrDriver(Driver):
     # Reading and writing
 
     def _array_in(self, scope: OperationScope, *, reads: bool = True) -> Array:
-        """Return the array, in the transaction if there is one, be it only to write."""
+        """Return the array, in the transaction if the scope has one."""
         array = self._array
         if scope.transaction is None:
             return array
@@ -239,7 +239,7 @@ class ZarrDriver(Driver):
         return staged
 
     def _read_replaced(self, staged: Array, staging: Staging) -> None:
-        """Have it known what the document tells that was replaced, as keys are, by now."""
+        """Read a metadata document that the transaction replaced as a key."""
         now, document = time.time(), self._document
         found = staged._as_stored(attributes=self._reads_attributes)
         stage = staged_store(staged)
@@ -253,13 +253,13 @@ class ZarrDriver(Driver):
                 return
             if self._known is None:
                 self._known = Known(found, now, Seen())
-            self._known.learn(found, now)  # who uses the array has to open it again
+            self._known.learn(found, now)  # handles have to reopen the array
 
         staging.after(after)
 
     @property
     def _committed_meta(self) -> ArrayMeta:
-        """What is known of the metadata outside of transactions."""
+        """The known metadata outside transactions."""
         outer = self if self._outer is None else self._outer
         return outer._array._meta if self._known is None else self._known.meta
 
@@ -269,7 +269,7 @@ class ZarrDriver(Driver):
         return metadata_key(self._array)
 
     def _current_array(self, scope: OperationScope) -> Array:
-        """Return the array, in the transaction if there is one, with bounds of due age."""
+        """Return the array with sufficiently fresh bounds, in the transaction if there is one."""
         is_due = self._is_stale(scope)
         array = self._array_in(scope, reads=is_due)
         if is_due:
@@ -277,7 +277,7 @@ class ZarrDriver(Driver):
         return self._apply_known(array)
 
     def _apply_known(self, array: Array) -> Array:
-        """Return the array with the bounds that others of the context have found."""
+        """Return the array with the bounds that the context's handles share."""
         known = self._known
         if known is not None and known.meta is not array._meta and array is self._array:
             _check_compatible(array._meta, known.meta)
@@ -286,12 +286,12 @@ class ZarrDriver(Driver):
         return array
 
     def update_bounds(self) -> None:
-        """Take over what others of the context have found.
+        """Apply the metadata that the context's handles share.
 
         Raises
         ------
         ArgumentError
-            If it is another array by now.
+            If another array has replaced it.
         """
         known = self._known
         if self._outer is None and known is not None and known.meta is not self._array._meta:
@@ -302,7 +302,7 @@ class ZarrDriver(Driver):
         return self._opened_by is None or bool(self._opened_by.reads_attributes)
 
     def _refresh(self, array: Array, sharing: Sharing | None = None) -> None:
-        """Look at the metadata; what is shared may have been read since others have begun."""
+        """Read the metadata again; a shared read can be slightly older."""
         now, before, store = time.time(), array._meta, array._store
         if sharing is not None:
             now, store = sharing.began_s, sharing.through(store, self._base_store)
@@ -317,13 +317,13 @@ class ZarrDriver(Driver):
             raise
 
     def _accept(self, array: Array, meta: ArrayMeta) -> None:
-        """Make an array what its stored metadata has become."""
+        """Set the metadata of an array after a change in the store."""
         array._set_meta(meta)
         self._record(array, time.time())
 
     def _record(self, array: Array, looked_s: float) -> None:
         self._looked_s = looked_s
-        if array is not self._array:  # it is one in a transaction
+        if array is not self._array:  # an array in a transaction
             return
         if array._meta is not self._meta:
             self._meta = None
@@ -344,16 +344,16 @@ class ZarrDriver(Driver):
         )
 
     def _is_stale(self, scope: OperationScope) -> bool:
-        """Whether the bounds have to be looked at before they are used."""
+        """Return whether the bounds are stale."""
         if not (self._rechecks and scope.rechecks_bounds):
             return False
         bound: Any = self._opened_by.recheck_metadata
-        if bound is True or bound > time.time():  # what is known is older, however new it is
+        if bound is True or bound > time.time():  # always stale
             return scope.sharing is None or self._looked_s < scope.sharing.began_s
         return bool(self._looked_s < bound)
 
     def stale_documents(self, scope: OperationScope) -> list[Expected]:
-        """Return the metadata, if they have to be looked at."""
+        """Return the metadata document if it is stale."""
         return [Expected(self._base_store, self._document)] if self._is_stale(scope) else []
 
     def refresh_bounds(
@@ -379,7 +379,7 @@ class ZarrDriver(Driver):
             return self._access.read(self._array, view, out, together)
         if batch is None:
             return self._read_staged(view, out, scope)
-        alone = scope._replace(batch=None)  # what waits for a batch does not keep it
+        alone = scope._replace(batch=None)  # a read that waits for a batch holds no reference to it
 
         def begin(read_group: Together, sharing: Sharing) -> Future[npt.NDArray[Any]]:
             return self._read_staged(view, out, alone.for_read_group(read_group, sharing))
@@ -389,7 +389,7 @@ class ZarrDriver(Driver):
 
     @property
     def stored_array(self) -> Array | None:
-        """The array, unless its bounds or its elements have to be looked at."""
+        """The array, unless its bounds or elements need a refresh."""
         array, known = self._array, self._known
         told = known is not None and known.meta is not array._meta
         return None if told or self._rechecks or not self._access.plain else array
@@ -413,11 +413,12 @@ class ZarrDriver(Driver):
     # Bounds
 
     def resolve(self, scope: OperationScope) -> Future[Driver]:
-        """Look up what the bounds are now, if what is known is too old."""
+        """Read the current bounds if the known ones are stale."""
         due, batch = self.stale_documents(scope), scope.batch
         if batch is None or not due:
             return start(self._resolve_bounds, scope, here=not due)
-        alone = scope._replace(batch=None)  # what waits for a batch does not keep it
+        # a request that waits for a batch holds no reference to it
+        alone = scope._replace(batch=None)
 
         def begin(_: Together, sharing: Sharing) -> Future[Driver]:
             return start(self._resolve_bounds, alone._replace(sharing=sharing))
@@ -426,7 +427,7 @@ class ZarrDriver(Driver):
         return found
 
     def _resolve_bounds(self, scope: OperationScope) -> Driver:
-        """Return the driver with bounds that were looked at."""
+        """Return the driver with fresh bounds."""
         array = self._current_array(scope)
         return self if array is self._array else self._staged_driver(array, scope)
 
@@ -448,7 +449,7 @@ class ZarrDriver(Driver):
         return made
 
     def with_staged_bounds(self, scope: OperationScope) -> Driver:
-        """Return the driver with the bounds that a transaction has given the array."""
+        """Return the driver with the bounds that a transaction has staged."""
         if not scope.transaction._staging.has_part_of(self._base_store):
             return self
         staged = self._array_in(scope)
@@ -468,13 +469,13 @@ class ZarrDriver(Driver):
             return start(self._stage_resize, request, scope, whole=True)
         array = self._apply_known(self._array)  # the document is compared when it is changed
         ends = zip(array._meta.shape, request.upper, strict=False)
-        # To remove chunks takes the longer the more there are.
+        # Deleting many chunks takes long.
         few = request.metadata_only or all(new is None or new >= end for end, new in ends)
         here = self._access.at_once and few
         return start(self._resize, array, request, here=here, whole=True)
 
     def _check_tied(self, request: ResizeRequest) -> None:
-        """Raise an error if fields would be resized that are none of what the handle has."""
+        """Raise an error if the resize affects fields outside the handle."""
         names = self._array._meta.data_type.numpy.names or ()
         moves = any(bound is not None for bound in request.upper)
         if moves and not request.resizes_tied and self._field.name is not None and len(names) > 1:
@@ -484,7 +485,7 @@ class ZarrDriver(Driver):
             )
 
     def _find_keepers(self) -> list[Keeper]:
-        """Return the groups above that keep copies of the metadata."""
+        """Return the parent groups that keep copies of the metadata."""
         if self._keepers is None:
             look = copies.keepers_around(self._array._path, self._array._meta.zarr_format)
             self._keepers = run_flow(look, self._base_store)
@@ -506,7 +507,7 @@ class ZarrDriver(Driver):
         return self
 
     def _stage_resize(self, request: ResizeRequest, scope: OperationScope) -> Driver:
-        """Change the bounds in a transaction, after those who do it now."""
+        """Stage a resize, after concurrent ones."""
         staging = scope.transaction._staging
         stage = staging.store(self._array._store, self._base_store)
         with staging.arrays.resize_lock(stage, self._document):
@@ -514,7 +515,7 @@ class ZarrDriver(Driver):
 
     def _stage_resize_locked(self, request: ResizeRequest, scope: OperationScope) -> Driver:
         staging, array = scope.transaction._staging, self._array_in(scope)
-        kept = staging.arrays.resizable(array)  # handles that know the array keep their bounds
+        kept = staging.arrays.resizable(array)  # other handles keep their bounds
         array = kept.array
         document = self._document
         overtaken: list[ArrayMeta] = []
@@ -524,7 +525,7 @@ class ZarrDriver(Driver):
         before = staging.arrays.staged_metadata(array._store, document, self._committed_meta)
         if not self._stage_growth(array, request, staging, document, change):
             self._resize(array, request)
-            if before is not None:  # what is staged does not tell what others changed since
+            if before is not None:  # the staged document lacks other writers' changes
                 array._set_meta(reshaped(array._meta, request.resize_shape(before.shape)))
         if not staging.arrays.is_new(array._store, document):  # else nothing of others will do
             staging.redo_on_conflict(array._store, document, change)
@@ -538,7 +539,7 @@ class ZarrDriver(Driver):
             self._accept(self._array, kept.array._meta)
             if made is not None:
                 self._seen.became(made)
-            if overtaken:  # what others made longer, and the transaction did not use since
+            if overtaken:  # other writers grew the array since
                 self._refresh(self._array)
                 if not request.metadata_only:
                     place, now = self._array._store, self._array._meta
@@ -550,9 +551,9 @@ class ZarrDriver(Driver):
     def _stage_growth(
         self, array: Array, request: ResizeRequest, staging: Staging, key: str, change: Change
     ) -> bool:
-        """Change the document as it was seen last; False: that has to be looked at again.
+        """Change the document as last read; return False if it must be read again.
 
-        Where nothing is removed, it is enough to compare it in the end.
+        If nothing is deleted, comparing it at commit is enough.
         """
         last = self._seen.take()
         grown = reshaped(array._meta, request.resize_shape(array._meta.shape))
@@ -568,7 +569,7 @@ class ZarrDriver(Driver):
     def storage_statistics(
         self, view: IndexTransform, *, not_stored: bool, fully_stored: bool, scope: OperationScope
     ) -> Future[tuple[bool | None, bool | None]]:
-        """Tell whether nothing is stored of a view, and whether all is."""
+        """Return whether no chunk of a view is stored, and whether all are."""
 
         def work() -> tuple[bool | None, bool | None]:
             array = self._apply_known(self._array_in(scope))
@@ -582,7 +583,7 @@ class ZarrDriver(Driver):
 
 
 def is_compatible(known: ArrayMeta, found: ArrayMeta) -> bool:
-    """Return whether what handles know of chunks and elements holds for metadata that were found.
+    """Return whether new metadata have the same chunks and elements as known ones.
 
     More than the shape, the attributes and the names of dimensions has not changed.
     """
@@ -593,7 +594,7 @@ def is_compatible(known: ArrayMeta, found: ArrayMeta) -> bool:
 
 
 def _check_compatible(known: ArrayMeta, found: ArrayMeta) -> None:
-    """Raise an error if metadata are those of another array."""
+    """Raise an error if metadata belong to another array."""
     if not is_compatible(known, found):
         raise ArgumentError(
             "the metadata are no longer those with which it was opened: somebody created the "

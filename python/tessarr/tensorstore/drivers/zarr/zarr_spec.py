@@ -1,4 +1,4 @@
-"""What specs of the drivers ``zarr3`` and ``zarr`` say of an array: `ZarrSpec`."""
+"""`ZarrSpec`: the common members of specs of the drivers ``zarr3`` and ``zarr``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OPTIONAL: Final = frozenset(["metadata_cache_pool"])
 
 
 class ZarrSpec(PlacedSpec):
-    """What a spec says of an array of Zarr."""
+    """The spec of a Zarr array."""
 
     zarr_format: ClassVar[ZarrFormat]
     _nothing: ClassVar[Any]
@@ -60,7 +60,7 @@ class ZarrSpec(PlacedSpec):
 
     @classmethod
     def parse(cls, members: dict[str, Any], schema: Schema) -> Self:
-        """Return the spec that JSON states; take its members out of `members`."""
+        """Return the spec of JSON members; remove its members from `members`."""
         made = cls(schema)
         made._memo = {}
         made._mode = OpenMode._take(members)
@@ -113,7 +113,7 @@ class ZarrSpec(PlacedSpec):
         """Return the spec of an open array."""
         assert isinstance(driver, ZarrDriver)
         driver.update_bounds()
-        # Of format 2 TensorStore shows the view of the handle, whatever its bounds are now.
+        # In format 2, TensorStore shows the handle's view, whatever its current bounds.
         if cls.zarr_format == 3:
             view = propagated(view, driver.domain)._simplify()
         return cls._of(driver, minimal=minimal), view
@@ -171,19 +171,19 @@ class ZarrSpec(PlacedSpec):
         return store
 
     def effective(self) -> Schema:
-        """Return all that is known of the array without looking, but for its codec."""
+        """Return the known schema without a request, except for the codec."""
         found: Schema = self._memoize(
             "effective", lambda: self._constraints.effective(self.schema, self._field)
         )
         return found
 
     def codec(self) -> CodecSpec | None:
-        """Return what is known of the encoding."""
+        """Return the known encoding."""
         found: CodecSpec = self._memoize("codec", lambda: self._constraints.codec_with(self.schema))
         return found
 
     def outline(self) -> Schema:
-        """Return what is known of the rank, the data type and the domain."""
+        """Return the known rank, data type and domain."""
         given = self.schema
         if self._constraints is self._nothing and given.domain is None and given.rank != 0:
             return given
@@ -203,7 +203,7 @@ class ZarrSpec(PlacedSpec):
         return meta
 
     def _memoize(self, what: str, find: Callable[[], Any]) -> Any:
-        """Return what follows from schema and metadata: with other resources it is the same."""
+        """Return a value derived from schema and metadata; it does not depend on resources."""
         found = self._memo.get(what)
         if found is None:
             found = self._memo[what] = find()
@@ -227,13 +227,13 @@ class ZarrSpec(PlacedSpec):
     _scheme: ClassVar[str]
 
     def open_kvstore(self) -> KvStore:
-        """Return the store of keys in which the array is; the spec is bound."""
+        """Return the key-value store of the array; the spec is bound."""
         assert self._place is not None
         return KvStore(self._place, self._place._open(), self._place.path, None)
 
     @property
     def fixes_metadata(self) -> bool:
-        """Whether metadata are those of the spec for good."""
+        """Whether the spec fixes the metadata."""
         return self._mode.assume_metadata
 
     @property
@@ -243,22 +243,22 @@ class ZarrSpec(PlacedSpec):
 
     @property
     def rechecks(self) -> bool:
-        """Whether metadata may have to be looked at again before they are used."""
+        """Whether metadata can become stale."""
         bound = self._recheck_metadata
         return not self._mode.assume_metadata and (bound is True or isinstance(bound, float))
 
     @property
     def reads_attributes(self) -> bool:
-        """Whether attributes are looked at that are in a document of their own."""
+        """Whether attributes have a document of their own that must be read."""
         return False
 
     def _check(self, meta: ArrayMeta) -> None:
-        """Raise an error if metadata are not as they have to be; what is found is recalled."""
+        """Raise an error if metadata do not meet the constraints; remember the result."""
         if self._memo.get("checked") is not meta:
             try:
                 resolve_metadata.check(meta, self._constraints, self.schema, self._field)
             except ArgumentError as error:
-                error.kind = "mismatch"  # the spec alone is as it has to be
+                error.kind = "mismatch"  # the spec alone is consistent
                 raise
             self._memo["checked"] = meta
 
@@ -266,12 +266,12 @@ class ZarrSpec(PlacedSpec):
         return prefix_of(at) + self.document
 
     def _parse_node(self, document: bytes, store: Store | None, at: str) -> Node:
-        """Return what a document says, and one of attributes, if there is such a one in a store."""
+        """Return the node of a document, and for format 2 of its attributes document."""
         raise NotImplementedError
 
 
 def _as_folder(place: Place) -> Place:
-    """Return the place with a slash at the end of its path."""
+    """Return the location with a final slash."""
     path = folder(place._driver.name, place.path)
     if path != place.path:
         place = place.copy()
