@@ -29,7 +29,7 @@ aiohttp = pytest.importorskip("aiohttp", reason="needs aiohttp")
 pytest.importorskip("s3fs", reason="needs s3fs")
 pytest.importorskip("gcsfs", reason="needs gcsfs")
 
-LOST = "the answer to a change was lost"
+LOST = "the response to a change was lost"
 
 
 def store_of(kind: str, door: Door, path: str, **options: Any) -> FsspecStore:

@@ -303,7 +303,7 @@ def test_rows_are_not_appended_twice_where_an_answer_was_lost() -> None:
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
     array = tessarr.create_array(store, data=np.arange(4), chunks=2)
     lossy.lost = "zarr.json"
-    with pytest.raises(StoreError, match="the answer to a change was lost"):
+    with pytest.raises(StoreError, match="the response to a change was lost"):
         array.append(np.arange(2))
     assert tessarr.open_array(store).shape == (6,)
     lossy.lost = "zarr.json"
@@ -321,7 +321,7 @@ def test_what_is_replaced_is_not_said_to_be_otherwise(data: bytes | None) -> Non
     lossy = Lossy(k=b"1")
     lossy.lost = "k"
     store = RetryingStore(ForeignStore(lossy), first_delay_s=1e-4)
-    with pytest.raises(StoreError, match="the answer to a change was lost") as caught:
+    with pytest.raises(StoreError, match="the response to a change was lost") as caught:
         store.replace("k", data, b"1")
     assert caught.value.kind == "answer_lost"
     assert lossy.get("k") == data
@@ -420,7 +420,7 @@ def test_who_is_busy_has_made_nothing(status: int) -> None:
 @pytest.mark.parametrize("status", [500, 502, 504])
 def test_who_has_broken_may_have_made_it(status: int) -> None:
     store = RetryingStore(ForeignStore(Troubled(StatusError(status))), first_delay_s=1e-4)
-    with pytest.raises(StoreError, match="the answer to a change was lost"):
+    with pytest.raises(StoreError, match="the response to a change was lost"):
         store.replace("k", b"2", b"1")
 
 
@@ -429,7 +429,7 @@ def test_who_is_busy_after_an_answer_was_lost_knows_nothing(lost: Exception) -> 
     """What was lost before stays lost."""
     troubled = Troubled(lost, None, StatusError(503))
     store = RetryingStore(ForeignStore(troubled), first_delay_s=1e-4)
-    with pytest.raises(StoreError, match="the answer to a change was lost"):
+    with pytest.raises(StoreError, match="the response to a change was lost"):
         store.replace("k", b"2", b"1")
     assert troubled.reads == []
 
@@ -443,7 +443,7 @@ def test_what_is_committed_is_not_said_to_be_a_conflict(data: bytes | None, ofte
     for _ in range(often):
         store = RetryingStore(store, first_delay_s=1e-4)
     lossy.lost = "k"
-    with pytest.raises(StoreError, match="the answer to a change was lost") as caught:
+    with pytest.raises(StoreError, match="the response to a change was lost") as caught:
         committed(store, data)
     assert caught.value.kind == "answer_lost"
     assert lossy.get("k") == data
@@ -484,7 +484,7 @@ def test_a_look_that_was_lost_has_changed_nothing(order: int) -> None:
     store = RetryingStore(
         ForeignStore(Looks(("replace", ConnectionResetError()))), first_delay_s=1e-4
     )
-    with pytest.raises(StoreError, match="the answer to a change was lost"):
+    with pytest.raises(StoreError, match="the response to a change was lost"):
         store.replace("key", b"2", b"1")
 
 

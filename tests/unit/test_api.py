@@ -282,7 +282,7 @@ def test_what_is_missing_says_what_to_do(tmp_path: Path) -> None:
     for opener in (tessarr.open, tessarr.open_group):  # with nothing created in its place
         with pytest.raises(NotFoundError, match="which is a file: a store is a folder"):
             opener(file)
-    with pytest.raises(StoreError, match="a file is where a folder should be"):
+    with pytest.raises(StoreError, match="a file exists instead of a folder"):
         tessarr.open_group(file, "w")
     with pytest.raises(NotFoundError, match="to create one, give its shape, or data"):
         tessarr.open_array(tmp_path / "new")

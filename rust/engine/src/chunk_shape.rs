@@ -195,7 +195,8 @@ impl ChunkConstraints {
         let constraint = |k: usize| self.lengths.get(k).copied().flatten().unwrap_or((0, false));
         let constrained_lengths = |(k, dim): (usize, &Dim)| match constraint(k) {
             (-1, _) if !dim.is_finite() => {
-                let message = format!("{what}: the whole of dimension {k} is wanted, but {dim} is infinite");
+                let message =
+                    format!("{what}: the length is the full extent of dimension {k}, but {dim} is infinite");
                 Err(Error::new(Kind::Argument, message))
             }
             (-1, hard) => Ok((length_of(dim), hard)),

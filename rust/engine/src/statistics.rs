@@ -95,7 +95,7 @@ impl Search<'_> {
         let result = self.operation.each(run, count, &|number, scratch| {
             if self.is_decided() {
                 // The remaining chunks may be too many to look up.
-                return Err(Error::internal("nothing is left to be found out"));
+                return Err(Error::internal("all statistics are already known"));
             }
             let mut cell = PerAxis::new();
             let piece = &division.task(listed.as_ref().map_or(number, |listed| listed[number]), &mut cell);

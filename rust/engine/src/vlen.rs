@@ -128,10 +128,10 @@ pub fn can_count(items: u64) -> bool {
 /// Write handles of all elements of `layout` to `out`. The handles point into `layout`.
 pub fn decode(layout: &[u8], out: &mut [u8], kind: Kind) -> Result<()> {
     let items = out.len() / HANDLE_BYTES;
-    let (count, mut rest) =
-        word(layout).ok_or_else(|| Error::size(format!("{} bytes hold no count", layout.len())))?;
+    let (count, mut rest) = word(layout)
+        .ok_or_else(|| Error::size(format!("{} bytes cannot hold the element count", layout.len())))?;
     if count != items {
-        return Err(Error::size(format!("holds {count} elements, the chunk has {items}")));
+        return Err(Error::size(format!("has {count} elements, the chunk has {items}")));
     }
     for (number, item) in out.chunks_exact_mut(HANDLE_BYTES).enumerate() {
         let element = word(rest).and_then(|(length, after)| after.split_at_checked(length));
@@ -184,7 +184,7 @@ fn length_word(length: usize) -> Result<[u8; WORD]> {
         Ok(length) => Ok(length.to_le_bytes()),
         Err(_) => Err(Error::new(
             error::Kind::Argument,
-            format!("an element has {length} bytes, of which at most 2^32 - 1 can be stored"),
+            format!("an element has {length} bytes, more than the maximum of 2^32 - 1"),
         )),
     }
 }
@@ -261,8 +261,8 @@ mod tests {
             assert_eq!(error.kind, error::Kind::Data);
             assert!(error.message.contains(why), "{}", error.message);
         };
-        refused(b"\x02\0\0", 2, "hold no count");
-        refused(good, 3, "holds 2 elements, the chunk has 3");
+        refused(b"\x02\0\0", 2, "cannot hold the element count");
+        refused(good, 3, "has 2 elements, the chunk has 3");
         refused(&good[..13], 2, "element 1 of 2 reaches past the end");
         refused(&good[..11], 2, "element 1 of 2 reaches past the end");
         refused(b"\x01\0\0\0\xff\xff\xff\xffabc", 1, "reaches past the end");

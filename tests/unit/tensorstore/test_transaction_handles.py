@@ -143,11 +143,11 @@ def test_missing_parts_of_shards_are_told() -> None:
     handle[0] = 5
     assert handle[:2].read().result().tolist() == [5, 0]
     for missing in (slice(2, 4), slice(4, 8), slice(0, 8)):
-        with pytest.raises(ValueError, match="nothing is stored"):
+        with pytest.raises(ValueError, match="the chunk is missing"):
             handle[missing].read().result()
         with ts.Batch() as batch:
             future = handle[missing].read(batch=batch)
-        with pytest.raises(ValueError, match="nothing is stored"):
+        with pytest.raises(ValueError, match="the chunk is missing"):
             future.result()
     with ts.Transaction() as transaction:
         inside = handle.with_transaction(transaction)

@@ -36,7 +36,7 @@ async def record_requests(
 def build_answer_lost_error(path: str) -> StoreError:
     """Return the error of a change that may have been made before it was refused."""
     return StoreError(
-        f"{path!r}: the answer to a change was lost, and asked again the server has refused it, "
+        f"{path!r}: the response to a change was lost, and asked again the server has refused it, "
         "as it does where it was made; look before you do it again",
         kind="answer_lost",
     )
@@ -44,7 +44,7 @@ def build_answer_lost_error(path: str) -> StoreError:
 
 def build_unclear_error() -> ConnectionError:
     """Return the error of a change that may have been made before it could not be asked for."""
-    return ConnectionError("the answer to a change was lost, and then it failed")
+    return ConnectionError("the response to a change was lost, and then it failed")
 
 
 async def trace_s3_client(client: Any) -> None:

@@ -260,7 +260,7 @@ class RemoteFiles(Files):
         """Return the error for a change whose answer was lost; None: as above."""
         if not self._sends_once():
             return None
-        return self._error("write", ConnectionError("the answer to a change was lost"), key)
+        return self._error("write", ConnectionError("the response to a change was lost"), key)
 
     def _stored(self, key: str) -> None:
         """Have the file system forget what it knew of a file, and of its folder."""

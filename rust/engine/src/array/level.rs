@@ -99,7 +99,7 @@ pub(super) fn bind_chunk(
     if matches!(level.innermost().body, Body::Vlen(_)) == is_vlen {
         return Ok(level);
     }
-    Err(bad("the codec from an array to bytes does not fit the elements"))
+    Err(bad("the array-to-bytes codec does not fit the elements"))
 }
 impl Level {
     /// Whether all codecs are the engine's own.
@@ -116,7 +116,7 @@ impl Level {
     fn bind(chain: Chain, axes: &[usize], shape: &[u64], item_bytes: usize, fill: &[u8]) -> Result<Level> {
         let rank = shape.len();
         if rank != axes.len() {
-            return Err(bad(format!("a chunk shape has {rank} axes, what it divides {}", axes.len())));
+            return Err(bad(format!("a chunk shape has {rank} axes, the array or shard has {}", axes.len())));
         }
         let encoded_axes: Vec<usize> = match &chain.order {
             None => axes.to_vec(),
@@ -139,7 +139,7 @@ impl Level {
             bytes = bytes
                 .checked_mul(by_axis[axis])
                 .filter(|&bytes| bytes <= isize::MAX as u64 / 2)
-                .ok_or_else(|| bad("a chunk has more bytes than memory has addresses"))?;
+                .ok_or_else(|| bad("a chunk is larger than the address space"))?;
         }
         let body = match chain.array_bytes {
             ArrayBytes::Bytes { swap } => {
@@ -150,7 +150,7 @@ impl Level {
             ArrayBytes::Vlen(kind) => {
                 let items = bytes / item_bytes as u64;
                 if item_bytes != HANDLE_BYTES || !vlen::can_count(items) {
-                    return Err(bad(format!("{items} elements of any length are too many for a chunk")));
+                    return Err(bad(format!("a chunk of {items} variable-length elements is too large")));
                 }
                 Body::Vlen(kind)
             }
@@ -360,13 +360,13 @@ fn check_permutation(order: &[usize], rank: usize) -> Result<()> {
     let mut seen = vec![false; rank];
     for &axis in order {
         if axis >= rank || std::mem::replace(&mut seen[axis], true) {
-            return Err(bad(format!("{order:?} is no permutation of {rank} axes")));
+            return Err(bad(format!("{order:?} is not a permutation of {rank} axes")));
         }
     }
     if order.len() == rank {
         Ok(())
     } else {
-        Err(bad(format!("{order:?} is no permutation of {rank} axes")))
+        Err(bad(format!("{order:?} is not a permutation of {rank} axes")))
     }
 }
 

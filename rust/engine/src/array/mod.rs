@@ -142,7 +142,7 @@ impl Array {
         let rank = plan.shape.len();
         let (fill, fill_element) = fill_item(plan.fill, plan.is_vlen, plan.item_bytes)?;
         if plan.is_bool && plan.item_bytes != 1 {
-            return Err(bad(format!("booleans of {} bytes", plan.item_bytes)));
+            return Err(bad(format!("booleans must have 1 byte, not {}", plan.item_bytes)));
         }
         check_shape(&plan.shape)?;
         let (dim_grids, levels): (PerAxis<DimGrid>, Levels) = match plan.grid {

@@ -128,7 +128,7 @@ impl BytesCodecs {
         self.decode_outer(encoded, limit, scratch, |codec, bytes, scratch| match codec {
             Some(codec) => codec.decode(bytes, out, limit, &mut scratch.context),
             None if bytes.len() > limit => {
-                Err(Error::size(format!("holds {} bytes, at most {limit} are possible", bytes.len())))
+                Err(Error::size(format!("has {} bytes, at most {limit} are possible", bytes.len())))
             }
             None => {
                 out.clear();

@@ -222,10 +222,10 @@ impl Wrapper {
 fn decode_zlib(inflater: &mut Inflater, input: &[u8], target: &mut Target<'_>) -> Result<()> {
     let (&[method, flags], rest) = input.split_first_chunk::<2>().ok_or_else(truncated)?;
     if method & 0x0f != 8 || method >> 4 > 7 || u16::from_be_bytes([method, flags]) % 31 != 0 {
-        return Err(Error::data(format!("no zlib header: 0x{method:02x} 0x{flags:02x}")));
+        return Err(Error::data(format!("invalid zlib header: 0x{method:02x} 0x{flags:02x}")));
     }
     if flags & 0x20 != 0 {
-        return Err(Error::data("the stream needs a dictionary, which Zarr has not"));
+        return Err(Error::data("the stream needs a dictionary, which Zarr does not support"));
     }
     let (read, new) = target.decode_stream(inflater, rest, rest.len().saturating_mul(FIRST_RATIO))?;
     // SAFETY: the pointer is valid for the length.
@@ -279,7 +279,7 @@ fn skip_gzip_header(input: &[u8]) -> Result<&[u8]> {
     const RESERVED: u8 = 0xe0;
     if !input.starts_with(&[0x1f, 0x8b]) {
         let start = &input[..input.len().min(2)];
-        return Err(Error::data(format!("no gzip header: it starts with {start:02x?}, not [1f, 8b]")));
+        return Err(Error::data(format!("invalid gzip header: it starts with {start:02x?}, not [1f, 8b]")));
     }
     let (header, mut rest) = input.split_first_chunk::<10>().ok_or_else(truncated)?;
     let (method, flags) = (header[2], header[3]);

@@ -19,7 +19,7 @@ pub(super) fn compile(config: &Config) -> Result<std::sync::Arc<dyn BytesCodec>>
     let (item, stored) = (Element::of(config, "dtype")?, Element::of(config, "astype")?);
     let float = |element: Element| element.number == Number::Float;
     if (float(item) || float(stored)) && (item != stored || item.bytes == 2) {
-        return Err(config.wrong("floating-point numbers are stored as themselves, of 4 or 8 bytes"));
+        return Err(config.wrong("floating-point dtype and astype must be equal and have 4 or 8 bytes"));
     }
     Ok(std::sync::Arc::new(Delta { item, stored }))
 }
@@ -157,7 +157,9 @@ fn whole(bytes: usize, item_bytes: usize) -> Result<usize> {
 }
 
 fn times(items: usize, item_bytes: usize) -> Result<usize> {
-    items.checked_mul(item_bytes).ok_or_else(|| Error::size(format!("{items} items are too many")))
+    items
+        .checked_mul(item_bytes)
+        .ok_or_else(|| Error::size(format!("{items} items are too large for memory")))
 }
 
 impl BytesCodec for Delta {

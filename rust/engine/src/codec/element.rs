@@ -44,7 +44,7 @@ impl Element {
                 big_endian: order == b'>',
             })
         };
-        parsed().ok_or_else(|| config.wrong(format!("{name} '{text}' is no type of numbers")))
+        parsed().ok_or_else(|| config.wrong(format!("{name} '{text}' is not a number type")))
     }
 
     /// The item in `bytes`, sign-extended; the bits of a floating-point number.
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn unknown_types_are_rejected() {
         for text in ["", "i4", "<i3", "|f1", "<c8", "=i4", "<i16"] {
-            assert!(element(text).unwrap_err().message.contains("no type of numbers"));
+            assert!(element(text).unwrap_err().message.contains("is not a number type"));
         }
     }
 }

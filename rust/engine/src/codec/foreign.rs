@@ -50,7 +50,10 @@ impl Foreign {
         if results == 1 {
             return Ok(());
         }
-        Err(Error::new(Kind::Internal, format!("codec '{}' gave {results} results, not one", self.name())))
+        Err(Error::new(
+            Kind::Internal,
+            format!("codec '{}' returned {results} results, not one", self.name()),
+        ))
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn decode_block(input: &[u8], out: &mut [MaybeUninit<u8>]) -> Result<
         Err(Error::size(format!("decodes to {written} bytes, expected {out_bytes}")))
     } else {
         Err(Error::data(format!(
-            "damaged LZ4 block, or one of more than {out_bytes} bytes (found at byte {} of {input_bytes})",
+            "damaged LZ4 block, or more than {out_bytes} decoded bytes (at byte {} of {input_bytes})",
             -i64::from(written) - 1
         )))
     }

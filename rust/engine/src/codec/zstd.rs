@@ -91,10 +91,10 @@ pub(super) fn failure(code: usize) -> Error {
     let message = match error_code {
         ZSTD_ErrorCode::ZSTD_error_prefix_unknown => "unknown frame descriptor".to_owned(),
         ZSTD_ErrorCode::ZSTD_error_srcSize_wrong => "truncated frame, or bytes after the last one".to_owned(),
-        ZSTD_ErrorCode::ZSTD_error_checksum_wrong => "checksum mismatch, or cut off".to_owned(),
+        ZSTD_ErrorCode::ZSTD_error_checksum_wrong => "checksum mismatch, or truncated frame".to_owned(),
         ZSTD_ErrorCode::ZSTD_error_corruption_detected => "damaged frame".to_owned(),
         ZSTD_ErrorCode::ZSTD_error_dictionary_wrong => {
-            "the frame needs a dictionary, which Zarr has not".to_owned()
+            "the frame needs a dictionary, which Zarr does not support".to_owned()
         }
         _ => zstd_safe::get_error_name(code).to_lowercase(),
     };
@@ -104,7 +104,7 @@ pub(super) fn failure(code: usize) -> Error {
 
 fn check_present(input: &[u8]) -> Result<()> {
     if input.is_empty() {
-        return Err(Error::data("no frame: the input is empty"));
+        return Err(Error::data("the input is empty: it contains no frame"));
     }
     Ok(())
 }
@@ -273,12 +273,12 @@ mod tests {
         let good = encoded(&[5; 100]);
         let why = |input: &[u8]| decode(input, 1 << 20).unwrap_err().message;
         assert_eq!(why(b"not zstd at all"), "unknown frame descriptor");
-        assert_eq!(why(b""), "no frame: the input is empty");
+        assert_eq!(why(b""), "the input is empty: it contains no frame");
         assert_eq!(why(&good[..good.len() / 2]), "truncated frame, or bytes after the last one");
-        assert_eq!(why(&good[..good.len() - 1]), "checksum mismatch, or cut off");
+        assert_eq!(why(&good[..good.len() - 1]), "checksum mismatch, or truncated frame");
         let mut bad = good.clone();
         *bad.last_mut().unwrap() ^= 1;
-        assert_eq!(why(&bad), "checksum mismatch, or cut off");
+        assert_eq!(why(&bad), "checksum mismatch, or truncated frame");
         let mut long = good;
         long.extend(b"garbage");
         assert!(decode(&long, 1 << 20).is_err());

@@ -136,7 +136,7 @@ pub unsafe fn convert(
 }
 
 fn unknown() -> Error {
-    Error::new(Kind::Argument, "there is no such conversion")
+    Error::new(Kind::Argument, "the engine does not support this conversion")
 }
 
 fn tables<'a>(number: Number<'a>) -> &'a Tables {

@@ -86,7 +86,7 @@ impl Blocks {
                         .iter()
                         .map(|position| positions_along.partition_point(|known| known < position) as i64);
                     let places = IndexArray::new(places.collect(), &listed.indices.shape());
-                    let places = places.ok_or_else(|| selection_error("a list of another length"))?;
+                    let places = places.ok_or_else(|| selection_error("an index list of another length"))?;
                     let mut order_map = OutputMap::from_index_array(places, 0, 1, WHOLE);
                     order_map.simplify(&view.dims)?;
                     (Positions::Listed(positions_along), order_map)
@@ -131,7 +131,7 @@ impl Blocks {
                     let mut shape: PerDimension<usize> = (0..rank).map(|_| 1).collect();
                     shape[k] = items.len();
                     let items = IndexArray::new(items, &shape);
-                    let items = items.ok_or_else(|| selection_error("a list of another length"))?;
+                    let items = items.ok_or_else(|| selection_error("an index list of another length"))?;
                     OutputMap::from_index_array(items, 0, 1, WHOLE)
                 }
             });

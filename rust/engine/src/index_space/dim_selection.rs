@@ -42,7 +42,7 @@ pub(super) fn select_dims(names: &[DimSelector], dims: &[Dim]) -> Result<Vec<usi
 fn check_unique(numbers: Vec<usize>) -> Result<Vec<usize>> {
     match numbers.iter().enumerate().find(|(number, k)| numbers[..*number].contains(k)) {
         None => Ok(numbers),
-        Some((_, k)) => Err(selection_error(format!("dimension {k} is named more than once"))),
+        Some((_, k)) => Err(selection_error(format!("dimension {k} is selected more than once"))),
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn find_label(label: &str, dims: &[Dim]) -> Result<usize> {
         let known: Vec<String> =
             dims.iter().map(|dim| quoted(dim.label.as_deref().unwrap_or_default())).collect();
         selection_error(format!(
-            "no dimension has the label {}; there are {}",
+            "no dimension has the label {}; the labels are {}",
             quoted(label),
             known.join(", ")
         ))
@@ -166,7 +166,7 @@ fn count_dims(name: &DimSelector) -> Result<usize> {
         by != 0 && start.abs_diff(*stop) <= 64 && (stop - start).signum() != -by.signum()
     };
     let Some((start, stop)) = ends.filter(known) else {
-        return Err(selection_error(format!("{range} does not tell how many new dimensions there are")));
+        return Err(selection_error(format!("{range} does not define the number of new dimensions")));
     };
     Ok(range_numbers(start, stop, by).count())
 }

@@ -118,7 +118,9 @@ impl IndexTransform {
         };
         for operation in operations {
             if matches!(&operation, DimOperation::Index { terms, .. } if adds_dims(terms)) {
-                return Err(selection_error("newaxis is not possible after another act of the expression"));
+                return Err(selection_error(
+                    "newaxis is not possible after another operation of the expression",
+                ));
             }
             view = operation.of(&view, &mut selected)?;
         }
@@ -268,7 +270,7 @@ impl DimOperation {
             DimOperation::Stride(by) => {
                 by.check(selected.len(), "strides")?;
                 let step = each(dims, selected, |number, dim| match by.number(number) {
-                    None => Err(selection_error("a stride has to be given for each dimension")),
+                    None => Err(selection_error("each dimension needs a stride")),
                     Some(0) => Err(selection_error("a stride of 0")),
                     Some(by) => Ok((dim.strided(*by), LinearMap { offset: 0, stride: *by })),
                 })?;
@@ -353,12 +355,16 @@ fn diagonal(dims: &[Dim], selected: &[usize]) -> Result<IndexTransform> {
 /// The order of dimensions after moving the selected ones; the others keep theirs.
 fn transposed_order(rank: usize, selected: &[usize], positions: &[usize]) -> Result<PerDimension<usize>> {
     if positions.len() != selected.len() {
-        return Err(selection_error(format!("{} places for {} dimensions", positions.len(), selected.len())));
+        return Err(selection_error(format!(
+            "{} positions for {} dimensions",
+            positions.len(),
+            selected.len()
+        )));
     }
     if let Some(repeated) =
         positions.iter().enumerate().find(|(number, position)| positions[..*number].contains(position))
     {
-        return Err(selection_error(format!("the place {} occurs twice", repeated.1)));
+        return Err(selection_error(format!("position {} occurs twice", repeated.1)));
     }
     let mut rest = (0..rank).filter(|k| !selected.contains(k));
     let order = (0..rank).filter_map(|target_position| {

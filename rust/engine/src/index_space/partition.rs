@@ -304,7 +304,7 @@ impl Partitioner {
             [item] => Ok(OutputMap::constant(item)),
             _ => match IndexArray::new(items, &shape) {
                 Some(indices) => Ok(OutputMap::from_index_array(indices, 0, 1, WHOLE)),
-                None => Err(Error::new(Kind::Internal, "a list of another length")),
+                None => Err(Error::new(Kind::Internal, "an index list of another length")),
             },
         };
         let number = |k: usize| 1 + self.plain.iter().position(|&plain| plain == k).unwrap_or(0);

@@ -64,7 +64,7 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
     /// `Kind::Argument` for no layers, for layers that do not fit, or for an infinite one.
     pub fn concatenated(views: Vec<V>, axis: &StackAxis<'_>) -> Result<LayerStack<V>> {
         let Some(first) = views.first().map(V::as_ref) else {
-            return Err(argument_error("concat needs a layer"));
+            return Err(argument_error("concat needs at least one layer"));
         };
         check_ranks(&views)?;
         let axis_number = match axis {
@@ -122,7 +122,7 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
     /// `Kind::Argument` for no layers, or for layers that do not fit.
     pub fn stacked(views: Vec<V>, axis: i64) -> Result<LayerStack<V>> {
         let Some(first) = views.first().map(V::as_ref) else {
-            return Err(argument_error("stack needs a layer"));
+            return Err(argument_error("stack needs at least one layer"));
         };
         check_ranks(&views)?;
         let axis_number = resolve_number(axis, first.dims.len() + 1)?;
@@ -162,13 +162,15 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
     /// `Kind::Argument` for different labels or another rank.
     pub fn domain(&self, rank: Option<usize>, given_bounds: Option<&[Dim]>) -> Result<PerDimension<Dim>> {
         let Some(first) = self.views.first().map(V::as_ref) else {
-            let given_bounds = given_bounds
-                .ok_or_else(|| argument_error("the domain has to be given where there is no layer"))?;
+            let given_bounds =
+                given_bounds.ok_or_else(|| argument_error("without a layer the domain is required"))?;
             return Ok(given_bounds.into());
         };
         let count = self.bounds.first().map_or(first.dims.len(), PerDimension::len);
         if let Some(rank) = rank.or(given_bounds.map(<[Dim]>::len)).filter(|&rank| rank != count) {
-            return Err(argument_error(format!("rank {rank} is asked for, the layers have rank {count}")));
+            return Err(argument_error(format!(
+                "the requested rank is {rank}, the layers have rank {count}"
+            )));
         }
         let mut labels = labels(&self.views)?;
         if let Arrangement::Stacked(axis_number) = self.arrangement {
@@ -189,7 +191,7 @@ impl<V: AsRef<IndexTransform>> LayerStack<V> {
                 match (&given_dim.label, &dim.label) {
                     (Some(left), Some(right)) if left != right => {
                         let message = format!(
-                            "dimension {axis_number} is called {left:?}, and by the layers {right:?}"
+                            "dimension {axis_number} has the label {left:?}, but {right:?} in the layers"
                         );
                         return Err(argument_error(message));
                     }
@@ -279,7 +281,7 @@ fn labels<V: AsRef<IndexTransform>>(views: &[V]) -> Result<PerDimension<Option<&
             match labels[axis_number] {
                 Some(earlier) if earlier != label => {
                     return Err(argument_error(format!(
-                        "layer {k}: dimension {axis_number} is called {label:?}, and {earlier:?} before"
+                        "layer {k}: dimension {axis_number} has the label {label:?}, but {earlier:?} in earlier layers"
                     )));
                 }
                 _ => labels[axis_number] = Some(label),
@@ -299,7 +301,7 @@ fn resolve_number(number: i64, rank: usize) -> Result<usize> {
 }
 
 fn infinite_error(axis_number: usize, dim: &Dim) -> Error {
-    argument_error(format!("dimension {axis_number} of a layer is {dim}: it has to end somewhere"))
+    argument_error(format!("dimension {axis_number} of a layer is {dim}: it must be finite"))
 }
 
 fn argument_error(message: impl Into<String>) -> Error {

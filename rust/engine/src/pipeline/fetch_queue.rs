@@ -233,7 +233,7 @@ impl Drop for PendingFetch {
     fn drop(&mut self) {
         // A forked child has no waiting threads, and its inherited locks stay locked.
         if !self.is_complete && self.generation == fork::generation() {
-            self.finish(Err(Error::internal("a store has not answered")));
+            self.finish(Err(Error::internal("a store did not call the completion of a request")));
         }
     }
 }
@@ -322,7 +322,7 @@ mod tests {
     fn dropped_completion_is_an_error() {
         let work =
             |_, opened: Option<OpenResult>, _: &mut Scratch| opened.map_or(Ok(()), |opened| opened.map(drop));
-        assert!(run(4, drop, &work).unwrap_err().message.contains("has not answered"));
+        assert!(run(4, drop, &work).unwrap_err().message.contains("did not call the completion"));
     }
 
     /// Run `work`, with a time limit.

@@ -215,7 +215,7 @@ impl<'a> Source<'a> {
         if offset.checked_add(size).is_none_or(|end| end > self.size()) {
             let available = self.size();
             return Err(Error::size(format!(
-                "{size} bytes from {offset} reach past the end, there are {available}"
+                "{size} bytes from {offset} reach past the end, only {available} exist"
             )));
         }
         let data = match self.data {

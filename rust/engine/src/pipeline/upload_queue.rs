@@ -144,7 +144,7 @@ impl UploadQueue {
     fn check_process(&self) -> Result<()> {
         match self.generation == fork::generation() {
             true => Ok(()),
-            false => Err(Error::internal("a task of a parallel operation forked the process")),
+            false => Err(Error::internal("a parallel task forked the process")),
         }
     }
 
@@ -284,7 +284,7 @@ impl Drop for PendingUpload {
     fn drop(&mut self) {
         // A forked child has no waiting threads, and its inherited locks stay locked.
         if self.queue.as_ref().is_some_and(|queue| queue.check_process().is_ok()) {
-            self.finish(Err(Error::internal("a store has not answered")));
+            self.finish(Err(Error::internal("a store did not call the completion of a request")));
         }
     }
 }
@@ -413,7 +413,7 @@ mod tests {
     fn dropped_completion_is_an_error() {
         let encode = |task: usize, _: &mut Scratch| Ok(Some(encoded(task, 1)));
         let result = run_with_store(None, drop, &encode, NO_WAIT);
-        assert!(result.unwrap_err().message.contains("has not answered"));
+        assert!(result.unwrap_err().message.contains("did not call the completion"));
     }
 
     #[test]

@@ -412,7 +412,7 @@ impl Pool {
         // From here on no worker can join, and nothing above unwinds.
         if self.generation != GENERATION.load(Ordering::Relaxed) {
             // The helpers stayed in the parent, perhaps with the lock.
-            return Err(Error::internal("a task of a parallel operation forked the process"));
+            return Err(Error::internal("a parallel task forked the process"));
         }
         let mut state = self.lock();
         state.jobs.retain(|entry| !std::ptr::eq(entry.job, shared));

@@ -90,7 +90,7 @@ impl Reader<'_> {
                 // which lives until it is replaced here.
                 Some(unsafe { vlen::gather(handles, positions) })
             });
-            elements = gathered.ok_or_else(|| Error::internal("fields of elements of any length"))??;
+            elements = gathered.ok_or_else(|| Error::internal("fields of variable-length elements"))??;
         }
         target.arena.add(elements);
         self.deliver(portion, target, handles, 0)

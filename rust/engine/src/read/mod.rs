@@ -88,7 +88,7 @@ pub unsafe fn read(operation: Operation<'_>, selection: &Selection, out: *mut u8
 }
 
 fn missing_chunk() -> Error {
-    Error::new(Kind::NotFound, "nothing is stored, and that is not to be read as the fill value")
+    Error::new(Kind::NotFound, "the chunk is missing, and missing chunks are not read as the fill value")
 }
 
 impl<'a> Reader<'a> {

@@ -166,7 +166,7 @@ pub unsafe fn reduce(
     let block_items: usize = axis_blocks.iter().map(AxisBlocks::longest).product();
     let total: usize = axis_blocks.iter().map(AxisBlocks::blocks).product();
     let Some(work) = select_work(kind, method, block_items) else {
-        return Err(Error::new(Kind::Argument, format!("there is no {method:?} of elements of {kind}")));
+        return Err(Error::new(Kind::Argument, format!("{method:?} does not support elements of {kind}")));
     };
     if total == 0 || block_items == 0 {
         return Ok(());

@@ -129,11 +129,13 @@ impl AttemptedWrite {
     }
 }
 
-const SAME: &str = "the value is what that was to make: it was made, or others have made the same";
-const OTHERS: &str = "others have changed the value: before that it may have been made";
+const SAME: &str =
+    "the store holds the new value: the change was applied, or another writer stored the same value";
+const OTHERS: &str = "another writer changed the value: the change may have been applied before";
 
 fn ambiguous_error(why: &str) -> Error {
-    let message = format!("the answer to a change was lost, and {why}; look before you do it again");
+    let message =
+        format!("the response to a change was lost, and {why}; check the value before you repeat the change");
     let kind = Kind::Store { retryable: false, errno: None };
     Error { code: Some(AMBIGUOUS_WRITE), ..Error::new(kind, message) }
 }

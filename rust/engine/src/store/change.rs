@@ -162,5 +162,5 @@ pub(super) fn joined(parts: &[ValuePart<'_>], current: Option<&dyn ValueReader>)
 }
 
 pub(super) fn no_current() -> Error {
-    Error::internal("a part of the current value, but there is none")
+    Error::internal("a part of the current value, but the key is absent")
 }

@@ -126,7 +126,7 @@ impl ValueReader for VersionOnly {
     }
 
     fn read_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
-        Err(Error::internal("a value was read of which only the version was known"))
+        Err(Error::internal("a value was read, but only its version is known"))
     }
 }
 
@@ -273,7 +273,10 @@ impl<F: Foreign> ForeignStore<F> {
             }
         }
         let kind = Kind::Store { retryable: true, errno: None };
-        Err(Error::new(kind, format!("others changed {key:?} {ATTEMPTS} times while it was being changed")))
+        Err(Error::new(
+            kind,
+            format!("other writers changed {key:?} during each of {ATTEMPTS} attempts to change it"),
+        ))
     }
 }
 

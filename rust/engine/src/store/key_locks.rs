@@ -77,7 +77,7 @@ impl KeyLocks {
     /// Wait for the lock of `key`, and hold it while the guard lives.
     pub(super) fn lock(&self, key: &str) -> Result<KeyGuard> {
         let locked = self.lock_while(key, || true)?;
-        locked.ok_or_else(|| Error::internal("a key was not held"))
+        locked.ok_or_else(|| Error::internal("a key was not locked"))
     }
 
     /// Like `lock`, while `is_active` returns true; None: it returned false.

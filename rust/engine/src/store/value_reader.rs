@@ -180,7 +180,7 @@ pub(super) fn past_the_end(offset: u64, count: usize, size: u64) -> Error {
 /// The error of a read from a value that was replaced.
 pub fn replaced(key: &str) -> Error {
     let kind = Kind::Store { retryable: true, errno: None };
-    let message = "others replaced the value while parts of it were read; read again";
+    let message = "another writer replaced the value during the read; read again";
     Error { code: Some(REPLACED), ..Error::new(kind, message) }.at_key(key)
 }
 

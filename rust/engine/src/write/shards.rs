@@ -253,7 +253,7 @@ fn keep_untouched(
         // Entries may overlap; copied one by one, a small value could fill a disk.
         let max_len = stored_shard.source.size().saturating_add(shard.max_bytes() as u64);
         *end = end.checked_add(size).filter(|&end| end <= max_len).ok_or_else(|| {
-            in_entry(Error::size("with those before it, it claims more bytes than a shard here can have"))
+            in_entry(Error::size("the entries up to this one cover more bytes than a shard can have"))
         })?;
         match parts.last_mut() {
             Some(ValuePart::Current { offset: from, size: bytes }) if *from + *bytes == offset => {

@@ -169,7 +169,7 @@ impl ElementChunk {
         match rest {
             Some(rest) => self.mask.complete(level, &mut raw.written, uninitialised(rest)),
             None if self.mask.is_all(level) => {}
-            None => return Err(Error::internal("elements of a chunk that are nowhere")),
+            None => return Err(Error::internal("elements of a chunk without memory")),
         }
         if raw.is_bool {
             // SAFETY: all elements are initialised now.
@@ -210,5 +210,5 @@ unsafe fn gather_elements(portion: &Portion<'_, '_>, values: &mut [u8]) -> Resul
         // SAFETY: guaranteed by the caller; the portion lies inside the chunk.
         Some(unsafe { vlen::gather(values, places) })
     });
-    elements_copy.ok_or_else(|| Error::internal("fields of elements of any length"))?
+    elements_copy.ok_or_else(|| Error::internal("fields of variable-length elements"))?
 }

@@ -209,7 +209,7 @@ impl Mask {
         }
         match self {
             Mask::ByteMask(mask) => Ok(mask),
-            _ => Err(crate::Error::internal("a mask was made, and is none")),
+            _ => Err(crate::Error::internal("a mask is missing after its creation")),
         }
     }
 

@@ -89,7 +89,7 @@ impl BufferedChunk {
 }
 
 /// The outcome is unknown in this process.
-const FORKED_WHILE_STORING: &str = "it was being stored by another thread when this process was forked";
+const FORKED_WHILE_STORING: &str = "another thread was storing it when this process was forked";
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

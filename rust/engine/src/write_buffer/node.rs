@@ -186,7 +186,7 @@ impl Node {
 }
 
 fn mismatch() -> Error {
-    Error::internal("a shard is kept for a chunk that is none")
+    Error::internal("a shard buffer exists for a chunk that is not a shard")
 }
 
 impl Subchunks {

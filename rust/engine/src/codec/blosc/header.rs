@@ -85,7 +85,7 @@ impl Header {
         let whole = number([c0, c1, c2, c3])?;
         if whole != input.len() {
             let actual = input.len();
-            return Err(Error::data(format!("the header says {whole} bytes, but there are {actual}")));
+            return Err(Error::data(format!("the header says {whole} bytes, but the buffer has {actual}")));
         }
         if flags & RESERVED != 0 {
             return Err(Error::data(format!("unknown flags 0x{flags:02x}")));
@@ -128,7 +128,7 @@ impl Header {
             return Err(Error::data(format!("unknown version {format_version} of the compressor's format")));
         }
         if !self.stored && self.blocks_start() > whole {
-            return Err(Error::data(format!("{} blocks do not fit into {whole} bytes", self.block_count())));
+            return Err(Error::data(format!("{} blocks do not fit {whole} bytes", self.block_count())));
         }
         Ok(())
     }

@@ -268,7 +268,7 @@ impl<'a> StreamReader<'a> {
         let start = size_at(input, HEADER_BYTES + 4 * index);
         this.offset = start
             .filter(|start| *start >= header.blocks_start())
-            .ok_or_else(|| this.damaged("its position is outside of the buffer"))?;
+            .ok_or_else(|| this.damaged("its position is outside the buffer"))?;
         Ok(this)
     }
 
@@ -278,11 +278,11 @@ impl<'a> StreamReader<'a> {
 
     fn next(&mut self) -> Result<&'a [u8]> {
         let size = size_at(self.input, self.offset)
-            .ok_or_else(|| self.damaged("a stream starts outside of the buffer"))?;
+            .ok_or_else(|| self.damaged("a stream starts outside the buffer"))?;
         let start = self.offset + 4;
         let stream = self.input.get(start..start.saturating_add(size));
         self.offset = start.saturating_add(size);
-        stream.ok_or_else(|| self.damaged(&format!("a stream of {size} bytes leaves the buffer")))
+        stream.ok_or_else(|| self.damaged(&format!("a stream of {size} bytes exceeds the buffer")))
     }
 
     fn decode(&self, stream: &[u8], part: &mut [u8], context: &mut Context) -> Result<()> {

@@ -183,7 +183,11 @@ pub(super) fn remove(path: &Path) -> Result<bool, Failure> {
             Err(error) => return Err(fail(error)),
         }
     }
-    Err(Failure::new("remove", path, io::Error::new(ErrorKind::WouldBlock, "somebody keeps writing into it")))
+    Err(Failure::new(
+        "remove",
+        path,
+        io::Error::new(ErrorKind::WouldBlock, "another process keeps writing to it"),
+    ))
 }
 
 /// Remove the symbolic link `path`; false: it is none.

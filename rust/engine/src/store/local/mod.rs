@@ -305,7 +305,7 @@ impl LocalStore {
         }
         let waited = self.settings.timeout.as_secs_f64();
         let hint = match self.settings.locking {
-            Locking::File => "; if it is none, remove the lock file",
+            Locking::File => "; if no writer runs, remove the lock file",
             _ => "",
         };
         let message = format!("cannot lock {path:?}: another writer holds it for more than {waited} s{hint}");
@@ -590,10 +590,10 @@ impl From<Failure> for Error {
         if is_no_folder || error.raw_os_error() == Some(libc::ELOOP) {
             if let Some(link) = folders::dangling_link(&path) {
                 metadata.message.push_str(&format!(
-                    ": {link:?} is a symbolic link that leads nowhere; remove the link, or restore what it leads to"
+                    ": {link:?} is a broken symbolic link; remove the link, or restore its target"
                 ));
             } else if is_no_folder {
-                metadata.message.push_str(": a file is where a folder should be");
+                metadata.message.push_str(": a file exists instead of a folder");
             }
         }
         Error { file: Some(Box::new(path)), ..metadata }

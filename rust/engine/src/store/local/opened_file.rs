@@ -131,7 +131,7 @@ impl LocalValue {
         let mut filled = 0;
         while filled < skipped + out.len() {
             match self.file.read_at(&mut buffer[filled..], offset - skipped as u64 + filled as u64) {
-                Ok(0) => return Err(Error::data("the file became shorter while it was read")),
+                Ok(0) => return Err(Error::data("the file was truncated during the read")),
                 Ok(metadata) => filled += metadata,
                 Err(error) => return Err(Error::io("cannot read by blocks", &error)),
             }
@@ -175,7 +175,7 @@ impl ValueReader for LocalValue {
             FileAccess::Direct => return self.read_blocks(offset, out),
         };
         filled.map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => Error::data("the file became shorter while it was read"),
+            ErrorKind::UnexpectedEof => Error::data("the file was truncated during the read"),
             _ => Error::io("cannot read", &error),
         })
     }

@@ -288,7 +288,7 @@ fn is_compared(staged: &StagedKey) -> bool {
 
 /// The error of a key that others have changed.
 fn conflict(key: &str) -> Error {
-    Error::new(Kind::Conflict, format!("{key:?} is not what was expected"))
+    Error::new(Kind::Conflict, format!("{key:?} does not have the expected value"))
 }
 
 /// The change of a key.

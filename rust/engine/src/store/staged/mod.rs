@@ -288,7 +288,8 @@ impl StagedStore {
                         && staged.expected != Expected::Anything
                         && stored.as_ref().is_some_and(differs)
                     {
-                        let why = "Generation mismatch: others changed it after this transaction had read it";
+                        let why =
+                            "Generation mismatch: another writer changed it after this transaction read it";
                         return Err(Error::new(Kind::Conflict, why).at_key(key));
                     }
                     if let (Expected::Anything, Some(stored)) = (&staged.expected, stored) {
